@@ -1,0 +1,18 @@
+# Every target is one line; the first use makes .venv and installs what the target needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= pykafka-data
+
+.PHONY: run test check fix bench interop clean
+run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
+test: $(VENV)/.test ; $(BIN)/python -m pytest
+check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
+fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
+bench: $(VENV)/.bench ; $(BIN)/python -m bench
+interop: $(VENV)/.test ; $(BIN)/python -m interop
+clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
+
+$(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -e . && touch $@
+$(VENV)/.test: $(VENV)/.run ; $(BIN)/python -m pip install -q -e '.[test,spark]' && touch $@
+$(VENV)/.bench: $(VENV)/.test ; $(BIN)/python -m pip install -q -e '.[bench]' && touch $@

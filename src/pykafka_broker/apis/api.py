@@ -1,0 +1,93 @@
+"""What a handler is: one Kafka API, the versions it really serves, and the function that answers.
+
+`@handles(MetadataRequest, versions="0-13")` turns a function into a frozen `Api`; nothing registers itself on
+import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive from it.
+
+A handler is called as `handle(request, ctx)` and comes in two kinds:
+
+* `def`: the answer is returned at once, on the hot path. It may also return `Later(awaitable)`: the ordered part
+  is done (bytes are appended), the answer comes when the awaitable finishes, and the next request of the same
+  connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the connection is
+  closed, which is how Kafka reports an error to a client that asked for no answer.
+* `async def`: the next request of the connection starts when the handler has finished, as in Kafka, where a
+  channel is muted while its request is processed.
+
+`records` views of a request lie in the connection's receive buffer: they are valid until the handler returns or
+first awaits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+class _Signal:
+    """A value with a name, compared by identity."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+#: The request wants no answer (Produce with acks=0).
+NO_RESPONSE = _Signal("NO_RESPONSE")
+#: The request failed and cannot be answered: close the connection so that the client looks again.
+CLOSE = _Signal("CLOSE")
+
+
+class Later:
+    """An answer that comes later; its place in the connection's order of answers is kept."""
+
+    __slots__ = ("awaitable",)
+
+    def __init__(self, awaitable: Awaitable[Any]) -> None:
+        self.awaitable = awaitable
+
+
+Handler = Callable[[Any, "RequestContext"], Any]
+
+
+class Api:
+    """One served API: `request` is its message class, versions `min_version..max_version` are answered.
+
+    `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
+    librdkafka release needs to see them (KAFKA-18659).
+    """
+
+    __slots__ = ("advertised_min_version", "handle", "key", "max_version", "min_version", "name", "request")
+
+    def __init__(
+        self, request: type, handle: Handler, min_version: int, max_version: int, advertised_min_version: int
+    ) -> None:
+        self.request = request
+        self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
+        self.name = request.__name__.removesuffix("Request")
+        self.handle = handle
+        self.min_version = min_version
+        self.max_version = max_version
+        self.advertised_min_version = advertised_min_version
+
+    def __repr__(self) -> str:
+        return f"Api({self.name}, versions={self.min_version}-{self.max_version})"
+
+
+def handles(
+    request: type, *, versions: str, advertised_min_version: int | None = None
+) -> Callable[[Handler], Api]:
+    """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0")."""
+    first, _, last = versions.partition("-")
+    min_version, max_version = int(first), int(last or first)
+    advertised = min_version if advertised_min_version is None else advertised_min_version
+
+    def wrap(handle: Handler) -> Api:
+        return Api(request, handle, min_version, max_version, advertised)
+
+    return wrap

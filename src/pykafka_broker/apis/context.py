@@ -1,0 +1,132 @@
+"""What a handler may ask for: the facts of its request, and the services of the node that serves it.
+
+`RequestContext` is made by the connection for each request. `Node` is the broker as handlers see it; the
+composition root (`server/broker.py`) implements it. Handlers get everything through these two, so that they can be
+run against any node a test puts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+    from pykafka_broker.cluster.image import ClusterImage
+    from pykafka_broker.config import BrokerConfig, DynamicConfig
+    from pykafka_broker.coordinator.service import GroupService
+    from pykafka_broker.log.manager import LogManager
+    from pykafka_broker.log.partition import PartitionLog
+    from pykafka_broker.server.controller_shell import Controller
+
+Result = TypeVar("Result")
+
+
+class ClientConnection(Protocol):
+    """The connection a request came in on, as far as handlers care."""
+
+    listener_name: str
+    #: The peer's address without port, as Kafka shows it in group descriptions: "/127.0.0.1".
+    client_host: str
+
+    @property
+    def closed(self) -> bool:
+        """True once the peer is gone: a parked answer is of no use any more."""
+        ...
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when the connection is lost."""
+        ...
+
+
+class Node(Protocol):
+    """The broker that serves a request."""
+
+    node_id: int
+    logs: LogManager
+    groups: GroupService
+    fetch_sessions: FetchSessionCache
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        ...
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's effective configuration, dynamic changes included."""
+        ...
+
+    @property
+    def dynamic_config(self) -> DynamicConfig:
+        """Where every value of every resource comes from; feeds DescribeConfigs."""
+        ...
+
+    @property
+    def controller(self) -> Controller:
+        """The controller that decides on metadata changes."""
+        ...
+
+    def now_ms(self) -> int:
+        """Wall clock in milliseconds."""
+        ...
+
+    def log_of(self, topic: str, partition: int) -> PartitionLog | None:
+        """The local log of a partition that this node leads, or None."""
+        ...
+
+    def advertised(self, broker_id: int, ctx: RequestContext) -> tuple[str, int] | None:
+        """Host and port under which a client of this listener reaches a broker; None if it has no such listener."""
+        ...
+
+    async def auto_create_topics(self, names: Sequence[str], ctx: RequestContext) -> None:
+        """Create missing topics with the broker's defaults, as far as allowed; errors show in the image."""
+        ...
+
+    async def ensure_offsets_topic(self) -> bool:
+        """Create `__consumer_offsets` if it is missing; True when its partitions are led and loaded."""
+        ...
+
+    async def wait_for(self, logs: Iterable[PartitionLog], until_ms: int, ctx: RequestContext) -> bool:
+        """Park until one of `logs` moves (True), or `until_ms`, or the broker stops (False).
+
+        Raises:
+            Disconnected: the peer went away; the handler ends.
+        """
+        ...
+
+    def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
+        """Run file work that can stall in a worker thread."""
+        ...
+
+    async def allocate_producer_id(self) -> int:
+        """The next producer id of this broker's block."""
+        ...
+
+
+class RequestContext:
+    """One request's surroundings.
+
+    `version` is the request's API version; `client_id` may be None; `principal` is the authenticated user
+    ("User:ANONYMOUS" on a plain connection).
+    """
+
+    __slots__ = ("api_key", "client_id", "connection", "correlation_id", "node", "principal", "version")
+
+    def __init__(
+        self,
+        node: Node,
+        connection: ClientConnection,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        principal: str = "User:ANONYMOUS",
+    ) -> None:
+        self.node = node
+        self.connection = connection
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.principal = principal

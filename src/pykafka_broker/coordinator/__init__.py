@@ -1,0 +1,1 @@
+"""Group and transaction coordinators: pure cores, and the shells that run them."""

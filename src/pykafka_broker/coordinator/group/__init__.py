@@ -1,0 +1,1 @@
+"""The group coordinator's pure core: membership, rebalances and committed offsets."""

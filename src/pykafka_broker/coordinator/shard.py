@@ -1,0 +1,209 @@
+"""The shell around a pure core: it appends what a transition decided, waits for the commit, then answers.
+
+A core is a function `transition(state, event) -> Step`. The shell owns everything a core must not know: the
+log (`append`), the commit offset, the callers that wait (futures, which the core knows as integer tokens),
+and the timers. There is no task and no queue behind a shard: a transition runs inside the call that submits
+its event, so an idle shard costs nothing and fifty of them cost fifty small objects.
+
+What the shell guarantees, and its tests show:
+
+* A failed append installs nothing. The next state exists only after its records are in the log; the caller
+  gets the error, everybody else keeps waiting as before, and a timer whose append failed is delivered again
+  a little later.
+* An answer never overtakes an earlier write. A reply waits until everything appended before it, by
+  whomever, has been committed, even when its own transition wrote nothing: nobody reads what may still be
+  lost.
+* Timers belong to the installed state, not to the commit: they are set and cancelled at once.
+
+Durable state is rebuilt by the owner, which folds `replay` over the log, builds the shard with the result
+and tells it an event of its own ("loaded") so that the core can set the timers of what it found.
+
+Single-threaded: every method is called on the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, Protocol, TypeVar
+
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.step import CancelTimer, Reply, Send, SetTimer, Step
+
+State = TypeVar("State")
+Event = TypeVar("Event")
+
+#: How long a timer waits before it is delivered again when its records could not be appended.
+TIMER_RETRY_MS = 500
+
+
+class Handle(Protocol):
+    """A scheduled call that can be taken back."""
+
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """Wall clock and timers, injected so that tests can turn the hands."""
+
+    def now_ms(self) -> int: ...
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Handle: ...
+
+
+class Shard(Generic[State, Event]):
+    """One core, one log and everybody who waits for an answer from it.
+
+    `append(records)` puts the records into the log as one atomic write and returns the log end offset after
+    them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
+    once). `timer_event(key, now_ms)` builds the event that tells the core a timer has fired.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        transition: Callable[[State, Event], Step[State]],
+        timer_event: Callable[[Hashable, int], Event],
+        append: Callable[[tuple[object, ...]], int],
+        scheduler: Scheduler,
+        committed: int = 0,
+        send: Callable[[Send], None] | None = None,
+    ) -> None:
+        self.state = state
+        self._transition = transition
+        self._timer_event = timer_event
+        self._append = append
+        self._scheduler = scheduler
+        self._send = send
+        self._written = self._committed = committed
+        self._parked: deque[tuple[int, Reply | Send]] = deque()
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._timers: dict[Hashable, _Timer] = {}
+        self._last_token = 0
+        self._closed: Exception | None = None
+
+    @property
+    def waiting_count(self) -> int:
+        """How many callers have not been answered yet."""
+        return len(self._waiting)
+
+    def ask(self, event_with: Callable[[int], Event]) -> asyncio.Future[Any]:
+        """Submit an event that wants an answer; `event_with(token)` builds it; often answered at once."""
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._last_token += 1
+        token = self._last_token
+        self._waiting[token] = answer
+        try:
+            self.tell(event_with(token))
+        except Exception as error:
+            self._waiting.pop(token, None)
+            answer.set_exception(error)
+        return answer
+
+    def tell(self, event: Event) -> None:
+        """Submit an event; raises what `append` raises, and then nothing has happened."""
+        if self._closed is not None:
+            raise self._closed
+        step = self._transition(self.state, event)
+        if step.records:
+            self._written = self._append(step.records)
+        self.state = step.state
+        for effect in step.effects:
+            match effect:
+                case Reply() | Send():
+                    if self._parked or self._written > self._committed:
+                        self._parked.append((self._written, effect))
+                    else:
+                        self._perform(effect)
+                case SetTimer(key, at_ms):
+                    self._set_timer(key, at_ms)
+                case CancelTimer(key):
+                    self._cancel_timer(key)
+
+    def on_commit(self, offset: int) -> None:
+        """Everything below `offset` is committed: let the answers go that waited for it, in order."""
+        if offset <= self._committed:
+            return
+        self._committed = offset
+        while self._parked and self._parked[0][0] <= offset:
+            self._perform(self._parked.popleft()[1])
+
+    def close(self, error: Exception) -> None:
+        """Answer everybody who waits with `error`, drop the timers and refuse what comes later with the
+        same error.
+
+        Used when the partition moves away or its log has failed: what was appended but not committed is
+        then for the next owner to decide.
+        """
+        if self._closed is not None:
+            return
+        self._closed = error
+        for timer in self._timers.values():
+            timer.handle.cancel()
+        self._timers.clear()
+        self._parked.clear()
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+    def _perform(self, effect: Reply | Send) -> None:
+        if isinstance(effect, Send):
+            assert self._send is not None, effect
+            self._send(effect)
+            return
+        answer = self._waiting.pop(effect.token, None)
+        if answer is not None and not answer.done():  # a caller that went away has cancelled its future
+            answer.set_result(effect.result)
+
+    # A heartbeat moves the same timer a little further, thousands of times a second. So a later deadline is
+    # only noted: the handle that is already scheduled fires at the old one, sees the new one and goes to
+    # sleep again.
+
+    def _set_timer(self, key: Hashable, at_ms: int) -> None:
+        timer = self._timers.get(key)
+        if timer is not None:
+            timer.due_ms = at_ms
+            if timer.armed_ms <= at_ms:
+                return
+            timer.handle.cancel()
+        self._arm(key, at_ms)
+
+    def _arm(self, key: Hashable, at_ms: int) -> None:
+        timer = _Timer(at_ms)
+        self._timers[key] = timer
+        timer.handle = self._scheduler.call_at(at_ms, lambda: self._on_timer(key, timer))
+
+    def _cancel_timer(self, key: Hashable) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.handle.cancel()
+
+    def _on_timer(self, key: Hashable, timer: _Timer) -> None:
+        if self._timers.get(key) is not timer:
+            return
+        if timer.due_ms > timer.armed_ms:
+            self._arm(key, timer.due_ms)
+            return
+        del self._timers[key]
+        now_ms = max(self._scheduler.now_ms(), timer.due_ms)
+        try:
+            self.tell(self._timer_event(key, now_ms))
+        except Exception as error:
+            # The state is as before, so the timer is as due as before; nobody waits for its outcome.
+            self._arm(key, now_ms + TIMER_RETRY_MS)
+            if not isinstance(error, KafkaError):
+                raise
+
+
+class _Timer:
+    """When a key is due, and when its scheduled call will look (never later than that)."""
+
+    __slots__ = ("armed_ms", "due_ms", "handle")
+
+    handle: Handle
+
+    def __init__(self, at_ms: int) -> None:
+        self.armed_ms = self.due_ms = at_ms

@@ -1,0 +1,185 @@
+"""Brokers as processes: start one, ask when it answers, stop it, kill it, start it again on the same data.
+
+Shared by interop, bench and tests/spark, which all look at a broker from outside. `interop.oracle` adds Apache Kafka,
+`bench.systems` adds kfake. A broker runs on one address for its whole life, so a client survives a restart of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+CACHE = REPOSITORY / ".cache"
+
+#: ApiVersions v0 with correlation id 1 and no client id: every broker since 0.10 answers it.
+PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+
+class BrokerFailed(Exception):
+    """The broker did not start, or ended by itself; the message holds the end of its log."""
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def answers(port: int, timeout_s: float = 5.0) -> bool:
+    """Whether a broker on this port answers a request now."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout_s) as connection:
+            connection.sendall(PING)
+            return len(connection.recv(8)) > 0
+    except OSError:
+        return False
+
+
+class BrokerProcess(ABC):
+    """One broker on 127.0.0.1. Its folder (data, log, properties) is deleted by `close` unless the caller gave it."""
+
+    name: str
+    start_timeout_s = 60.0
+    stop_timeout_s = 30.0
+
+    def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+        self.properties = dict(properties or {})
+        self._temporary = None if folder else tempfile.TemporaryDirectory(prefix=f"{self.name}-")
+        self.folder = Path(folder or self._temporary.name)  # type: ignore[union-attr]
+        self.data_dir = self.folder / "data"
+        self.log_file = self.folder / "broker.log"
+        self.port = free_port()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """What to run; called at each start."""
+
+    def prepare(self) -> None:
+        """What has to be there before the first start, such as a formatted data folder."""
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None, "the broker is not running"
+        return self.process.pid
+
+    def log_tail(self, lines: int = 30) -> str:
+        if not self.log_file.exists():
+            return ""
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+    def start(self) -> float:
+        """Start and wait for the first answered request; the seconds that this took."""
+        assert self.process is None, "the broker is running already"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.prepare()
+        command = self.command()
+        with self.log_file.open("ab") as log:
+            started = time.perf_counter()
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        try:
+            self._wait_for_answer(started)
+        except BaseException:
+            self.kill()
+            raise
+        return time.perf_counter() - started
+
+    def _wait_for_answer(self, started: float) -> None:
+        assert self.process is not None
+        while not answers(self.port):
+            if self.process.poll() is not None:
+                raise BrokerFailed(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
+            if time.perf_counter() - started > self.start_timeout_s:
+                raise BrokerFailed(f"{self.name} did not answer on {self.address}:\n{self.log_tail()}")
+            time.sleep(0.001)
+
+    def stop(self) -> float:
+        """Ask it to stop (SIGTERM) and wait; the seconds that this took."""
+        assert self.process is not None, "the broker is not running"
+        started = time.perf_counter()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(self.stop_timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerFailed(f"{self.name} did not stop on SIGTERM:\n{self.log_tail()}") from None
+        self.process = None
+        return time.perf_counter() - started
+
+    def kill(self) -> None:
+        """kill -9, as a crash of the process would."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def close(self) -> None:
+        if self.process is not None:
+            with contextlib.suppress(BrokerFailed):
+                self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def __enter__(self) -> BrokerProcess:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+
+class OurBroker(BrokerProcess):
+    """`pykafka-broker start`, from the interpreter that runs this."""
+
+    name = "ours"
+
+    def command(self) -> list[str]:
+        overrides = [flag for key, value in self.properties.items() for flag in ("--override", f"{key}={value}")]
+        return [
+            *(sys.executable, "-m", "pykafka_broker.cli", "start"),
+            *("--data-dir", str(self.data_dir), "--listen", self.address),
+            *overrides,
+        ]
+
+
+class OurBrokerOnChosenPort(OurBroker):
+    """The same with `--listen 127.0.0.1:0`: the broker chooses its port and prints it."""
+
+    def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+        super().__init__(properties, folder)
+        self.port = 0
+
+    def _wait_for_answer(self, started: float) -> None:
+        assert self.process is not None
+        while not self.port:
+            printed = re.search(r"\b127\.0\.0\.1:([1-9]\d*)", self.log_tail(1000))
+            if printed:
+                self.port = int(printed[1])
+            elif self.process.poll() is not None:
+                raise BrokerFailed(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
+            elif time.perf_counter() - started > self.start_timeout_s:
+                raise BrokerFailed(f"{self.name} printed no address:\n{self.log_tail()}")
+            else:
+                time.sleep(0.01)
+        super()._wait_for_answer(started)
+

@@ -1,0 +1,131 @@
+"""Apache Kafka 4.3.1, the broker that decides what is right: its jars, its broker and its command-line tools.
+
+The jars are fetched with Maven once, into `.cache/kafka-4.3.1/libs` below the repository (`interop/oracle/pom.xml` names
+them), with a Maven repository of their own so that nothing is left in the home folder. Needs Java 17 and Maven.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from interop.brokers import CACHE, BrokerProcess, free_port
+
+VERSION = "4.3.1"
+POM = Path(__file__).parent / "oracle" / "pom.xml"
+LIBS = CACHE / f"kafka-{VERSION}" / "libs"
+
+#: Heap of a broker, as Kafka's own start script sets it.
+BROKER_HEAP = "1g"
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+
+
+class OracleUnavailable(Exception):
+    """Java, Maven or the jars cannot be had on this machine; the message says which."""
+
+
+class ToolFailed(Exception):
+    """A Java tool ended with a non-zero status; the message holds what it printed."""
+
+
+def java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if not found:
+        raise OracleUnavailable("no java on the path (Debian: apt-get install openjdk-17-jre-headless)")
+    return found
+
+
+def libs() -> Path:
+    """The folder of Kafka's jars, fetched on first use."""
+    if LIBS.is_dir():
+        return LIBS
+    maven = shutil.which("mvn")
+    if not maven:
+        raise OracleUnavailable("no mvn on the path to fetch Apache Kafka's jars (Debian: apt-get install maven)")
+    java()
+    unfinished = LIBS.with_name("libs.unfinished")
+    fetched = subprocess.run(
+        [
+            *(maven, "-q", "-B", "-f", str(POM), f"-Dmaven.repo.local={CACHE / 'm2'}"),
+            *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={unfinished}"),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if fetched.returncode != 0:
+        raise OracleUnavailable(f"Maven could not fetch Apache Kafka's jars:\n{fetched.stdout}{fetched.stderr}")
+    unfinished.rename(LIBS)
+    return LIBS
+
+
+def command(main_class: str, *arguments: str, jvm_options: tuple[str, ...] = ()) -> list[str]:
+    """The command line of a main class of Kafka's. A tool lives for a second: no time for the optimising compiler."""
+    return [java(), *jvm_options, "-cp", f"{libs()}/*", main_class, *arguments]
+
+
+def run_tool(
+    main_class: str, *arguments: str, stdin: str = "", timeout_s: float = 120, expect_failure: bool = False
+) -> str:
+    """Run one of Kafka's tools and return what it printed on stdout."""
+    quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=WARN")
+    done = subprocess.run(
+        command(main_class, *arguments, jvm_options=quick),
+        input=stdin.encode(),
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    printed = done.stdout.decode(errors="replace")
+    if (done.returncode != 0) != expect_failure:
+        raise ToolFailed(f"{main_class} ended with {done.returncode}:\n{printed}{done.stderr.decode(errors='replace')}")
+    return printed
+
+
+class ApacheBroker(BrokerProcess):
+    """A single node, broker and controller in one process, formatted at its first start."""
+
+    name = "apache"
+
+    def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+        super().__init__(properties, folder)
+        self.controller_port = free_port()
+
+    @property
+    def properties_file(self) -> Path:
+        return self.folder / "server.properties"
+
+    def prepare(self) -> None:
+        controller = f"127.0.0.1:{self.controller_port}"
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": controller,
+            "listeners": f"PLAINTEXT://{self.address},CONTROLLER://{controller}",
+            "advertised.listeners": f"PLAINTEXT://{self.address},CONTROLLER://{controller}",
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self.data_dir),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            **self.properties,
+        }
+        self.properties_file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        if not (self.data_dir / "meta.properties").exists():
+            self.format()
+
+    def format(self) -> None:
+        run_tool(
+            "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(self.properties_file)
+        )
+
+    def command(self) -> list[str]:
+        return command("kafka.Kafka", str(self.properties_file), jvm_options=(f"-Xmx{BROKER_HEAP}",))

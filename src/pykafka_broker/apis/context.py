@@ -8,7 +8,7 @@ run against any node a test puts together.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, Union
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.fetch_sessions import FetchSessionCache
@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from pykafka_broker.config import BrokerConfig, DynamicConfig
     from pykafka_broker.coordinator.service import GroupService
     from pykafka_broker.log.manager import LogManager
-    from pykafka_broker.log.partition import PartitionLog
+    from pykafka_broker.log.partition import AppendResult, PartitionLog
+    from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.server.controller_shell import Controller
 
 Result = TypeVar("Result")
+Buffer = Union[bytes, bytearray, memoryview]
 
 
 class ClientConnection(Protocol):
@@ -39,6 +41,28 @@ class ClientConnection(Protocol):
         ...
 
 
+class LedPartition(Protocol):
+    """A partition this node leads: its log, and the rules of replication around it."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    log: PartitionLog
+    leader_epoch: int
+
+    def append(self, records: Buffer, *, required_acks: int, produce_version: int, now_ms: int) -> AppendResult:
+        """Append what a producer sent and, where no other replica has to follow, move the high watermark.
+
+        Raises:
+            KafkaError: the batch is refused (nothing was written), or the storage failed.
+        """
+        ...
+
+    def replicated(self, next_offset: int) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` is committed, else what to wait for (acks=all)."""
+        ...
+
+
 class Node(Protocol):
     """The broker that serves a request."""
 
@@ -46,6 +70,8 @@ class Node(Protocol):
     logs: LogManager
     groups: GroupService
     fetch_sessions: FetchSessionCache
+    #: `fetch.max.bytes`: the most one Fetch answer carries, whatever the client allows.
+    fetch_max_bytes: int
 
     @property
     def image(self) -> ClusterImage:
@@ -71,8 +97,12 @@ class Node(Protocol):
         """Wall clock in milliseconds."""
         ...
 
-    def log_of(self, topic: str, partition: int) -> PartitionLog | None:
-        """The local log of a partition that this node leads, or None."""
+    def partition(self, topic: str, partition: int) -> LedPartition | None:
+        """The partition if this node leads it, else None; `partition_error` then says why not."""
+        ...
+
+    def partition_error(self, topic: str, partition: int) -> ErrorCode:
+        """Why `partition` is not served here: unknown, led elsewhere, or its log directory is offline."""
         ...
 
     def advertised(self, broker_id: int, ctx: RequestContext) -> tuple[str, int] | None:

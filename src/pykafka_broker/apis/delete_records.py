@@ -1,0 +1,68 @@
+"""DeleteRecords (API key 21): move a partition's log start offset forward.
+
+v1 as v0, v2 flexible. Offset -1 means the high watermark. What lies below the new start is never served again;
+whole segments below it are deleted later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.produce import INTERNAL_TOPICS
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+HIGH_WATERMARK = -1
+INVALID_LOW_WATERMARK = -1
+
+
+@handles(DeleteRecordsRequest, versions="0-2")
+def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
+    """Delete what each partition names."""
+    topics = []
+    for topic in request.topics:
+        results = []
+        for asked in topic.partitions:
+            try:
+                low_watermark = _delete(topic.name, asked.partition_index, asked.offset, ctx)
+                error = ErrorCode.NONE
+            except KafkaError as refused:
+                low_watermark = INVALID_LOW_WATERMARK
+                error = refused.code
+            results.append(
+                DeleteRecordsPartitionResult(
+                    partition_index=asked.partition_index, low_watermark=low_watermark, error_code=int(error)
+                )
+            )
+        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:
+    """The partition's new low watermark.
+
+    Raises:
+        KafkaError: why nothing was deleted; POLICY_VIOLATION for a topic that is only compacted,
+            INVALID_TOPIC_EXCEPTION for an internal one, OFFSET_OUT_OF_RANGE beyond the high watermark.
+    """
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    partition = ctx.node.partition(topic, index)
+    if partition is None:
+        raise KafkaError(ctx.node.partition_error(topic, index))
+    log = partition.log
+    if "delete" not in log.config.cleanup_policy and log.config.cleanup_policy:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION)
+    before_offset = log.high_watermark if offset == HIGH_WATERMARK else offset
+    if before_offset < 0 or before_offset > log.high_watermark:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+    return log.delete_records(before_offset)

@@ -1,0 +1,57 @@
+"""DescribeProducers (API key 61): the producers a partition knows, with their last sequence and open transaction.
+
+v0 only (KIP-664), flexible from the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(DescribeProducersRequest, versions="0")
+def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
+    """List the active producers of each partition this node leads."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_described(topic.name, index, ctx) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse:
+    partition = ctx.node.partition(topic, index)
+    if partition is None:
+        error = ErrorCode(ctx.node.partition_error(topic, index))
+        return PartitionResponse(partition_index=index, error_code=int(error), active_producers=[])
+    return PartitionResponse(
+        partition_index=index,
+        error_code=0,
+        active_producers=[
+            ProducerState(
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                last_sequence=producer.last_sequence,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.current_txn_start_offset,
+            )
+            for producer in partition.log.active_producers()
+        ],
+    )

@@ -1,0 +1,269 @@
+"""Incremental fetch sessions (KIP-227): what a consumer asked for, remembered, so that it need not repeat it.
+
+(session id, epoch) of a request decides: (any, -1) no session, and an old one is closed; (any, 0) a full request
+that opens a new session; (id, n) an incremental request that lists only what changed. An incremental answer lists
+only partitions with records, an error, a diverging epoch, or a moved high watermark or log start offset.
+
+The cache holds `max_entries` sessions (`max.incremental.fetch.session.cache.slots`). When it is full, a session
+unused for `eviction_ms` makes room, or a smaller one older than that; else the new client goes without, which is
+always allowed. Pure: the clock and the dice are passed in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, PartitionData
+
+SESSIONLESS_EPOCH = -1
+FULL_EPOCH = 0
+NO_SESSION_ID = 0
+MAX_EPOCH = 2**31 - 1
+#: A session unused for this long may be thrown out (Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS).
+EVICTION_MS = 120_000
+DEFAULT_MAX_ENTRIES = 1_000
+
+#: The first Fetch version that names topics by id.
+TOPIC_ID_VERSION = 13
+
+Key = tuple[object, int]
+
+
+class WantedPartition:
+    """One partition of a fetch: the newest request parameters, and what was last said about it in a session."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "partition",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str | None, topic_id: bytes, asked: FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = asked.partition
+        #: -1 makes the partition part of the next incremental answer.
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.ask(asked)
+
+    def ask(self, asked: FetchPartition) -> None:
+        """Take over the parameters of a newer request."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def is_news(self, answer: PartitionData) -> bool:
+        """True if an incremental answer must list this partition; remembers what is said."""
+        news = bool(answer.error_code) or len(answer.records or b"") > 0 or answer.diverging_epoch.epoch != -1
+        if self.high_watermark != answer.high_watermark:
+            self.high_watermark = answer.high_watermark
+            news = True
+        if self.log_start_offset != answer.log_start_offset:
+            self.log_start_offset = answer.log_start_offset
+            news = True
+        if answer.error_code:
+            self.high_watermark = -1
+        return news
+
+
+class FetchSession:
+    """A remembered fetch: its partitions in the order they are served."""
+
+    __slots__ = ("created_ms", "epoch", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+
+    def __init__(
+        self, session_id: int, partitions: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int
+    ) -> None:
+        self.session_id = session_id
+        self.partitions = partitions
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = 1
+
+    def update(self, request: FetchRequest, wanted: dict[Key, WantedPartition], asked: Asked) -> None:
+        """Add and change what the request names, drop what it forgets."""
+        for key, partition in wanted.items():
+            known = self.partitions.get(key)
+            if known is None:
+                self.partitions[key] = partition
+            else:
+                known.ask(asked[key])
+        for forgotten in request.forgotten_topics_data:
+            topic: object = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                self.partitions.pop((topic, index), None)
+
+
+Asked = dict[Key, "FetchPartition"]
+
+
+class FetchContext:
+    """One fetch: the partitions to serve in order, and how its answer relates to a session."""
+
+    __slots__ = ("_cache", "_expected_epoch", "_kind", "_now_ms", "_session", "_uses_topic_ids", "error", "wanted")
+
+    def __init__(
+        self,
+        cache: FetchSessionCache,
+        kind: str,
+        wanted: dict[Key, WantedPartition],
+        *,
+        now_ms: int,
+        uses_topic_ids: bool,
+        session: FetchSession | None = None,
+        error: ErrorCode = ErrorCode.NONE,
+    ) -> None:
+        self._cache = cache
+        self._kind = kind
+        self._now_ms = now_ms
+        self._uses_topic_ids = uses_topic_ids
+        self._session = session
+        self._expected_epoch = session.epoch if session is not None else 0
+        self.wanted = wanted
+        self.error = error
+
+    def finish(
+        self, answers: list[tuple[WantedPartition, PartitionData]]
+    ) -> tuple[ErrorCode, int, list[tuple[WantedPartition, PartitionData]]]:
+        """The top-level error, the session id to answer with, and the partitions to list."""
+        if self._kind == "full":
+            for partition, answer in answers:
+                partition.is_news(answer)
+            return ErrorCode.NONE, self._cache.open(self.wanted, self._uses_topic_ids, self._now_ms), answers
+        session = self._session
+        if session is None:
+            return self.error, NO_SESSION_ID, answers
+        if session.epoch != self._expected_epoch:
+            # The same incremental request was processed twice; only one of them may move the session.
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH, session.session_id, []
+        listed = []
+        for partition, answer in answers:
+            if not partition.is_news(answer):
+                continue
+            listed.append((partition, answer))
+            if len(answer.records or b"") > 0:
+                # Served partitions go to the end, so that a small byte limit does not starve the others.
+                key = _key(partition, session.uses_topic_ids)
+                if key in session.partitions:
+                    session.partitions[key] = session.partitions.pop(key)
+        return ErrorCode.NONE, session.session_id, listed
+
+
+def _key(partition: WantedPartition, uses_topic_ids: bool) -> Key:
+    return (partition.topic_id if uses_topic_ids else partition.topic, partition.partition)
+
+
+class FetchSessionCache:
+    """All fetch sessions of a broker."""
+
+    def __init__(
+        self,
+        random_id: Callable[[], int],
+        max_entries: int = DEFAULT_MAX_ENTRIES,
+        eviction_ms: int = EVICTION_MS,
+    ) -> None:
+        self.max_entries = max_entries
+        self._eviction_ms = eviction_ms
+        self._random_id = random_id
+        #: In order of last use, oldest first.
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(
+        self, request: FetchRequest, version: int, now_ms: int, name_of: Callable[[bytes], str | None]
+    ) -> FetchContext:
+        """What `request` wants served; `name_of` gives a topic id's name, None for an unknown id."""
+        by_id = version >= TOPIC_ID_VERSION
+        wanted, asked = _asked(request, by_id, name_of)
+        session_id, epoch = request.session_id, request.session_epoch
+
+        if epoch in (FULL_EPOCH, SESSIONLESS_EPOCH):
+            if session_id != NO_SESSION_ID:
+                self._sessions.pop(session_id, None)
+            kind = "full" if epoch == FULL_EPOCH else "sessionless"
+            return FetchContext(self, kind, wanted, now_ms=now_ms, uses_topic_ids=by_id)
+
+        session = self._sessions.get(session_id)
+        error = ErrorCode.NONE
+        if session is None:
+            error = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        elif session.epoch != epoch:
+            error = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        elif session.uses_topic_ids != by_id:
+            error = ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        if session is None or error is not ErrorCode.NONE:
+            return FetchContext(self, "error", {}, now_ms=now_ms, uses_topic_ids=by_id, error=error)
+
+        session.update(request, wanted, asked)
+        if not session.partitions:
+            del self._sessions[session_id]
+            return FetchContext(self, "sessionless", {}, now_ms=now_ms, uses_topic_ids=by_id)
+        session.last_used_ms = now_ms
+        session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
+        self._sessions[session_id] = self._sessions.pop(session_id)
+        if by_id:
+            _resolve_names(session.partitions.values(), name_of)
+        return FetchContext(
+            self, "incremental", session.partitions, now_ms=now_ms, uses_topic_ids=by_id, session=session
+        )
+
+    def open(self, wanted: dict[Key, WantedPartition], uses_topic_ids: bool, now_ms: int) -> int:
+        """Remember a full fetch; its new session id, or 0 if there is no room for it."""
+        if len(self._sessions) >= self.max_entries and not self._make_room(len(wanted), now_ms):
+            return NO_SESSION_ID
+        session_id = self._random_id()
+        while session_id in self._sessions or session_id == NO_SESSION_ID:
+            session_id = self._random_id()
+        self._sessions[session_id] = FetchSession(session_id, wanted, uses_topic_ids, now_ms)
+        return session_id
+
+    def _make_room(self, size: int, now_ms: int) -> bool:
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None:
+            return False
+        if now_ms - oldest.last_used_ms > self._eviction_ms:
+            del self._sessions[oldest.session_id]
+            return True
+        settled = (s for s in self._sessions.values() if now_ms - s.created_ms > self._eviction_ms)
+        smallest = min(settled, key=lambda s: len(s.partitions), default=None)
+        if smallest is None or len(smallest.partitions) >= size:
+            return False
+        del self._sessions[smallest.session_id]
+        return True
+
+
+def _asked(
+    request: FetchRequest, by_id: bool, name_of: Callable[[bytes], str | None]
+) -> tuple[dict[Key, WantedPartition], Asked]:
+    wanted: dict[Key, WantedPartition] = {}
+    asked: Asked = {}
+    for topic in request.topics:
+        name = name_of(topic.topic_id) if by_id else topic.topic
+        identity: object = topic.topic_id if by_id else name
+        for partition in topic.partitions:
+            key = (identity, partition.partition)
+            wanted[key] = WantedPartition(name, topic.topic_id, partition)
+            asked[key] = partition
+    return wanted, asked
+
+
+def _resolve_names(partitions: Iterable[WantedPartition], name_of: Callable[[bytes], str | None]) -> None:
+    """A topic id unknown when it was first asked for may have got its name since."""
+    for partition in partitions:
+        if partition.topic is None:
+            partition.topic = name_of(partition.topic_id)

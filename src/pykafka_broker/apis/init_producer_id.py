@@ -1,0 +1,36 @@
+"""InitProducerId (API key 22): a producer id and epoch for an idempotent producer.
+
+v2 flexible, v3 the caller may name the id and epoch it holds (KIP-360), v4 PRODUCER_FENCED, v5 transaction errors
+(KIP-890); v6 (KIP-939) is unstable in 4.3 and not served. Without a transactional id every call gives a fresh
+producer id and epoch 0, whatever id the caller names. Transactional ids need a transaction coordinator, which
+this node does not run yet: INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(InitProducerIdRequest, versions="0-5")
+async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
+    """Hand out the next id of this broker's block."""
+    # An id without an epoch, or the reverse, is no producer's state (KIP-360).
+    half_given = (request.producer_id == -1) != (request.producer_epoch == -1)
+    if half_given or request.transactional_id is not None:
+        return _refused(ErrorCode.INVALID_REQUEST)
+    try:
+        producer_id = await ctx.node.allocate_producer_id()
+    except KafkaError as error:
+        return _refused(error.code)
+    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)
+
+
+def _refused(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=int(error), producer_id=-1, producer_epoch=-1)

@@ -1,0 +1,164 @@
+"""ListOffsets (API key 2): the offset of a timestamp, or one of the special positions of a partition.
+
+v1 one offset per partition, v2 isolation level, v4 leader epochs, v6 flexible, v7 max timestamp (-3), v8 earliest
+local (-4), v9 last tiered (-5), v10 a timeout for remote storage, v11 earliest pending upload (-6).
+
+"Latest" is the high watermark, or the last stable offset for read_committed, never the log end. A timestamp finds
+the first *record* at or after it below that bound; no such record is no error: offset -1, timestamp -1. Without
+tiered storage -4 equals the log start, and -5 and -6 answer -1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.fetch import READ_COMMITTED, READ_UNCOMMITTED, check_leader_epoch
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import LedPartition, RequestContext
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+#: The first version that knows each special timestamp.
+FIRST_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+
+
+@handles(ListOffsetsRequest, versions="1-11")
+def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
+    """Answer from memory where possible; a search in the log goes to a worker thread."""
+    searched = any(
+        partition.timestamp >= 0 or partition.timestamp == MAX_TIMESTAMP
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    return _search(request, ctx) if searched else _known(request, ctx)
+
+
+def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+    duplicates = _duplicates(request)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            try:
+                partition = _checked(topic.name, asked, duplicates, request, ctx)
+                answers.append(_special(partition, asked, request.isolation_level))
+            except KafkaError as error:
+                answers.append(_failed(asked, error))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
+    duplicates = _duplicates(request)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            try:
+                partition = _checked(topic.name, asked, duplicates, request, ctx)
+                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                    answers.append(await _by_time(partition, asked, request.isolation_level, ctx))
+                else:
+                    answers.append(_special(partition, asked, request.isolation_level))
+            except KafkaError as error:
+                answers.append(_failed(asked, error))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _duplicates(request: ListOffsetsRequest) -> set[tuple[str, int]]:
+    counts = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
+    return {place for place, count in counts.items() if count > 1}
+
+
+def _checked(
+    topic: str,
+    asked: ListOffsetsPartition,
+    duplicates: set[tuple[str, int]],
+    request: ListOffsetsRequest,
+    ctx: RequestContext,
+) -> LedPartition:
+    """The partition to ask.
+
+    Raises:
+        KafkaError: INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a special timestamp this
+            version does not know, or why the partition cannot be asked.
+    """
+    index = asked.partition_index
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    if (topic, index) in duplicates:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    if asked.timestamp < 0 and ctx.version < FIRST_VERSION.get(asked.timestamp, ctx.version + 1):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    partition = ctx.node.partition(topic, index)
+    if partition is None:
+        raise KafkaError(ctx.node.partition_error(topic, index))
+    check_leader_epoch(partition, asked.current_leader_epoch)
+    return partition
+
+
+def _special(
+    partition: LedPartition, asked: ListOffsetsPartition, isolation_level: int
+) -> ListOffsetsPartitionResponse:
+    log = partition.log
+    if asked.timestamp == LATEST:
+        offset = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+        epoch = partition.leader_epoch
+    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        offset = log.log_start_offset
+        found = log.epoch_for_offset(offset)
+        epoch = -1 if found is None else found
+    else:
+        offset = epoch = -1
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=0, timestamp=-1, offset=offset, leader_epoch=epoch
+    )
+
+
+async def _by_time(
+    partition: LedPartition, asked: ListOffsetsPartition, isolation_level: int, ctx: RequestContext
+) -> ListOffsetsPartitionResponse:
+    log = partition.log
+    bound = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+    if asked.timestamp == MAX_TIMESTAMP:
+        search = log.search_max_timestamp()
+    else:
+        search = log.search_timestamp(asked.timestamp)
+    found = await ctx.node.run_blocking(search)
+    if found is None or found.offset >= bound:
+        return ListOffsetsPartitionResponse(
+            partition_index=asked.partition_index, error_code=0, timestamp=-1, offset=-1, leader_epoch=-1
+        )
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=0,
+        timestamp=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _failed(asked: ListOffsetsPartition, error: KafkaError) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=int(error.code), timestamp=-1, offset=-1
+    )

@@ -1,0 +1,55 @@
+"""OffsetForLeaderEpoch (API key 23): where a leader epoch ends, so that a reader can detect truncation (KIP-320).
+
+v2 is the first served (current leader epoch), v3 replica id, v4 flexible. An epoch this log has never seen, or one
+from the future, is no error: epoch -1, end offset -1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.fetch import check_leader_epoch
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(OffsetForLeaderEpochRequest, versions="2-4")
+def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, ctx: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    """Answer every partition on its own."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_epoch_end(topic.topic, asked, ctx) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext) -> EpochEndOffset:
+    partition = ctx.node.partition(topic, asked.partition)
+    if partition is None:
+        error = ctx.node.partition_error(topic, asked.partition)
+        return EpochEndOffset(error_code=int(error), partition=asked.partition)
+    try:
+        check_leader_epoch(partition, asked.current_leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(error_code=int(error.code), partition=asked.partition)
+    if asked.leader_epoch < 0:
+        epoch, end_offset = -1, -1
+    else:
+        epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -7,10 +7,11 @@ run against any node a test puts together.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, Union
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.api import Api
     from pykafka_broker.apis.fetch_sessions import FetchSessionCache
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import BrokerConfig, DynamicConfig
@@ -72,6 +73,10 @@ class Node(Protocol):
     fetch_sessions: FetchSessionCache
     #: `fetch.max.bytes`: the most one Fetch answer carries, whatever the client allows.
     fetch_max_bytes: int
+    #: What this listener serves, in key order.
+    apis: Sequence[Api]
+    #: Feature name -> (lowest, highest) level this node supports.
+    supported_features: Mapping[str, tuple[int, int]]
 
     @property
     def image(self) -> ClusterImage:
@@ -107,6 +112,10 @@ class Node(Protocol):
 
     def advertised(self, broker_id: int, ctx: RequestContext) -> tuple[str, int] | None:
         """Host and port under which a client of this listener reaches a broker; None if it has no such listener."""
+        ...
+
+    def random_alive_broker_id(self) -> int:
+        """An unfenced broker for clients to send controller requests to; -1 if there is none."""
         ...
 
     async def auto_create_topics(self, names: Sequence[str], ctx: RequestContext) -> None:

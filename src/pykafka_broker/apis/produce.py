@@ -16,6 +16,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
+from pykafka_broker.apis.topology import INTERNAL_TOPICS
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -36,7 +37,6 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 
 #: acks values a producer may ask for: none, the leader, all in-sync replicas.
 VALID_ACKS = (0, 1, -1)
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 #: Kafka's own tool writes internal topics under this client id.
 ADMIN_CLIENT_ID = "__admin_client"
 #: Where a batch's attributes have their low byte, and the bit that says "part of a transaction".

@@ -1,0 +1,71 @@
+"""ApiVersions (API key 18): which APIs and features this node serves.
+
+v1 throttle time, v3 flexible with the client's software name and features, v4 features whose minimum is 0
+(KAFKA-17011; older versions must not see them). The response header is v0 at every version. A version that is not
+served never gets here: the connection answers it with the v0 body, UNSUPPORTED_VERSION and this API's own row
+(KIP-511), made by `unsupported_version`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import Api, handles
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+@handles(ApiVersionsRequest, versions="0-4")
+def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+    """List what is served, after a look at the client's name."""
+    if ctx.version >= 3 and not _is_valid(request):
+        return ApiVersionsResponse(
+            error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0
+        )
+    image = ctx.node.image
+    return ApiVersionsResponse(
+        error_code=0,
+        api_keys=[_row(api) for api in ctx.node.apis],
+        throttle_time_ms=0,
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in ctx.node.supported_features.items()
+            if lowest > 0 or ctx.version >= 4
+        ],
+        finalized_features_epoch=image.offset,
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in image.features.items()
+            if level > 0
+        ],
+    )
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer to an ApiVersions version that is not served; to be encoded as v0."""
+    return ApiVersionsResponse(
+        error_code=int(ErrorCode.UNSUPPORTED_VERSION), api_keys=[_row(api_versions)], throttle_time_ms=0
+    )
+
+
+def _row(api: Api) -> ApiVersion:
+    return ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
+
+
+def _is_valid(request: ApiVersionsRequest) -> bool:
+    return bool(
+        SOFTWARE_NAME.fullmatch(request.client_software_name)
+        and SOFTWARE_NAME.fullmatch(request.client_software_version)
+    )

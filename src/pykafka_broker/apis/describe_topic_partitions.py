@@ -1,0 +1,114 @@
+"""DescribeTopicPartitions (API key 75): topics and partitions in pages, with eligible leader replicas (KIP-966).
+
+v0 only. Topics come in alphabetical order; an answer holds at most `response_partition_limit` partitions (capped by
+`max.request.partition.size.limit`, at least 1) and a cursor where more are left. No topic list means all topics.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.topology import INTERNAL_TOPICS, NO_TOPIC_ID, TOPIC_OPERATIONS, leadership
+from pykafka_broker.cluster.topics import is_valid_topic_name
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.cluster.image import PartitionRegistration, TopicImage
+
+
+@handles(DescribeTopicPartitionsRequest, versions="0")
+def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, ctx: RequestContext
+) -> DescribeTopicPartitionsResponse:
+    """One page, starting at the cursor."""
+    image = ctx.node.image
+    cursor = request.cursor
+    first_topic = cursor.topic_name if cursor else ""
+    asked = [topic.name for topic in request.topics] if request.topics else list(image.topics)
+    names = sorted({name for name in asked if name >= first_topic})
+    if cursor and (cursor.partition_index < 0 or (request.topics and first_topic not in names)):
+        return _invalid(request)
+
+    left = max(1, min(ctx.node.config["max.request.partition.size.limit"], request.response_partition_limit))
+    response = DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=[])
+    for name in names:
+        if left == 0:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=0)
+            break
+        topic = image.topics.get(name)
+        if topic is None:
+            if request.topics:
+                response.topics.append(_unknown(name))
+            continue
+        start = cursor.partition_index if cursor and name == first_topic else 0
+        end = min(len(topic.partitions), start + left)
+        response.topics.append(_described(topic, start, end, ctx))
+        if end < len(topic.partitions):
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=end)
+            break
+        left -= max(0, end - start)
+    return response
+
+
+def _described(
+    topic: TopicImage, start: int, end: int, ctx: RequestContext
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=0,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_partition(topic.partitions[index], ctx) for index in range(start, end)],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _partition(
+    partition: PartitionRegistration, ctx: RequestContext
+) -> DescribeTopicPartitionsResponsePartition:
+    _, leader_id, offline = leadership(partition, ctx)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=0,
+        partition_index=partition.partition_id,
+        leader_id=leader_id,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=offline,
+    )
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    valid = is_valid_topic_name(name)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=int(error),
+        name=name,
+        topic_id=NO_TOPIC_ID,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _invalid(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        throttle_time_ms=0,
+        topics=[
+            DescribeTopicPartitionsResponseTopic(
+                error_code=int(ErrorCode.INVALID_REQUEST), name=topic.name, topic_id=NO_TOPIC_ID, partitions=[]
+            )
+            for topic in request.topics
+        ],
+    )

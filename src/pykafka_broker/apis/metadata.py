@@ -1,0 +1,164 @@
+"""Metadata (API key 3): the brokers, and who leads which partition.
+
+v1 controller and internal flag, v2 cluster id, v4 auto-creation flag, v5 offline replicas, v7 leader epochs, v8
+authorized operations, v9 flexible, v10 topic ids, v12 lookup by topic id, v13 top-level error.
+
+topics=None asks for every topic and an empty list for none, except at v0, where empty means all. An unknown name
+may create the topic: both the request and `auto.create.topics.enable` must say so. Apache Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION while it creates; here creation takes about a millisecond, so the first answer already
+names the leader. The controller id is a random alive broker, as in KRaft: clients send controller requests there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.topology import (
+    CLUSTER_OPERATIONS,
+    INTERNAL_TOPICS,
+    NO_TOPIC_ID,
+    OPERATIONS_NOT_ASKED,
+    TOPIC_OPERATIONS,
+    alive_brokers,
+    leadership,
+)
+from pykafka_broker.cluster.topics import is_valid_topic_name
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.cluster.image import TopicImage
+
+TOPIC_ID_LOOKUP_VERSION = 12
+
+
+@handles(MetadataRequest, versions="0-13")
+def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
+    """Answer at once, or as a coroutine when topics have to be created first."""
+    asked = request.topics
+    if asked is None or (ctx.version == 0 and not asked):
+        return _response([_described(t, ctx) for t in ctx.node.image.topics.values()], request, ctx)
+    if ctx.version < TOPIC_ID_LOOKUP_VERSION and any(t.name is None or any(t.topic_id) for t in asked):
+        return _invalid(request)
+    if any(any(topic.topic_id) for topic in asked):
+        ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
+        return _response([_by_id(topic_id, ctx) for topic_id in ids], request, ctx)
+    names = list(dict.fromkeys(topic.name or "" for topic in asked))
+    missing = [name for name in names if name not in ctx.node.image.topics]
+    if missing and request.allow_auto_topic_creation and ctx.node.config["auto.create.topics.enable"]:
+        return _after_creation(missing, names, request, ctx)
+    return _response([_by_name(name, ctx) for name in names], request, ctx)
+
+
+async def _after_creation(
+    missing: list[str], names: list[str], request: MetadataRequest, ctx: RequestContext
+) -> MetadataResponse:
+    await ctx.node.auto_create_topics(missing, ctx)
+    return _response([_by_name(name, ctx) for name in names], request, ctx)
+
+
+def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
+    topic = ctx.node.image.topics.get(name)
+    if topic is not None:
+        return _described(topic, ctx)
+    valid = is_valid_topic_name(name)
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return _unknown(error, name, NO_TOPIC_ID)
+
+
+def _by_id(topic_id: bytes, ctx: RequestContext) -> MetadataResponseTopic:
+    topic = ctx.node.image.topic_by_id(topic_id)
+    if topic is not None:
+        return _described(topic, ctx)
+    return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+
+
+def _unknown(error: ErrorCode, name: str | None, topic_id: bytes) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=int(error),
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[],
+    )
+
+
+def _described(topic: TopicImage, ctx: RequestContext) -> MetadataResponseTopic:
+    partitions = []
+    for partition in topic.partitions.values():
+        error, leader_id, offline = leadership(partition, ctx)
+        if error is ErrorCode.LISTENER_NOT_FOUND and ctx.version < 6:
+            error = ErrorCode.LEADER_NOT_AVAILABLE
+        replicas, isr = list(partition.replicas), list(partition.isr)
+        if ctx.version == 0 and offline:
+            # v0 has no list of offline replicas: it names only those alive, and says that some are not.
+            replicas = [replica for replica in replicas if replica not in offline]
+            isr = [replica for replica in isr if replica not in offline]
+            error = ErrorCode.REPLICA_NOT_AVAILABLE if error is ErrorCode.NONE else error
+        partitions.append(
+            MetadataResponsePartition(
+                error_code=int(error),
+                partition_index=partition.partition_id,
+                leader_id=leader_id,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=replicas,
+                isr_nodes=isr,
+                offline_replicas=offline,
+            )
+        )
+    return MetadataResponseTopic(
+        error_code=0,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+    )
+
+
+def _response(
+    topics: list[MetadataResponseTopic], request: MetadataRequest, ctx: RequestContext
+) -> MetadataResponse:
+    if request.include_topic_authorized_operations:
+        for topic in topics:
+            if topic.error_code == 0:
+                topic.topic_authorized_operations = TOPIC_OPERATIONS
+    brokers = alive_brokers(ctx)
+    asked = request.include_cluster_authorized_operations and 8 <= ctx.version <= 10
+    return MetadataResponse(
+        throttle_time_ms=0,
+        brokers=[
+            MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
+            for broker, host, port in brokers
+        ],
+        cluster_id=ctx.node.image.cluster_id,
+        controller_id=ctx.node.random_alive_broker_id(),
+        topics=topics,
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
+        error_code=0,
+    )
+
+
+def _invalid(request: MetadataRequest) -> MetadataResponse:
+    """v10 and v11 carry topic ids but may not use them; the whole request is refused, brokers and all."""
+    return MetadataResponse(
+        throttle_time_ms=0,
+        brokers=[],
+        topics=[
+            MetadataResponseTopic(
+                error_code=int(ErrorCode.INVALID_REQUEST),
+                name=topic.name or "",
+                topic_id=topic.topic_id,
+                partitions=[],
+            )
+            for topic in request.topics or ()
+        ],
+        error_code=int(ErrorCode.INVALID_REQUEST),
+    )

@@ -1,0 +1,57 @@
+"""What clients are told of brokers, topics and partitions: shared by Metadata, DescribeTopicPartitions and DescribeCluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafka_broker.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
+
+NO_LEADER_ID = -1
+NO_TOPIC_ID = bytes(16)
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+#: Operation bits (AclOperation codes) a resource supports; without an authorizer everybody may do all of them.
+TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
+CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
+GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
+#: The schema's "not asked for".
+OPERATIONS_NOT_ASKED = -(2**31)
+
+
+class Leadership(NamedTuple):
+    """How a partition looks from one listener: who leads it, and what is wrong if nobody can be named."""
+
+    error: ErrorCode
+    leader_id: int
+    offline_replicas: list[int]
+
+
+def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, int]]:
+    """Unfenced brokers with the address a client of this listener reaches them at."""
+    found = []
+    for broker in ctx.node.image.brokers.values():
+        address = None if broker.fenced else ctx.node.advertised(broker.broker_id, ctx)
+        if address is not None:
+            found.append((broker, *address))
+    return found
+
+
+def leadership(partition: PartitionRegistration, ctx: RequestContext) -> Leadership:
+    """Kafka's rule: a leader that is fenced or lacks the listener cannot be named, but the partition is listed."""
+    brokers = ctx.node.image.brokers
+    offline = [
+        replica
+        for replica in partition.replicas
+        if (broker := brokers.get(replica)) is None
+        or broker.fenced
+        or ctx.node.advertised(replica, ctx) is None
+    ]
+    if partition.leader not in brokers:
+        return Leadership(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER_ID, offline)
+    if ctx.node.advertised(partition.leader, ctx) is None:
+        return Leadership(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER_ID, offline)
+    return Leadership(ErrorCode.NONE, partition.leader, offline)

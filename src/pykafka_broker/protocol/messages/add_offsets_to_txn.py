@@ -1,0 +1,19 @@
+"""AddOffsetsToTxn (API key 25)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import i16, i32, i64, message, string
+
+
+@message(api_key=25, versions="0-4", flexible="3+")
+class AddOffsetsToTxnRequest:
+    transactional_id: str = string()
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+    group_id: str = string()
+
+
+@message(api_key=25, versions="0-4", flexible="3+")
+class AddOffsetsToTxnResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()

@@ -1,0 +1,19 @@
+"""AllocateProducerIds (API key 67)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import i16, i32, i64, message
+
+
+@message(api_key=67, versions="0", flexible="0+")
+class AllocateProducerIdsRequest:
+    broker_id: int = i32()
+    broker_epoch: int = i64(default=-1)
+
+
+@message(api_key=67, versions="0", flexible="0+")
+class AllocateProducerIdsResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()
+    producer_id_start: int = i64()
+    producer_id_len: int = i32()

@@ -1,0 +1,57 @@
+"""ConsumerGroupDescribe (API key 69)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message, string, struct, uuid
+
+
+@message(api_key=69, versions="0-1", flexible="0+")
+class ConsumerGroupDescribeRequest:
+    group_ids: list[str] = array(string())
+    include_authorized_operations: bool = boolean()
+
+
+@message()
+class TopicPartitions:
+    topic_id: bytes = uuid()
+    topic_name: str = string()
+    partitions: list[int] = array(i32())
+
+
+@message()
+class Assignment:
+    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
+
+
+@message()
+class Member:
+    member_id: str = string()
+    instance_id: str | None = string(nullable=True, default=None)
+    rack_id: str | None = string(nullable=True, default=None)
+    member_epoch: int = i32()
+    client_id: str = string()
+    client_host: str = string()
+    subscribed_topic_names: list[str] = array(string())
+    subscribed_topic_regex: str | None = string(nullable=True, default=None)
+    assignment: Assignment = struct(Assignment)
+    target_assignment: Assignment = struct(Assignment)
+    member_type: int = i8("1+", default=-1)
+
+
+@message()
+class DescribedGroup:
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)
+    group_id: str = string()
+    group_state: str = string()
+    group_epoch: int = i32()
+    assignment_epoch: int = i32()
+    assignor_name: str = string()
+    members: list[Member] = array(Member)
+    authorized_operations: int = i32(default=-0x80000000)
+
+
+@message(api_key=69, versions="0-1", flexible="0+")
+class ConsumerGroupDescribeResponse:
+    throttle_time_ms: int = i32(default=0)
+    groups: list[DescribedGroup] = array(DescribedGroup)

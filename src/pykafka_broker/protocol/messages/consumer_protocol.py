@@ -1,0 +1,26 @@
+"""ConsumerProtocolSubscription (API key None)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, binary, i32, message, string
+
+
+@message()
+class TopicPartition:
+    topic: str = string()
+    partitions: list[int] = array(i32())
+
+
+@message(versions="0-3")
+class ConsumerProtocolSubscription:
+    topics: list[str] = array(string())
+    user_data: bytes | None = binary(nullable=True, default=None)
+    owned_partitions: list[TopicPartition] = array(TopicPartition, "1+", default=[])
+    generation_id: int = i32("2+", default=-1)
+    rack_id: str | None = string("3+", nullable=True, default=None)
+
+
+@message(versions="0-3")
+class ConsumerProtocolAssignment:
+    assigned_partitions: list[TopicPartition] = array(TopicPartition)
+    user_data: bytes | None = binary(nullable=True, default=None)

@@ -1,0 +1,47 @@
+"""DeleteAcls (API key 31)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i8, i16, i32, message, string
+
+
+@message()
+class DeleteAclsFilter:
+    resource_type_filter: int = i8()
+    resource_name_filter: str | None = string(nullable=True)
+    pattern_type_filter: int = i8(default=3)
+    principal_filter: str | None = string(nullable=True)
+    host_filter: str | None = string(nullable=True)
+    operation: int = i8()
+    permission_type: int = i8()
+
+
+@message(api_key=31, versions="1-3", flexible="2+")
+class DeleteAclsRequest:
+    filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
+
+
+@message()
+class DeleteAclsMatchingAcl:
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)
+    resource_type: int = i8()
+    resource_name: str = string()
+    pattern_type: int = i8(default=3)
+    principal: str = string()
+    host: str = string()
+    operation: int = i8()
+    permission_type: int = i8()
+
+
+@message()
+class DeleteAclsFilterResult:
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)
+    matching_acls: list[DeleteAclsMatchingAcl] = array(DeleteAclsMatchingAcl)
+
+
+@message(api_key=31, versions="1-3", flexible="2+")
+class DeleteAclsResponse:
+    throttle_time_ms: int = i32(default=0)
+    filter_results: list[DeleteAclsFilterResult] = array(DeleteAclsFilterResult)

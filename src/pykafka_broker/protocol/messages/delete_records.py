@@ -1,0 +1,42 @@
+"""DeleteRecords (API key 21)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
+
+
+@message()
+class DeleteRecordsPartition:
+    partition_index: int = i32()
+    offset: int = i64()
+
+
+@message()
+class DeleteRecordsTopic:
+    name: str = string()
+    partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition)
+
+
+@message(api_key=21, versions="0-2", flexible="2+")
+class DeleteRecordsRequest:
+    topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
+    timeout_ms: int = i32()
+
+
+@message()
+class DeleteRecordsPartitionResult:
+    partition_index: int = i32()
+    low_watermark: int = i64()
+    error_code: int = i16()
+
+
+@message()
+class DeleteRecordsTopicResult:
+    name: str = string()
+    partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
+
+
+@message(api_key=21, versions="0-2", flexible="2+")
+class DeleteRecordsResponse:
+    throttle_time_ms: int = i32(default=0)
+    topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult)

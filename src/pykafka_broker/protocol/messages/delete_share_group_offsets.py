@@ -1,0 +1,32 @@
+"""DeleteShareGroupOffsets (API key 92)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, message, string, uuid
+
+
+@message()
+class DeleteShareGroupOffsetsRequestTopic:
+    topic_name: str = string()
+
+
+@message(api_key=92, versions="0", flexible="0+")
+class DeleteShareGroupOffsetsRequest:
+    group_id: str = string()
+    topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
+
+
+@message()
+class DeleteShareGroupOffsetsResponseTopic:
+    topic_name: str = string()
+    topic_id: bytes = uuid()
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)
+
+
+@message(api_key=92, versions="0", flexible="0+")
+class DeleteShareGroupOffsetsResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)
+    responses: list[DeleteShareGroupOffsetsResponseTopic] = array(DeleteShareGroupOffsetsResponseTopic)

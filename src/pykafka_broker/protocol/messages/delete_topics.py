@@ -1,0 +1,32 @@
+"""DeleteTopics (API key 20)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, message, string, uuid
+
+
+@message()
+class DeleteTopicState:
+    name: str | None = string(nullable=True, default=None)
+    topic_id: bytes = uuid()
+
+
+@message(api_key=20, versions="1-6", flexible="4+")
+class DeleteTopicsRequest:
+    topics: list[DeleteTopicState] = array(DeleteTopicState, "6+", default=[])
+    topic_names: list[str] = array(string(), "1-5", default=[])
+    timeout_ms: int = i32()
+
+
+@message()
+class DeletableTopicResult:
+    name: str | None = string(nullable="6+")
+    topic_id: bytes = uuid("6+", default=ZERO_UUID)
+    error_code: int = i16()
+    error_message: str | None = string("5+", nullable=True, default=None)
+
+
+@message(api_key=20, versions="1-6", flexible="4+")
+class DeleteTopicsResponse:
+    throttle_time_ms: int = i32(default=0)
+    responses: list[DeletableTopicResult] = array(DeletableTopicResult)

@@ -1,0 +1,39 @@
+"""DescribeGroups (API key 15)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, binary, boolean, i16, i32, message, string
+
+
+@message(api_key=15, versions="0-6", flexible="5+")
+class DescribeGroupsRequest:
+    groups: list[str] = array(string())
+    include_authorized_operations: bool = boolean("3+", default=False)
+
+
+@message()
+class DescribedGroupMember:
+    member_id: str = string()
+    group_instance_id: str | None = string("4+", nullable=True, default=None)
+    client_id: str = string()
+    client_host: str = string()
+    member_metadata: bytes = binary()
+    member_assignment: bytes = binary()
+
+
+@message()
+class DescribedGroup:
+    error_code: int = i16()
+    error_message: str | None = string("6+", nullable=True, default=None)
+    group_id: str = string()
+    group_state: str = string()
+    protocol_type: str = string()
+    protocol_data: str = string()
+    members: list[DescribedGroupMember] = array(DescribedGroupMember)
+    authorized_operations: int = i32("3+", default=-0x80000000)
+
+
+@message(api_key=15, versions="0-6", flexible="5+")
+class DescribeGroupsResponse:
+    throttle_time_ms: int = i32("1+", default=0)
+    groups: list[DescribedGroup] = array(DescribedGroup)

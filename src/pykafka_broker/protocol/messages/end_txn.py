@@ -1,0 +1,21 @@
+"""EndTxn (API key 26)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import boolean, i16, i32, i64, message, string
+
+
+@message(api_key=26, versions="0-5", flexible="3+")
+class EndTxnRequest:
+    transactional_id: str = string()
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+    committed: bool = boolean()
+
+
+@message(api_key=26, versions="0-5", flexible="3+")
+class EndTxnResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()
+    producer_id: int = i64("5+", default=-1)
+    producer_epoch: int = i16("5+", default=-1)

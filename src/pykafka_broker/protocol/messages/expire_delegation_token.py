@@ -1,0 +1,18 @@
+"""ExpireDelegationToken (API key 40)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import binary, i16, i32, i64, message
+
+
+@message(api_key=40, versions="1-2", flexible="2+")
+class ExpireDelegationTokenRequest:
+    hmac: bytes = binary()
+    expiry_time_period_ms: int = i64()
+
+
+@message(api_key=40, versions="1-2", flexible="2+")
+class ExpireDelegationTokenResponse:
+    error_code: int = i16()
+    expiry_timestamp_ms: int = i64()
+    throttle_time_ms: int = i32(default=0)

@@ -1,0 +1,47 @@
+"""ListOffsets (API key 2)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i8, i16, i32, i64, message, string
+
+
+@message()
+class ListOffsetsPartition:
+    partition_index: int = i32()
+    current_leader_epoch: int = i32("4+", default=-1)
+    timestamp: int = i64()
+
+
+@message()
+class ListOffsetsTopic:
+    name: str = string()
+    partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition)
+
+
+@message(api_key=2, versions="1-11", flexible="6+")
+class ListOffsetsRequest:
+    replica_id: int = i32()
+    isolation_level: int = i8("2+", default=0)
+    topics: list[ListOffsetsTopic] = array(ListOffsetsTopic)
+    timeout_ms: int = i32("10+", default=0)
+
+
+@message()
+class ListOffsetsPartitionResponse:
+    partition_index: int = i32()
+    error_code: int = i16()
+    timestamp: int = i64(default=-1)
+    offset: int = i64(default=-1)
+    leader_epoch: int = i32("4+", default=-1)
+
+
+@message()
+class ListOffsetsTopicResponse:
+    name: str = string()
+    partitions: list[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)
+
+
+@message(api_key=2, versions="1-11", flexible="6+")
+class ListOffsetsResponse:
+    throttle_time_ms: int = i32("2+", default=0)
+    topics: list[ListOffsetsTopicResponse] = array(ListOffsetsTopicResponse)

@@ -1,0 +1,28 @@
+"""ListTransactions (API key 66)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
+
+
+@message(api_key=66, versions="0-2", flexible="0+")
+class ListTransactionsRequest:
+    state_filters: list[str] = array(string())
+    producer_id_filters: list[int] = array(i64())
+    duration_filter: int = i64("1+", default=-1)
+    transactional_id_pattern: str | None = string("2+", nullable=True, default=None)
+
+
+@message()
+class TransactionState:
+    transactional_id: str = string()
+    producer_id: int = i64()
+    transaction_state: str = string()
+
+
+@message(api_key=66, versions="0-2", flexible="0+")
+class ListTransactionsResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()
+    unknown_state_filters: list[str] = array(string())
+    transaction_states: list[TransactionState] = array(TransactionState)

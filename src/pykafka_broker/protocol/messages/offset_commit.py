@@ -1,0 +1,49 @@
+"""OffsetCommit (API key 8)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, i64, message, string, uuid
+
+
+@message()
+class OffsetCommitRequestPartition:
+    partition_index: int = i32()
+    committed_offset: int = i64()
+    committed_leader_epoch: int = i32("6+", default=-1)
+    committed_metadata: str | None = string(nullable=True)
+
+
+@message()
+class OffsetCommitRequestTopic:
+    name: str = string("2-9", default="")
+    topic_id: bytes = uuid("10+", default=ZERO_UUID)
+    partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
+
+
+@message(api_key=8, versions="2-10", flexible="8+")
+class OffsetCommitRequest:
+    group_id: str = string()
+    generation_id_or_member_epoch: int = i32(default=-1)
+    member_id: str = string()
+    group_instance_id: str | None = string("7+", nullable=True, default=None)
+    retention_time_ms: int = i64("2-4", default=-1)
+    topics: list[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic)
+
+
+@message()
+class OffsetCommitResponsePartition:
+    partition_index: int = i32()
+    error_code: int = i16()
+
+
+@message()
+class OffsetCommitResponseTopic:
+    name: str = string("2-9", default="")
+    topic_id: bytes = uuid("10+", default=ZERO_UUID)
+    partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
+
+
+@message(api_key=8, versions="2-10", flexible="8+")
+class OffsetCommitResponse:
+    throttle_time_ms: int = i32("3+", default=0)
+    topics: list[OffsetCommitResponseTopic] = array(OffsetCommitResponseTopic)

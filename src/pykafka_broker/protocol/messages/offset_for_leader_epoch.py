@@ -1,0 +1,44 @@
+"""OffsetForLeaderEpoch (API key 23)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
+
+
+@message()
+class OffsetForLeaderPartition:
+    partition: int = i32()
+    current_leader_epoch: int = i32(default=-1)
+    leader_epoch: int = i32()
+
+
+@message()
+class OffsetForLeaderTopic:
+    topic: str = string()
+    partitions: list[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
+
+
+@message(api_key=23, versions="2-4", flexible="4+")
+class OffsetForLeaderEpochRequest:
+    replica_id: int = i32("3+", default=-2)
+    topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
+
+
+@message()
+class EpochEndOffset:
+    error_code: int = i16()
+    partition: int = i32()
+    leader_epoch: int = i32(default=-1)
+    end_offset: int = i64(default=-1)
+
+
+@message()
+class OffsetForLeaderTopicResult:
+    topic: str = string()
+    partitions: list[EpochEndOffset] = array(EpochEndOffset)
+
+
+@message(api_key=23, versions="2-4", flexible="4+")
+class OffsetForLeaderEpochResponse:
+    throttle_time_ms: int = i32(default=0)
+    topics: list[OffsetForLeaderTopicResult] = array(OffsetForLeaderTopicResult)

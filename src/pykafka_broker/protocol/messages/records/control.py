@@ -1,0 +1,73 @@
+"""ControlRecordTypeSchema (API key None)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, i64, message, string, struct, u16, uuid
+
+
+@message(versions="0")
+class ControlRecordTypeSchema:
+    type: int = i16()
+
+
+@message(versions="0")
+class EndTxnMarker:
+    coordinator_epoch: int = i32()
+
+
+@message()
+class LeaderChangeVoter:
+    voter_id: int = i32()
+    voter_directory_id: bytes = uuid("1+", default=ZERO_UUID)
+
+
+@message(versions="0-1", flexible="0+")
+class LeaderChangeMessage:
+    version: int = i16()
+    leader_id: int = i32()
+    voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
+    granting_voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
+
+
+@message(versions="0", flexible="0+")
+class SnapshotHeaderRecord:
+    version: int = i16()
+    last_contained_log_timestamp: int = i64()
+
+
+@message(versions="0", flexible="0+")
+class SnapshotFooterRecord:
+    version: int = i16()
+
+
+@message(versions="0", flexible="0+")
+class KRaftVersionRecord:
+    version: int = i16()
+    kraft_version: int = i16()
+
+
+@message()
+class Endpoint:
+    name: str = string()
+    host: str = string()
+    port: int = u16()
+
+
+@message()
+class KRaftVersionFeature:
+    min_supported_version: int = i16()
+    max_supported_version: int = i16()
+
+
+@message()
+class VotersVoter:
+    voter_id: int = i32()
+    voter_directory_id: bytes = uuid()
+    endpoints: list[Endpoint] = array(Endpoint)
+    kraft_version_feature: KRaftVersionFeature = struct(KRaftVersionFeature)
+
+
+@message(versions="0", flexible="0+")
+class VotersRecord:
+    version: int = i16()
+    voters: list[VotersVoter] = array(VotersVoter)

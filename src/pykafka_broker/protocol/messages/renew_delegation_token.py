@@ -1,0 +1,18 @@
+"""RenewDelegationToken (API key 39)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import binary, i16, i32, i64, message
+
+
+@message(api_key=39, versions="1-2", flexible="2+")
+class RenewDelegationTokenRequest:
+    hmac: bytes = binary()
+    renew_period_ms: int = i64()
+
+
+@message(api_key=39, versions="1-2", flexible="2+")
+class RenewDelegationTokenResponse:
+    error_code: int = i16()
+    expiry_timestamp_ms: int = i64()
+    throttle_time_ms: int = i32(default=0)

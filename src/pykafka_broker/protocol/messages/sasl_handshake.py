@@ -1,0 +1,16 @@
+"""SaslHandshake (API key 17)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, message, string
+
+
+@message(api_key=17, versions="0-1")
+class SaslHandshakeRequest:
+    mechanism: str = string()
+
+
+@message(api_key=17, versions="0-1")
+class SaslHandshakeResponse:
+    error_code: int = i16()
+    mechanisms: list[str] = array(string())

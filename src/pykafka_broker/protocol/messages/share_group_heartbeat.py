@@ -1,0 +1,36 @@
+"""ShareGroupHeartbeat (API key 76)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, message, string, struct, uuid
+
+
+@message(api_key=76, versions="1", flexible="0+")
+class ShareGroupHeartbeatRequest:
+    group_id: str = string()
+    member_id: str = string()
+    member_epoch: int = i32()
+    rack_id: str | None = string(nullable=True, default=None)
+    subscribed_topic_names: list[str] | None = array(string(), nullable=True, default=None)
+
+
+@message()
+class TopicPartitions:
+    topic_id: bytes = uuid()
+    partitions: list[int] = array(i32())
+
+
+@message()
+class Assignment:
+    topic_partitions: list[TopicPartitions] = array(TopicPartitions)
+
+
+@message(api_key=76, versions="1", flexible="0+")
+class ShareGroupHeartbeatResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)
+    member_id: str | None = string(nullable=True, default=None)
+    member_epoch: int = i32()
+    heartbeat_interval_ms: int = i32()
+    assignment: Assignment | None = struct(Assignment, nullable=True, default=None)

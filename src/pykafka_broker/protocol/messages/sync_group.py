@@ -1,0 +1,31 @@
+"""SyncGroup (API key 14)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, binary, i16, i32, message, string
+
+
+@message()
+class SyncGroupRequestAssignment:
+    member_id: str = string()
+    assignment: bytes = binary()
+
+
+@message(api_key=14, versions="0-5", flexible="4+")
+class SyncGroupRequest:
+    group_id: str = string()
+    generation_id: int = i32()
+    member_id: str = string()
+    group_instance_id: str | None = string("3+", nullable=True, default=None)
+    protocol_type: str | None = string("5+", nullable=True, default=None)
+    protocol_name: str | None = string("5+", nullable=True, default=None)
+    assignments: list[SyncGroupRequestAssignment] = array(SyncGroupRequestAssignment)
+
+
+@message(api_key=14, versions="0-5", flexible="4+")
+class SyncGroupResponse:
+    throttle_time_ms: int = i32("1+", default=0)
+    error_code: int = i16()
+    protocol_type: str | None = string("5+", nullable=True, default=None)
+    protocol_name: str | None = string("5+", nullable=True, default=None)
+    assignment: bytes = binary()

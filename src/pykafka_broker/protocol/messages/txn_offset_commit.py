@@ -1,0 +1,49 @@
+"""TxnOffsetCommit (API key 28)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
+
+
+@message()
+class TxnOffsetCommitRequestPartition:
+    partition_index: int = i32()
+    committed_offset: int = i64()
+    committed_leader_epoch: int = i32("2+", default=-1)
+    committed_metadata: str | None = string(nullable=True)
+
+
+@message()
+class TxnOffsetCommitRequestTopic:
+    name: str = string()
+    partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
+
+
+@message(api_key=28, versions="0-5", flexible="3+")
+class TxnOffsetCommitRequest:
+    transactional_id: str = string()
+    group_id: str = string()
+    producer_id: int = i64()
+    producer_epoch: int = i16()
+    generation_id: int = i32("3+", default=-1)
+    member_id: str = string("3+", default="")
+    group_instance_id: str | None = string("3+", nullable=True, default=None)
+    topics: list[TxnOffsetCommitRequestTopic] = array(TxnOffsetCommitRequestTopic)
+
+
+@message()
+class TxnOffsetCommitResponsePartition:
+    partition_index: int = i32()
+    error_code: int = i16()
+
+
+@message()
+class TxnOffsetCommitResponseTopic:
+    name: str = string()
+    partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
+
+
+@message(api_key=28, versions="0-5", flexible="3+")
+class TxnOffsetCommitResponse:
+    throttle_time_ms: int = i32(default=0)
+    topics: list[TxnOffsetCommitResponseTopic] = array(TxnOffsetCommitResponseTopic)

@@ -1,0 +1,17 @@
+"""UnregisterBroker (API key 64)."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import i16, i32, message, string
+
+
+@message(api_key=64, versions="0", flexible="0+")
+class UnregisterBrokerRequest:
+    broker_id: int = i32()
+
+
+@message(api_key=64, versions="0", flexible="0+")
+class UnregisterBrokerResponse:
+    throttle_time_ms: int = i32(default=0)
+    error_code: int = i16()
+    error_message: str | None = string(nullable=True, default=None)

@@ -1,0 +1,267 @@
+"""How a Kafka message is declared: one class per struct, for all of its versions.
+
+    @message(api_key=3, versions="0-13", flexible="9+")
+    class MetadataRequest:
+        topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
+        allow_auto_topic_creation: bool = boolean("4+", default=True)
+
+Fields stand in wire order. A version range is "3" (that one), "3-7", "3+" or "none"; a field that names none is in
+every version of the message. A nested struct is declared with `@message()`; whether it is encoded the flexible way
+depends on the message it is part of. `compile.py` turns a declaration and a version into code.
+
+A field without `default=` must be given when we build a message. A field that a version lacks is left out when
+encoding, and has its default (or its type's zero) after decoding.
+
+What Apache's own schemas say and we do not carry: `ignorable` (we never refuse to leave out a field that an older
+version lacks), `mapKey` and `entityType`. A tagged struct that is absent is None here, not a struct of defaults.
+
+Declaring a class costs about as much as creating it twice, because slots need that; nothing is compiled, so
+importing a message module stays cheap.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Sequence, TypeVar, dataclass_transform
+
+M = TypeVar("M")
+
+#: A range of versions; open ends reach up to the largest int16.
+Versions = range
+HIGHEST_VERSION = 0x7FFF
+
+#: What a `records` field holds. Decoding gives a `memoryview` into the request's buffer, or None. For encoding it may
+#: be any buffer, or a list or tuple of buffers that are sent one after the other without being copied.
+Records = Any
+
+#: The id that stands for "no id".
+ZERO_UUID = bytes(16)
+
+
+class _Required:
+    """The default of a field that has none."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+def version_range(text: str) -> Versions:
+    """The versions that `text` means: "3", "3-7", "3+" or "none"."""
+    if text == "none":
+        return range(0)
+    first, dash, last = text.partition("-")
+    if dash:
+        return range(int(first), int(last) + 1)
+    if text.endswith("+"):
+        return range(int(text[:-1]), HIGHEST_VERSION + 1)
+    return range(int(text), int(text) + 1)
+
+
+EVERY_VERSION = version_range("0+")
+
+
+class Field:
+    """One declared field. `name` is filled in by `@message`; an array's element is a nameless field of its own."""
+
+    __slots__ = ("name", "kind", "versions", "nullable", "default", "tag", "struct", "element", "compact")
+
+    def __init__(
+        self,
+        kind: str,
+        versions: str = "",
+        *,
+        nullable: str | bool = False,
+        default: Any = REQUIRED,
+        tag: int | None = None,
+        struct: type | None = None,
+        element: Field | None = None,
+        compact: bool = True,
+    ) -> None:
+        self.name = ""
+        #: "i8" … "f64", "boolean", "uuid", "string", "binary", "records", "struct" or "array".
+        self.kind = kind
+        self.versions = version_range(versions) if versions else EVERY_VERSION
+        #: The versions in which the field may be null.
+        self.nullable = (
+            version_range(nullable) if isinstance(nullable, str) else range(nullable and HIGHEST_VERSION + 1)
+        )
+        self.default = default
+        #: The number of a tagged field. Such a field is absent from the wire when it has its default.
+        self.tag = tag
+        #: The class of a "struct".
+        self.struct = struct
+        #: What an "array" holds.
+        self.element = element
+        #: False for the one string that keeps its two-byte length in flexible versions.
+        self.compact = compact
+
+
+class Schema:
+    """What `@message` knows of a class. `api_key` is the API's key, or a record's type where records have one."""
+
+    __slots__ = ("name", "api_key", "versions", "flexible", "fields")
+
+    def __init__(
+        self,
+        name: str,
+        api_key: int | None,
+        versions: Versions,
+        flexible: Versions,
+        fields: tuple[Field, ...],
+    ) -> None:
+        self.name = name
+        self.api_key = api_key
+        #: Empty for a struct that only exists inside messages.
+        self.versions = versions
+        self.flexible = flexible
+        self.fields = fields
+
+
+class Message:
+    """What every declared class can do: be built with keywords, compared and printed. Mutable, so not hashable."""
+
+    __slots__ = ()
+    __schema__: Schema
+
+    def __init__(self, **values: Any) -> None:
+        """The first construction compiles the real constructor, which then replaces this one."""
+        from pykafka_broker.protocol.compile import constructor
+
+        cls = type(self)
+        cls.__init__ = constructor(cls)  # type: ignore[method-assign]
+        cls.__init__(self, **values)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({values})"
+
+
+def schema_of(message_or_class: object) -> Schema:
+    """The schema of a declared class or of one of its objects."""
+    schema: Schema = message_or_class.__schema__  # type: ignore[attr-defined]
+    return schema
+
+
+# The field declarations. `versions` says which versions have the field, `nullable` in which it may be None (True: in
+# all of them), `tag` makes it a tagged field.
+
+
+def i8(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("i8", versions, default=default, tag=tag)
+
+
+def i16(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("i16", versions, default=default, tag=tag)
+
+
+def u16(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("u16", versions, default=default, tag=tag)
+
+
+def i32(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("i32", versions, default=default, tag=tag)
+
+
+def i64(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("i64", versions, default=default, tag=tag)
+
+
+def f64(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("f64", versions, default=default, tag=tag)
+
+
+def boolean(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("boolean", versions, default=default, tag=tag)
+
+
+def uuid(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    """16 bytes; `uuid.UUID` objects would cost more than the rest of a message."""
+    return Field("uuid", versions, default=default, tag=tag)
+
+
+def string(
+    versions: str = "",
+    *,
+    nullable: str | bool = False,
+    default: Any = REQUIRED,
+    tag: int | None = None,
+    compact: bool = True,
+) -> Any:
+    """Text; bytes that are not UTF-8 are read as U+FFFD, as Apache does."""
+    return Field("string", versions, nullable=nullable, default=default, tag=tag, compact=compact)
+
+
+def binary(
+    versions: str = "", *, nullable: str | bool = False, default: Any = REQUIRED, tag: int | None = None
+) -> Any:
+    return Field("binary", versions, nullable=nullable, default=default, tag=tag)
+
+
+def records(versions: str = "", *, nullable: str | bool = False, default: Any = REQUIRED) -> Any:
+    """Record batches, never copied by the codec (see `Records`)."""
+    return Field("records", versions, nullable=nullable, default=default)
+
+
+def struct(
+    of: type,
+    versions: str = "",
+    *,
+    nullable: str | bool = False,
+    default: Any = REQUIRED,
+    tag: int | None = None,
+) -> Any:
+    return Field("struct", versions, nullable=nullable, default=default, tag=tag, struct=of)
+
+
+def array(
+    of: Any,
+    versions: str = "",
+    *,
+    nullable: str | bool = False,
+    default: Any = REQUIRED,
+    tag: int | None = None,
+) -> Any:
+    """A list of declared structs, `array(Broker)`, or of plain values, `array(i32())`."""
+    element = of if isinstance(of, Field) else Field("struct", struct=of)
+    return Field("array", versions, nullable=nullable, default=default, tag=tag, element=element)
+
+
+@dataclass_transform(
+    kw_only_default=True,
+    field_specifiers=(i8, i16, u16, i32, i64, f64, boolean, uuid, string, binary, records, struct, array),
+)
+def message(
+    *, api_key: int | None = None, versions: str = "none", flexible: str = "none"
+) -> Callable[[type[M]], type[M]]:
+    """Turn a class of field declarations into a message class with slots; `@message()` declares a nested struct."""
+
+    def declare(cls: type[M]) -> type[M]:
+        fields: list[Field] = []
+        members: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
+        for name, value in cls.__dict__.items():
+            if type(value) is Field:
+                value.name = name
+                fields.append(value)
+        names: Sequence[str] = tuple([field.name for field in fields])
+        members["__slots__"] = names
+        members["__annotations__"] = cls.__dict__.get("__annotations__", {})
+        members["__schema__"] = Schema(
+            cls.__name__, api_key, version_range(versions), version_range(flexible), tuple(fields)
+        )
+        if api_key is not None:
+            members["api_key"] = api_key
+        declared: type[M] = type(cls.__name__, (Message,), members)
+        return declared
+
+    return declare

@@ -1,7 +1,8 @@
 """Brokers as processes: start one, ask when it answers, stop it, kill it, start it again on the same data.
 
-Shared by interop, bench and tests/spark, which all look at a broker from outside. `interop.oracle` adds Apache Kafka,
-`bench.systems` adds kfake. A broker runs on one address for its whole life, so a client survives a restart of it.
+Shared by interop, bench and tests/spark, which all look at a broker from outside. `interop.oracle` adds
+Apache Kafka, `bench.systems` adds kfake. A broker runs on one address for its whole life, so a client
+survives a restart of it.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ CACHE = REPOSITORY / ".cache"
 PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
-class BrokerFailed(Exception):
+class BrokerError(Exception):
     """The broker did not start, or ended by itself; the message holds the end of its log."""
 
 
@@ -48,7 +49,9 @@ def answers(port: int, timeout_s: float = 5.0) -> bool:
 
 
 class BrokerProcess(ABC):
-    """One broker on 127.0.0.1. Its folder (data, log, properties) is deleted by `close` unless the caller gave it."""
+    """One broker on 127.0.0.1. Its folder (data, log, properties) is deleted by `close` unless the caller
+    gave it.
+    """
 
     name: str
     start_timeout_s = 60.0
@@ -68,7 +71,8 @@ class BrokerProcess(ABC):
         """What to run; called at each start."""
 
     def prepare(self) -> None:
-        """What has to be there before the first start, such as a formatted data folder."""
+        """Put in place what has to be there before a start, such as a formatted data folder."""
+        self.folder.mkdir(parents=True, exist_ok=True)
 
     @property
     def address(self) -> str:
@@ -87,7 +91,6 @@ class BrokerProcess(ABC):
     def start(self) -> float:
         """Start and wait for the first answered request; the seconds that this took."""
         assert self.process is None, "the broker is running already"
-        self.folder.mkdir(parents=True, exist_ok=True)
         self.prepare()
         command = self.command()
         with self.log_file.open("ab") as log:
@@ -104,9 +107,9 @@ class BrokerProcess(ABC):
         assert self.process is not None
         while not answers(self.port):
             if self.process.poll() is not None:
-                raise BrokerFailed(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
+                raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
             if time.perf_counter() - started > self.start_timeout_s:
-                raise BrokerFailed(f"{self.name} did not answer on {self.address}:\n{self.log_tail()}")
+                raise BrokerError(f"{self.name} did not answer on {self.address}:\n{self.log_tail()}")
             time.sleep(0.001)
 
     def stop(self) -> float:
@@ -118,7 +121,7 @@ class BrokerProcess(ABC):
             self.process.wait(self.stop_timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BrokerFailed(f"{self.name} did not stop on SIGTERM:\n{self.log_tail()}") from None
+            raise BrokerError(f"{self.name} did not stop on SIGTERM:\n{self.log_tail()}") from None
         self.process = None
         return time.perf_counter() - started
 
@@ -135,7 +138,7 @@ class BrokerProcess(ABC):
 
     def close(self) -> None:
         if self.process is not None:
-            with contextlib.suppress(BrokerFailed):
+            with contextlib.suppress(BrokerError):
                 self.stop()
         if self._temporary is not None:
             self._temporary.cleanup()
@@ -154,7 +157,9 @@ class OurBroker(BrokerProcess):
     name = "ours"
 
     def command(self) -> list[str]:
-        overrides = [flag for key, value in self.properties.items() for flag in ("--override", f"{key}={value}")]
+        overrides = [
+            flag for key, value in self.properties.items() for flag in ("--override", f"{key}={value}")
+        ]
         return [
             *(sys.executable, "-m", "pykafka_broker.cli", "start"),
             *("--data-dir", str(self.data_dir), "--listen", self.address),
@@ -176,10 +181,9 @@ class OurBrokerOnChosenPort(OurBroker):
             if printed:
                 self.port = int(printed[1])
             elif self.process.poll() is not None:
-                raise BrokerFailed(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
+                raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
             elif time.perf_counter() - started > self.start_timeout_s:
-                raise BrokerFailed(f"{self.name} printed no address:\n{self.log_tail()}")
+                raise BrokerError(f"{self.name} printed no address:\n{self.log_tail()}")
             else:
                 time.sleep(0.01)
         super()._wait_for_answer(started)
-

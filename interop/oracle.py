@@ -1,7 +1,8 @@
 """Apache Kafka 4.3.1, the broker that decides what is right: its jars, its broker and its command-line tools.
 
-The jars are fetched with Maven once, into `.cache/kafka-4.3.1/libs` below the repository (`interop/oracle/pom.xml` names
-them), with a Maven repository of their own so that nothing is left in the home folder. Needs Java 17 and Maven.
+The jars are fetched with Maven once, into `.cache/kafka-4.3.1/libs` below the repository
+(`interop/oracle/pom.xml` names them), with a Maven repository of their own so that nothing is left in the
+home folder. Needs Java 17 and Maven.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ BROKER_HEAP = "1g"
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 
 
-class OracleUnavailable(Exception):
+class OracleUnavailableError(Exception):
     """Java, Maven or the jars cannot be had on this machine; the message says which."""
 
 
-class ToolFailed(Exception):
+class ToolError(Exception):
     """A Java tool ended with a non-zero status; the message holds what it printed."""
 
 
@@ -35,7 +36,7 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
     if not found:
-        raise OracleUnavailable("no java on the path (Debian: apt-get install openjdk-17-jre-headless)")
+        raise OracleUnavailableError("no java on the path (Debian: apt-get install openjdk-17-jre-headless)")
     return found
 
 
@@ -45,7 +46,9 @@ def libs() -> Path:
         return LIBS
     maven = shutil.which("mvn")
     if not maven:
-        raise OracleUnavailable("no mvn on the path to fetch Apache Kafka's jars (Debian: apt-get install maven)")
+        raise OracleUnavailableError(
+            "no mvn on the path to fetch Apache Kafka's jars (Debian: apt-get install maven)"
+        )
     java()
     unfinished = LIBS.with_name("libs.unfinished")
     fetched = subprocess.run(
@@ -58,13 +61,17 @@ def libs() -> Path:
         check=False,
     )
     if fetched.returncode != 0:
-        raise OracleUnavailable(f"Maven could not fetch Apache Kafka's jars:\n{fetched.stdout}{fetched.stderr}")
+        raise OracleUnavailableError(
+            f"Maven could not fetch Apache Kafka's jars:\n{fetched.stdout}{fetched.stderr}"
+        )
     unfinished.rename(LIBS)
     return LIBS
 
 
 def command(main_class: str, *arguments: str, jvm_options: tuple[str, ...] = ()) -> list[str]:
-    """The command line of a main class of Kafka's. A tool lives for a second: no time for the optimising compiler."""
+    """The command line of a main class of Kafka's. A tool lives for a second: no time for the optimising
+    compiler.
+    """
     return [java(), *jvm_options, "-cp", f"{libs()}/*", main_class, *arguments]
 
 
@@ -82,7 +89,9 @@ def run_tool(
     )
     printed = done.stdout.decode(errors="replace")
     if (done.returncode != 0) != expect_failure:
-        raise ToolFailed(f"{main_class} ended with {done.returncode}:\n{printed}{done.stderr.decode(errors='replace')}")
+        raise ToolError(
+            f"{main_class} ended with {done.returncode}:\n{printed}{done.stderr.decode(errors='replace')}"
+        )
     return printed
 
 
@@ -100,6 +109,7 @@ class ApacheBroker(BrokerProcess):
         return self.folder / "server.properties"
 
     def prepare(self) -> None:
+        super().prepare()
         controller = f"127.0.0.1:{self.controller_port}"
         settings = {
             "process.roles": "broker,controller",
@@ -124,7 +134,13 @@ class ApacheBroker(BrokerProcess):
 
     def format(self) -> None:
         run_tool(
-            "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(self.properties_file)
+            "kafka.tools.StorageTool",
+            "format",
+            "--standalone",
+            "-t",
+            CLUSTER_ID,
+            "-c",
+            str(self.properties_file),
         )
 
     def command(self) -> list[str]:

@@ -1,0 +1,211 @@
+// Command load puts load on a Kafka broker with franz-go and prints one JSON object with what it measured.
+//
+//	load produce -brokers B -topic T -records N -size BYTES [-acks all|1] [-linger 5ms]
+//	load consume -brokers B -topic T -records N
+//	load echo    -brokers B -topic T -records N -size BYTES
+//
+// "produce" is idempotent unless -acks 1, without compression; "echo" sends one record at a time and measures the
+// time until a consumer of the same process holds it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log"
+	"math/rand"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// A run that stalls is a finding, not a reason to hang the bench.
+const deadline = 10 * time.Minute
+
+func main() {
+	log.SetFlags(0)
+	if len(os.Args) < 2 {
+		log.Fatal("usage: load produce|consume|echo [flags]")
+	}
+	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
+	brokers := flags.String("brokers", "127.0.0.1:9092", "bootstrap addresses, comma separated")
+	topic := flags.String("topic", "bench", "an existing topic")
+	records := flags.Int64("records", 1_000_000, "how many records")
+	size := flags.Int("size", 100, "bytes of a record's value")
+	acks := flags.String("acks", "all", "all (idempotent) or 1")
+	linger := flags.Duration("linger", 5*time.Millisecond, "how long a batch waits for more records")
+	if err := flags.Parse(os.Args[2:]); err != nil {
+		log.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	defer cancel()
+	seeds := kgo.SeedBrokers(strings.Split(*brokers, ",")...)
+
+	var result map[string]any
+	var err error
+	switch os.Args[1] {
+	case "produce":
+		result, err = produce(ctx, seeds, *topic, *records, *size, *acks, *linger)
+	case "consume":
+		result, err = consume(ctx, seeds, *topic, *records)
+	case "echo":
+		result, err = echo(ctx, seeds, *topic, *records, *size)
+	default:
+		err = fmt.Errorf("unknown command %q", os.Args[1])
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(result); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func producerOptions(seeds kgo.Opt, topic, acks string, linger time.Duration) []kgo.Opt {
+	opts := []kgo.Opt{
+		seeds,
+		kgo.DefaultProduceTopic(topic),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerLinger(linger),
+		kgo.MaxBufferedRecords(200_000),
+		kgo.ProducerBatchMaxBytes(1_000_000),
+	}
+	if acks == "1" {
+		opts = append(opts, kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
+	}
+	return opts
+}
+
+func produce(
+	ctx context.Context, seeds kgo.Opt, topic string, records int64, size int, acks string, linger time.Duration,
+) (map[string]any, error) {
+	client, err := kgo.NewClient(producerOptions(seeds, topic, acks, linger)...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if err := client.Ping(ctx); err != nil {
+		return nil, err
+	}
+	value := make([]byte, size)
+	rand.New(rand.NewSource(1)).Read(value)
+
+	var failed atomic.Int64
+	var firstError atomic.Value
+	promise := func(_ *kgo.Record, err error) {
+		if err != nil {
+			failed.Add(1)
+			firstError.CompareAndSwap(nil, err.Error())
+		}
+	}
+	start := time.Now()
+	for range records {
+		client.Produce(ctx, &kgo.Record{Value: value}, promise)
+	}
+	if err := client.Flush(ctx); err != nil {
+		return nil, err
+	}
+	seconds := time.Since(start).Seconds()
+	if n := failed.Load(); n > 0 {
+		return nil, fmt.Errorf("%d of %d records failed: %v", n, records, firstError.Load())
+	}
+	return map[string]any{"records": records, "bytes": records * int64(size), "seconds": seconds}, nil
+}
+
+func consume(ctx context.Context, seeds kgo.Opt, topic string, records int64) (map[string]any, error) {
+	client, err := kgo.NewClient(
+		seeds,
+		kgo.ConsumeTopics(topic),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchMaxBytes(64<<20),
+		kgo.FetchMaxPartitionBytes(16<<20),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	if err := client.Ping(ctx); err != nil {
+		return nil, err
+	}
+	var got, size int64
+	start := time.Now()
+	for got < records {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			return nil, err
+		}
+		if errs := fetches.Errors(); len(errs) > 0 {
+			return nil, fmt.Errorf("fetch from %s-%d: %w", errs[0].Topic, errs[0].Partition, errs[0].Err)
+		}
+		fetches.EachPartition(func(p kgo.FetchTopicPartition) {
+			got += int64(len(p.Records))
+			for _, r := range p.Records {
+				size += int64(len(r.Value))
+			}
+		})
+	}
+	return map[string]any{"records": got, "bytes": size, "seconds": time.Since(start).Seconds()}, nil
+}
+
+func echo(ctx context.Context, seeds kgo.Opt, topic string, records int64, size int) (map[string]any, error) {
+	producer, err := kgo.NewClient(producerOptions(seeds, topic, "all", 0)...)
+	if err != nil {
+		return nil, err
+	}
+	defer producer.Close()
+	consumer, err := kgo.NewClient(
+		seeds, kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtEnd()),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer consumer.Close()
+
+	arrived := make(chan time.Time, 1024)
+	go func() {
+		for ctx.Err() == nil {
+			consumer.PollFetches(ctx).EachRecord(func(*kgo.Record) { arrived <- time.Now() })
+		}
+	}()
+	value := make([]byte, size)
+	// The consumer starts at the end: records sent before it found the end are not its business.
+	for joined := false; !joined; {
+		if err := producer.ProduceSync(ctx, &kgo.Record{Value: value}).FirstErr(); err != nil {
+			return nil, err
+		}
+		select {
+		case <-arrived:
+			joined = true
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+	for quiet := false; !quiet; {
+		select {
+		case <-arrived:
+		case <-time.After(200 * time.Millisecond):
+			quiet = true
+		}
+	}
+	warmUp := records / 10
+	took := make([]time.Duration, 0, records)
+	for i := range records + warmUp {
+		sent := time.Now()
+		producer.Produce(ctx, &kgo.Record{Value: value}, nil)
+		select {
+		case at := <-arrived:
+			if i >= warmUp {
+				took = append(took, at.Sub(sent))
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	slices.Sort(took)
+	at := func(q float64) float64 { return float64(took[int(q*float64(len(took)-1))].Nanoseconds()) / 1e3 }
+	return map[string]any{"records": len(took), "p50_us": at(0.5), "p99_us": at(0.99), "max_us": at(1)}, nil
+}

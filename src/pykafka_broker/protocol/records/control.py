@@ -129,7 +129,7 @@ def decode_raft_record(key: bytes | None, value: bytes | None) -> object | None:
     if value is None:
         raise InvalidRecord(f"The control record {cls.__name__} has no value")
     try:
-        message, _ = decode(cls, CURRENT_VERSION, value)
+        message: object = decode(cls, CURRENT_VERSION, value)[0]
     except ProtocolError as error:
         raise InvalidRecord(f"The control record {cls.__name__} is malformed: {error}") from None
     return message

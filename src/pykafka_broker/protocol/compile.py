@@ -4,14 +4,15 @@
     data = encode(message, 12)
     parts = encode_parts(message, 12)      # for writelines: `records` stay separate buffers
 
-`decoder(cls, version)` and `encoder(cls, version)` are the compiled functions behind them, for hot paths. They are
-compiled on first use (about half a millisecond) and kept. Their text is what one reads in a traceback or steps
-through in pdb, one function per struct, and can be printed: `print(decoder(MetadataRequest, 12).source)`.
+`decoder(cls, version)` and `encoder(cls, version)` are the compiled functions behind them, for hot paths.
+They are compiled on first use (about half a millisecond) and kept. Their text is what one reads in a
+traceback or steps through in pdb, one function per struct, and can be printed:
+`print(decoder(MetadataRequest, 12).source)`.
 
-Decoding trusts nothing: every length is compared with the bytes that are left before anything is allocated or looped
-over, and whatever is malformed raises `ProtocolError`. As in Apache Kafka, bytes after the end of a message are left
-alone, every negative length means null, every non-zero byte is true, text that is not UTF-8 is accepted, and tags may
-come in any order or twice. Unknown tags are skipped and forgotten.
+Decoding trusts nothing: every length is compared with the bytes that are left before anything is allocated or
+looped over, and whatever is malformed raises `ProtocolError`. As in Apache Kafka, bytes after the end of a
+message are left alone, every negative length means null, every non-zero byte is true, text that is not UTF-8
+is accepted, and tags may come in any order or twice. Unknown tags are skipped and forgotten.
 
 Encoding trusts its caller: a missing or wrongly typed value is our own bug and raises whatever Python raises.
 """
@@ -20,8 +21,8 @@ from __future__ import annotations
 
 import linecache
 import struct
-from functools import cache
-from typing import Any, Callable, Generic, Iterable, Protocol, Sequence, TypeVar, Union
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Generic, Protocol, TypeVar, Union
 
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.schema import REQUIRED, ZERO_UUID, Field, schema_of
@@ -69,7 +70,7 @@ def encode(message: object, version: int) -> bytes:
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:
-    """The bytes of `message` in this version, as buffers to send one after the other; `records` are not copied."""
+    """The same as buffers to send one after the other; `records` are not copied."""
     out = bytearray()
     cuts: list[Cut] = []
     encoder(type(message), version)(message, out, cuts)
@@ -95,18 +96,24 @@ def assemble(out: bytearray, cuts: Iterable[Cut]) -> list[Buffer]:
     return parts
 
 
-@cache
 def decoder(cls: type[M], version: int) -> Decoder[M]:
     """The compiled decoder of `cls` in this version."""
-    compiled: Decoder[M] = _DecoderSource(cls, version).load()
+    compiled = _decoders.get((cls, version))
+    if compiled is None:
+        compiled = _decoders[cls, version] = _DecoderSource(cls, version).load()
     return compiled
 
 
-@cache
 def encoder(cls: type[M], version: int) -> Encoder[M]:
     """The compiled encoder of `cls` in this version."""
-    compiled: Encoder[M] = _EncoderSource(cls, version).load()
+    compiled = _encoders.get((cls, version))
+    if compiled is None:
+        compiled = _encoders[cls, version] = _EncoderSource(cls, version).load()
     return compiled
+
+
+_decoders: dict[tuple[type, int], Decoder[Any]] = {}
+_encoders: dict[tuple[type, int], Encoder[Any]] = {}
 
 
 def constructor(cls: type) -> Callable[..., None]:
@@ -284,7 +291,7 @@ class _ConstructorSource(_Source):
 
 
 class _CodecSource(_Source, Generic[M]):
-    """What decoders and encoders share: one function per struct, runs of fixed-width fields taken together."""
+    """What decoders and encoders share: a function per struct, runs of fixed-width fields taken together."""
 
     def __init__(self, direction: str, cls: type[M], version: int) -> None:
         schema = schema_of(cls)
@@ -353,8 +360,8 @@ class _DecoderSource(_CodecSource[M]):
     """
     def struct_MetadataRequestTopic(buf, pos, end) -> (message, pos)
 
-    `end` is where the bytes end that may be read. Reading a fixed-width value or a single byte past the buffer's end
-    raises by itself; a slice does not, so every slice is checked before it is taken.
+    `end` is where the bytes end that may be read. Reading a fixed-width value or a single byte past the
+    buffer's end raises by itself; a slice does not, so every slice is checked before it is taken.
     """
 
     def __init__(self, cls: type[M], version: int) -> None:
@@ -393,7 +400,7 @@ class _DecoderSource(_CodecSource[M]):
             self.line("return m, pos")
 
     def default(self, field: Field) -> str:
-        """The text of the value of a field that is not on the wire; a list is written out, so it is a new one."""
+        """The text of the value of a field that is not on the wire; a list is made anew each time."""
         if field.default is not REQUIRED:
             return repr(field.default)
         if field.kind == "array":

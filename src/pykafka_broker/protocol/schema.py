@@ -5,15 +5,16 @@
         topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
         allow_auto_topic_creation: bool = boolean("4+", default=True)
 
-Fields stand in wire order. A version range is "3" (that one), "3-7", "3+" or "none"; a field that names none is in
-every version of the message. A nested struct is declared with `@message()`; whether it is encoded the flexible way
-depends on the message it is part of. `compile.py` turns a declaration and a version into code.
+Fields stand in wire order. A version range is "3" (that one), "3-7", "3+" or "none"; a field that names none
+is in every version of the message. A nested struct is declared with `@message()`; whether it is encoded the
+flexible way depends on the message it is part of. `compile.py` turns a declaration and a version into code.
 
-A field without `default=` must be given when we build a message. A field that a version lacks is left out when
-encoding, and has its default (or its type's zero) after decoding.
+A field without `default=` must be given when we build a message. A field that a version lacks is left out
+when encoding, and has its default (or its type's zero) after decoding.
 
-What Apache's own schemas say and we do not carry: `ignorable` (we never refuse to leave out a field that an older
-version lacks), `mapKey` and `entityType`. A tagged struct that is absent is None here, not a struct of defaults.
+What Apache's own schemas say and we do not carry: `ignorable` (we never refuse to leave out a field that an
+older version lacks), `mapKey` and `entityType`. A tagged struct that is absent is None here, not a struct of
+defaults.
 
 Declaring a class costs about as much as creating it twice, because slots need that; nothing is compiled, so
 importing a message module stays cheap.
@@ -21,7 +22,8 @@ importing a message module stays cheap.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Sequence, TypeVar, dataclass_transform
+from collections.abc import Callable
+from typing import Any, TypeVar, dataclass_transform
 
 M = TypeVar("M")
 
@@ -29,8 +31,9 @@ M = TypeVar("M")
 Versions = range
 HIGHEST_VERSION = 0x7FFF
 
-#: What a `records` field holds. Decoding gives a `memoryview` into the request's buffer, or None. For encoding it may
-#: be any buffer, or a list or tuple of buffers that are sent one after the other without being copied.
+#: What a `records` field holds. Decoding gives a `memoryview` into the request's buffer, or None. For
+#: encoding it may be any buffer, or a list or tuple of buffers that are sent one after the other without
+#: being copied.
 Records = Any
 
 #: The id that stands for "no id".
@@ -62,12 +65,14 @@ def version_range(text: str) -> Versions:
 
 
 EVERY_VERSION = version_range("0+")
+NO_VERSION = version_range("none")
+_ALL_OR_NONE = {True: EVERY_VERSION, False: NO_VERSION}
 
 
 class Field:
-    """One declared field. `name` is filled in by `@message`; an array's element is a nameless field of its own."""
+    """One declared field. `@message` fills in the name; an array's element is a field without one."""
 
-    __slots__ = ("name", "kind", "versions", "nullable", "default", "tag", "struct", "element", "compact")
+    __slots__ = ("compact", "default", "element", "kind", "name", "nullable", "struct", "tag", "versions")
 
     def __init__(
         self,
@@ -101,9 +106,9 @@ class Field:
 
 
 class Schema:
-    """What `@message` knows of a class. `api_key` is the API's key, or a record's type where records have one."""
+    """What `@message` knows of a class. `api_key` is the API's key or, of records that have one, the type."""
 
-    __slots__ = ("name", "api_key", "versions", "flexible", "fields")
+    __slots__ = ("api_key", "fields", "flexible", "name", "versions")
 
     def __init__(
         self,
@@ -122,9 +127,9 @@ class Schema:
 
 
 class Message:
-    """What every declared class can do: be built with keywords, compared and printed. Mutable, so not hashable."""
+    """What a declared class can do: be built with keywords, compared, printed. Mutable, so not hashable."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     __schema__: Schema
 
     def __init__(self, **values: Any) -> None:
@@ -153,8 +158,8 @@ def schema_of(message_or_class: object) -> Schema:
     return schema
 
 
-# The field declarations. `versions` says which versions have the field, `nullable` in which it may be None (True: in
-# all of them), `tag` makes it a tagged field.
+# The field declarations. `versions` says which versions have the field, `nullable` in which it may be None
+# (True: in all of them), `tag` makes it a tagged field.
 
 
 def i8(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
@@ -244,18 +249,18 @@ def array(
 def message(
     *, api_key: int | None = None, versions: str = "none", flexible: str = "none"
 ) -> Callable[[type[M]], type[M]]:
-    """Turn a class of field declarations into a message class with slots; `@message()` declares a nested struct."""
+    """Turn a class of field declarations into a message class with slots; `@message()` is a nested struct."""
 
     def declare(cls: type[M]) -> type[M]:
-        fields: list[Field] = []
-        members: dict[str, Any] = {"__module__": cls.__module__, "__doc__": cls.__doc__}
+        members = dict(cls.__dict__)
+        del members["__dict__"], members["__weakref__"]
+        fields = []
         for name, value in cls.__dict__.items():
             if type(value) is Field:
                 value.name = name
                 fields.append(value)
-        names: Sequence[str] = tuple([field.name for field in fields])
-        members["__slots__"] = names
-        members["__annotations__"] = cls.__dict__.get("__annotations__", {})
+                del members[name]
+        members["__slots__"] = tuple([field.name for field in fields])
         members["__schema__"] = Schema(
             cls.__name__, api_key, version_range(versions), version_range(flexible), tuple(fields)
         )

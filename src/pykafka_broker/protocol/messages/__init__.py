@@ -1,7 +1,8 @@
 """The messages of the protocol: one module per API, all versions in it, named like the API in snake case.
 
-Importing this package imports none of them: `request_type(api_key)` loads the module of one API when it is needed.
-Keys 4 to 7 (LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown) have had no versions since Kafka 4.0.
+Importing this package imports none of them: `request_type(api_key)` loads the module of one API when it is
+needed. Keys 4 to 7 (LeaderAndIsr, StopReplica, UpdateMetadata, ControlledShutdown) have had no versions since
+Kafka 4.0.
 """
 
 from __future__ import annotations

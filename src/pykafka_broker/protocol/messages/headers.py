@@ -1,8 +1,9 @@
 """What stands before every request and response, and which version of it goes with what.
 
-Request header v2 and response header v1 go with the flexible versions of an API; the ApiVersions response keeps
-header v0 for ever, because a client reads it before it knows what the broker speaks. For the same reason the client id
-keeps its two-byte length even in v2. Header v0 of requests (ControlledShutdown v0 only) is gone since Kafka 4.0.
+Request header v2 and response header v1 go with the flexible versions of an API; the ApiVersions response
+keeps header v0 for ever, because a client reads it before it knows what the broker speaks. For the same
+reason the client id keeps its two-byte length even in v2. Header v0 of requests (ControlledShutdown v0 only)
+is gone since Kafka 4.0.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""Messages that are kept in logs: of the coordinators, of the cluster metadata, and control records."""

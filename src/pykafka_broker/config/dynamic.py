@@ -1,0 +1,87 @@
+"""Dynamic configuration: the layers a broker's values come from, and the value in force.
+
+A broker key takes its value from the first of: the dynamic value of this broker, the dynamic default of all
+brokers, the static configuration the process was started with, Kafka's default. The dynamic layers come from
+the metadata image; whoever applies an image calls `update`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.settings import BrokerConfig, base_key
+
+logger = logging.getLogger("kafka.server.DynamicBrokerConfig")
+
+Listener = Callable[[BrokerConfig, BrokerConfig], None]
+
+
+class DynamicConfig:
+    """The configuration in force and the layers below it.
+
+    Attributes:
+        static: what the process was started with.
+        current: the effective configuration; replaced, never changed.
+        cluster_overrides: dynamic values for all brokers.
+        broker_overrides: dynamic values for this broker.
+    """
+
+    def __init__(self, static: BrokerConfig) -> None:
+        self.static = static
+        self.current = static
+        self.cluster_overrides: dict[str, str] = {}
+        self.broker_overrides: dict[str, str] = {}
+        self._listeners: list[Listener] = []
+
+    def subscribe(self, listener: Listener) -> None:
+        """Call `listener(old, new)` after each change of the effective configuration."""
+        self._listeners.append(listener)
+
+    def update(
+        self, cluster_overrides: Mapping[str, str], broker_overrides: Mapping[str, str]
+    ) -> frozenset[str]:
+        """Install the dynamic layers as they now are; returns the keys whose effective value changed.
+
+        They were checked when they were set, perhaps by another version: what cannot be used now is reported
+        and left out, as a running broker must not fail over its configuration.
+        """
+        cluster = _usable(cluster_overrides)
+        broker = _usable(broker_overrides)
+        if cluster == self.cluster_overrides and broker == self.broker_overrides:
+            return frozenset()
+        try:
+            new = self.static.with_dynamic({**cluster, **broker})
+        except ConfigError as error:
+            logger.error("Dynamic broker configs contradict each other, the previous ones stay: %s", error)
+            return frozenset()
+        old, self.current = self.current, new
+        self.cluster_overrides, self.broker_overrides = cluster, broker
+        changed = changed_keys(old, new)
+        if changed:
+            for listener in self._listeners:
+                listener(old, new)
+        return changed
+
+
+def changed_keys(old: BrokerConfig, new: BrokerConfig) -> frozenset[str]:
+    """The keys whose typed values differ."""
+    missing: Any = object()
+    names = old.values.keys() | new.values.keys()
+    return frozenset(name for name in names if old.values.get(name, missing) != new.values.get(name, missing))
+
+
+def _usable(overrides: Mapping[str, str]) -> dict[str, str]:
+    usable = {}
+    for name, text in overrides.items():
+        key = base_key(name)
+        try:
+            if key is not None:
+                key.parse(text)
+        except ConfigError as error:
+            logger.error("Ignored a dynamic broker config in the metadata log: %s", error)
+            continue
+        usable[name] = text
+    return usable

@@ -1,0 +1,63 @@
+"""Every group key of Apache Kafka 4.3, and which broker keys supply defaults and bounds.
+
+A group that does not set a key takes the value of `group.<key>` of the broker, where the broker has that key.
+The broker's `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>` bound what a group may ask for.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.config.keys import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    INT,
+    MEDIUM,
+    STRING,
+    UNHEEDED,
+    Key,
+    OffsetReset,
+    OneOf,
+    Range,
+)
+
+# fmt: off
+GROUP_KEYS: tuple[Key, ...] = (
+    Key("consumer.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Silence after which a member of this consumer group is removed."),
+    Key("consumer.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "How often a member of this consumer group sends a heartbeat."),
+    Key("consumer.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Least time between two assignments of this consumer group."),
+    Key("share.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Silence after which a member of this share group is removed."),
+    Key("share.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "How often a member of this share group sends a heartbeat."),
+    Key("share.record.lock.duration.ms", INT, 30000, Range(1000), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "How long a delivered record stays reserved for its member."),
+    Key("share.delivery.count.limit", INT, 5, Range(2), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Deliveries of one record before it is given up."),
+    Key("share.partition.max.record.locks", INT, 2000, Range(100), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Records in flight per share partition."),
+    Key("share.auto.offset.reset", STRING, "latest", OffsetReset(), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Where a share group starts: latest, earliest, or by_duration: and an ISO 8601 duration before now."),
+    Key("share.isolation.level", STRING, "read_uncommitted",
+        OneOf(("read_committed", "read_uncommitted")), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Whether records of aborted and open transactions are delivered."),
+    Key("share.renew.acknowledge.enable", BOOLEAN, True, None, MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Whether a member may renew its reservation of a record."),
+    Key("share.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Least time between two assignments of this share group."),
+    Key("streams.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Silence after which a member of this streams group is removed."),
+    Key("streams.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "How often a member of this streams group sends a heartbeat."),
+    Key("streams.num.standby.replicas", INT, 0, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Standby copies of each task."),
+    Key("streams.initial.rebalance.delay.ms", INT, 3000, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "How long the first rebalance of this streams group waits for more members."),
+    Key("streams.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        "Least time between two assignments of this streams group."),
+)
+# fmt: on
+
+#: Every group key by name.
+GROUP: dict[str, Key] = {key.name: key for key in GROUP_KEYS}

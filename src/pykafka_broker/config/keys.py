@@ -1,0 +1,398 @@
+"""What a configuration key is: its type, default, bounds and the texts of its errors.
+
+The tables (`broker.py`, `topic.py`, `group.py`, `client_metrics.py`) are tuples of `Key` rows; everything
+else in this package derives from them. Types, parsing, rendering and the words of an error follow Apache
+Kafka 4.3's ConfigDef, because clients show these words to people and tools compare the rendered values.
+
+Typed values are plain Python: bool, int, float, str, `Password` for secrets, and tuples of str for lists.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple, Union
+
+INT_MAX = (1 << 31) - 1
+LONG_MAX = (1 << 63) - 1
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be accepted; the text says which key, which value and why."""
+
+
+class Password(str):
+    """A secret; it shows itself only to who asks for its characters, never in a log or a traceback."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'[hidden]'"
+
+
+Value = Union[bool, int, float, str, "tuple[str, ...]", None]
+
+
+class ConfigType(IntEnum):
+    """Types of values, numbered as DescribeConfigs reports them."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = list(ConfigType)[1:]
+
+#: How much a key matters to an ordinary installation.
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+
+#: Who may change a broker key while the broker runs: nobody, for one named broker, for the whole cluster too.
+READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
+
+#: What this broker makes of a key: acts on it; accepts and names it in the log, for it does no harm unheeded;
+#: refuses any value but the default, for heeding it is what the operator relies on.
+ACTS, UNHEEDED, REFUSED = "acts", "unheeded", "refused"
+
+
+class _Required:
+    """The default of a key that has none: it must be configured."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()
+
+
+class Range(NamedTuple):
+    """A number from `low` to `high`, both allowed; None is open."""
+
+    low: float
+    high: float | None = None
+
+    def check(self, name: str, value: Any) -> None:
+        if value is None:
+            raise invalid(name, None, "Value must be non-null")
+        if value < self.low:
+            raise invalid(name, value, f"Value must be at least {self.low}")
+        if self.high is not None and value > self.high:
+            raise invalid(name, value, f"Value must be no more than {self.high}")
+
+    def __str__(self) -> str:
+        return f"[{self.low},...]" if self.high is None else f"[{self.low},...,{self.high}]"
+
+
+class OneOf(NamedTuple):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: Any) -> None:
+        if value not in self.words:
+            raise invalid(name, value, "String must be one of: " + ", ".join(self.words))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]"
+
+
+class OneOfAnyCase(NamedTuple):
+    """One of a few words, in upper or lower case."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: Any) -> None:
+        if value is None or value.upper() not in self.words:
+            raise invalid(name, value, "String must be one of (case insensitive): " + ", ".join(self.words))
+
+    def __str__(self) -> str:
+        return f"(case insensitive) [{', '.join(self.words)}]"
+
+
+class ListOf(NamedTuple):
+    """A list whose repetitions do not count; of `words` only, when there are any."""
+
+    words: tuple[str, ...] = ()
+    may_be_empty: bool = True
+    may_be_null: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        if value is None:
+            if not self.may_be_null:
+                raise ConfigError(f"Configuration '{name}' values must not be null.")
+            return
+        if not value and not self.may_be_empty:
+            allowed = str(self) if self.words else "any non-empty value"
+            raise ConfigError(f"Configuration '{name}' must not be empty. Valid values include: {allowed}")
+        for entry in value:
+            if not entry:
+                raise ConfigError(f"Configuration '{name}' values must not be empty.")
+            if self.words and entry not in self.words:
+                raise invalid(name, entry, "String must be one of: " + ", ".join(self.words))
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]" if self.words else ""
+
+
+class NotEmpty:
+    """A string with at least one character, or none at all."""
+
+    def check(self, name: str, value: Any) -> None:
+        if value == "":
+            raise invalid(name, value, "String must be non-empty")
+
+    def __str__(self) -> str:
+        return "non-empty string"
+
+
+class NotNull:
+    """Any string, also an empty one."""
+
+    def check(self, name: str, value: Any) -> None:
+        if value is None:
+            raise invalid(name, "null", "entry must be non null")
+
+    def __str__(self) -> str:
+        return "non-null string"
+
+
+class GzipLevel:
+    """1 to 9, or -1 for the library's own default."""
+
+    def check(self, name: str, value: Any) -> None:
+        if value != -1 and not 1 <= value <= 9:
+            raise invalid(name, value, "Value must be between 1 and 9 or equal to -1")
+
+    def __str__(self) -> str:
+        return "[1,...,9] or -1"
+
+
+class Voters:
+    """`id@host:port` entries."""
+
+    def check(self, name: str, value: Any) -> None:
+        parse_voters(value)
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+class BootstrapServers:
+    """`host:port` entries."""
+
+    def check(self, name: str, value: Any) -> None:
+        for entry in value:
+            host, _, port = entry.rpartition(":")
+            problem = "host name" if not host else "host port" if not port.isdecimal() else None
+            if problem:
+                raise ConfigError(
+                    f"Failed to parse {problem} from {entry} for the configuration {name}. "
+                    'Each entry should be in the form "{host}:{port}"'
+                )
+
+    def __str__(self) -> str:
+        return "non-empty list"
+
+
+class ThrottledReplicas:
+    """`partition:broker` entries, or `*` alone."""
+
+    def check(self, name: str, value: Any) -> None:
+        if value == ("*",):
+            return
+        for entry in value:
+            partition, colon, broker = entry.partition(":")
+            if not (colon and partition.isdecimal() and broker.isdecimal()):
+                raise invalid(
+                    name,
+                    render(value, LIST),
+                    f"{name} must be the literal '*' or a list of replicas in the following format: "
+                    "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+                )
+
+    def __str__(self) -> str:
+        return "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+class OffsetReset:
+    """`earliest`, `latest`, or `by_duration:` and an ISO 8601 duration."""
+
+    def check(self, name: str, value: Any) -> None:
+        if value in ("latest", "earliest"):
+            return
+        word, _, duration = value.partition(":")
+        if word != "by_duration" or not _is_duration(duration):
+            raise invalid(
+                name,
+                value,
+                f"Invalid value `{value}` for configuration {name}. "
+                "The value must be either 'earliest', 'latest' or "
+                "of the format 'by_duration:<PnDTnHnMn.nS.>'.",
+            )
+
+    def __str__(self) -> str:
+        return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
+
+
+def _is_duration(text: str) -> bool:
+    import re
+
+    pattern = r"[Pp](?=[\dTt])(\d+[Dd])?([Tt](?=\d)(\d+[Hh])?(\d+[Mm])?(\d+([.,]\d{0,9})?[Ss])?)?"
+    return re.fullmatch(pattern, text) is not None
+
+
+Validator = Union[
+    Range,
+    OneOf,
+    OneOfAnyCase,
+    ListOf,
+    NotEmpty,
+    NotNull,
+    GzipLevel,
+    Voters,
+    BootstrapServers,
+    ThrottledReplicas,
+    OffsetReset,
+]
+
+
+class Key(NamedTuple):
+    """One row of a table: everything there is to know about one configuration key."""
+
+    name: str
+    type: ConfigType
+    #: Already typed; REQUIRED where there is none, None where unset is a value of its own.
+    default: Any
+    validator: Validator | None
+    importance: str
+    scope: str
+    handling: str
+    documentation: str
+    #: Internal keys are accepted but never listed.
+    internal: bool = False
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.type is PASSWORD
+
+    def parse(self, text: str) -> Value:
+        """The typed and checked value of `text`.
+
+        Raises:
+            ConfigError: `text` is not of this key's type, or out of its bounds.
+
+        """
+        value = parse(self.name, text, self.type)
+        if isinstance(self.validator, ListOf) and isinstance(value, tuple):
+            value = tuple(dict.fromkeys(value))
+        if self.validator is not None:
+            self.validator.check(self.name, value)
+        return value
+
+
+def invalid(name: str, value: object, reason: str) -> ConfigError:
+    shown = "null" if value is None else value
+    return ConfigError(f"Invalid value {shown} for configuration {name}: {reason}")
+
+
+_BITS = {INT: 31, SHORT: 15, LONG: 63}
+
+
+def parse(name: str, text: str, type_: ConfigType) -> Value:
+    """Read `text` as Kafka reads a value of this type.
+
+    Raises:
+        ConfigError: it is not of this type.
+
+    """
+    trimmed = text.strip()
+    if type_ in _BITS:
+        digits = trimmed[1:] if trimmed[:1] in ("-", "+") else trimmed
+        if digits.isdecimal() and digits.isascii():
+            number = int(trimmed)
+            bits = _BITS[type_]
+            if -(1 << bits) <= number < 1 << bits:
+                return number
+        raise invalid(name, text, f"Not a number of type {type_.name}")
+    if type_ is BOOLEAN:
+        lowered = trimmed.lower()
+        if lowered not in ("true", "false"):
+            raise invalid(name, text, "Expected value to be either true or false")
+        return lowered == "true"
+    if type_ is LIST:
+        return tuple(entry.strip() for entry in trimmed.split(",")) if trimmed else ()
+    if type_ is PASSWORD:
+        return Password(trimmed)
+    if type_ is DOUBLE:
+        try:
+            if "_" not in trimmed:
+                return float(trimmed)
+        except ValueError:
+            pass
+        raise invalid(name, text, "Not a number of type DOUBLE")
+    return trimmed
+
+
+def render(value: Value, type_: ConfigType) -> str | None:
+    """A typed value as Kafka writes it."""
+    if value is None:
+        return None
+    if type_ is BOOLEAN:
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if type_ is DOUBLE and isinstance(value, (int, float)):
+        return _java_double(float(value))
+    return str(value)
+
+
+def _java_double(value: float) -> str:
+    """Java prints a fraction always and uses E notation outside of 1e-3 to 1e7."""
+    magnitude = abs(value)
+    if value == 0 or 1e-3 <= magnitude < 1e7:
+        return repr(value)
+    mantissa, _, exponent = f"{value:e}".partition("e")
+    digits = repr(value).partition("e")[0].replace(".", "").strip("-0") or "0"
+    sign = "-" if mantissa.startswith("-") else ""
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{int(exponent)}"
+
+
+class Voter(NamedTuple):
+    """A controller of a fixed quorum."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def parse_voters(entries: tuple[str, ...]) -> tuple[Voter, ...]:
+    """The voters of `controller.quorum.voters`.
+
+    Raises:
+        ConfigError: an entry is not `id@host:port`.
+
+    """
+    name = "controller.quorum.voters"
+    form = "Each entry should be in the form `{id}@{host}:{port}`."
+    where = f"for the configuration {name}. {form}"
+    voters = []
+    for entry in entries:
+        node_id, at, address = entry.partition("@")
+        if not at:
+            raise ConfigError(f"Invalid configuration value for {name}. {form}")
+        if not node_id.isdecimal():
+            raise ConfigError(f"Failed to parse voter ID as an integer from {node_id}")
+        host, _, port = address.rpartition(":")
+        if not host:
+            raise ConfigError(f"Failed to parse host name from entry {entry} {where}")
+        if not port.isdecimal():
+            raise ConfigError(f"Failed to parse host port from entry {entry} {where}")
+        if host == "0.0.0.0":
+            raise ConfigError(f"Host string ({host}) is not routeable")
+        voters.append(Voter(int(node_id), host.strip("[]"), int(port)))
+    return tuple(voters)

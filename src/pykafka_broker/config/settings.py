@@ -1,0 +1,431 @@
+"""`BrokerConfig`: one broker's configuration, typed and checked, as one immutable value.
+
+`config["num.partitions"]` is a dictionary look-up of an already typed value. The constructor takes the strings
+of a properties file (whatever their source, see `sources.py`) and refuses what Apache Kafka 4.3 refuses, in its
+words; on top of that it refuses what this broker cannot honour and what would be dangerous to ignore. Dynamic
+changes make a new value (`with_dynamic`, see `dynamic.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Voter, parse_voters
+from pykafka_broker.config.listeners import (
+    SERVED_SECURITY_PROTOCOLS,
+    Endpoint,
+    parse_endpoints,
+    parse_map,
+    security_protocol_map,
+)
+
+LISTENER_PREFIX = "listener.name."
+
+_DEFAULTS: dict[str, Any] = {key.name: key.default for key in (*BROKER_KEYS, *DYNAMIC_ONLY_KEYS)}
+_DYNAMIC_ONLY: dict[str, Key] = {key.name: key for key in DYNAMIC_ONLY_KEYS}
+_MIB = 1024 * 1024
+
+
+class BrokerConfig:
+    """The effective configuration of one broker.
+
+    Attributes:
+        originals: what was configured, as written: file, environment, overrides and start-up defaults.
+        values: every key's typed value.
+        cluster_id: the cluster a new data directory shall belong to; None leaves the choice to formatting.
+        standalone: no quorum is configured: the only controller is the one in this process.
+    """
+
+    __slots__ = (
+        "advertised_listeners",
+        "cluster_id",
+        "controller_listener_names",
+        "controller_listeners",
+        "inter_broker_listener_name",
+        "listeners",
+        "node_id",
+        "originals",
+        "process_roles",
+        "standalone",
+        "values",
+        "voters",
+    )
+
+    def __init__(
+        self, originals: Mapping[str, str], *, cluster_id: str | None = None, standalone: bool = False
+    ) -> None:
+        """Read and check `originals`.
+
+        Raises:
+            ConfigError: they contradict each other, are out of bounds, or ask for what cannot be served.
+        """
+        self.originals: dict[str, str] = _with_both_ids(originals)
+        self.cluster_id = cluster_id
+        self.standalone = standalone
+        self.values: dict[str, Any] = _typed(self.originals)
+        self._derive()
+        _check_refused(self.values)
+        self._check_roles_and_listeners()
+        check_bounds(self.values)
+
+    # -- access ----------------------------------------------------------------------------------------------
+
+    def __getitem__(self, name: str) -> Any:
+        return self.values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The typed value of `name`; `default` if there is no such key or it is unset."""
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def for_listener(self, listener: str, name: str) -> Any:
+        """The value of `name` for one listener: `listener.name.<listener>.<name>` where configured."""
+        key = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
+        return self.values[key] if key in self.values else self.values[name]
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """Where the data is."""
+        dirs: tuple[str, ...] | None = self.values["log.dirs"]
+        return self.values["log.dir"] if dirs is None else dirs
+
+    @property
+    def metadata_log_dir(self) -> str:
+        """Where the metadata log is."""
+        return self.values["metadata.log.dir"] or self.log_dirs[0]
+
+    @property
+    def broker_listeners(self) -> tuple[Endpoint, ...]:
+        """The listeners for clients and other brokers."""
+        return tuple(e for e in self.listeners if e.name not in self.controller_listener_names)
+
+    @property
+    def connections_per_ip_overrides(self) -> dict[str, int]:
+        """`max.connections.per.ip.overrides`, by address."""
+        return _connection_overrides(self.values["max.connections.per.ip.overrides"])
+
+    @property
+    def unknown(self) -> list[str]:
+        """Configured keys that Kafka does not know; kept, for a plug-in may."""
+        return sorted(name for name in self.originals if base_key(name) is None)
+
+    @property
+    def unheeded(self) -> list[str]:
+        """Configured keys that make no difference to this broker, although they differ from the default."""
+        return sorted(
+            name
+            for name in self.originals
+            if (key := base_key(name)) is not None
+            and key.handling == UNHEEDED
+            and self.values[name] != key.default
+        )
+
+    def with_dynamic(self, overrides: Mapping[str, str]) -> BrokerConfig:
+        """Lay dynamic values on top of this configuration.
+
+        Raises:
+            ConfigError: an override is malformed, or contradicts the rest.
+        """
+        new = object.__new__(BrokerConfig)
+        new.originals = self.originals
+        new.cluster_id = self.cluster_id
+        new.standalone = self.standalone
+        new.values = {**self.values, **_typed_overrides(overrides)}
+        new._derive()
+        check_bounds(new.values)
+        return new
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def _derive(self) -> None:
+        """What is said in several keys, or in a form of its own."""
+        values = self.values
+        self.node_id: int = values["node.id"]
+        self.process_roles = frozenset(values["process.roles"])
+        self.voters: tuple[Voter, ...] = parse_voters(values["controller.quorum.voters"])
+        protocols = security_protocol_map(
+            values, is_explicit="listener.security.protocol.map" in self.originals
+        )
+        self.controller_listener_names: tuple[str, ...] = values["controller.listener.names"]
+        self.listeners = parse_endpoints(values["listeners"], protocols, ports_must_differ=True)
+        advertised = values["advertised.listeners"]
+        told = (
+            self.listeners
+            if advertised is None
+            else parse_endpoints(advertised, protocols, ports_must_differ=False)
+        )
+        controllers = self.controller_listener_names
+        self.advertised_listeners = tuple(e for e in told if e.name not in controllers)
+        self.controller_listeners = tuple(e for e in self.listeners if e.name in controllers)
+        self.inter_broker_listener_name = self._inter_broker_listener(protocols)
+
+    def _inter_broker_listener(self, protocols: dict[str, str]) -> str:
+        name: str | None = self.values["inter.broker.listener.name"]
+        if name is None:
+            return str(self.values["security.inter.broker.protocol"])
+        if "security.inter.broker.protocol" in self.originals:
+            raise ConfigError(
+                "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
+            )
+        if name.upper() not in protocols:
+            raise ConfigError(
+                f"Listener with name {name.upper()} defined in inter.broker.listener.name not found in "
+                "listener.security.protocol.map."
+            )
+        return name.upper()
+
+    # -- checks ----------------------------------------------------------------------------------------------
+
+    def _check_roles_and_listeners(self) -> None:
+        """What Kafka checks when it starts, in its order, then what is not served yet."""
+        values = self.values
+        if values["broker.id"] != self.node_id:
+            raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
+        if not self.standalone:
+            self._check_quorum()
+        if "broker" in self.process_roles:
+            self._check_broker_listeners()
+        for name in values["early.start.listeners"] or ():
+            if name not in {*(endpoint.name for endpoint in self.listeners), *self.controller_listener_names}:
+                raise ConfigError(
+                    f"early.start.listeners contains listener {name}, but this is not contained in listeners "
+                    "or controller.listener.names"
+                )
+        for endpoint in self.advertised_listeners:
+            if endpoint.host == "0.0.0.0":
+                raise ConfigError(
+                    "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. "
+                    "Use a routable IP address."
+                )
+        self._check_served()
+
+    def _check_quorum(self) -> None:
+        if not self.voters and not self.values["controller.quorum.bootstrap.servers"]:
+            raise ConfigError(
+                "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of "
+                "bootstrap controllers or controller.quorum.voters must contain a parseable set of "
+                "controllers."
+            )
+        voter_ids = [voter.node_id for voter in self.voters]
+        shown = f"controller.quorum.voters=Set({', '.join(map(str, voter_ids))})"
+        if "controller" not in self.process_roles:
+            if self.node_id in voter_ids:
+                raise ConfigError(
+                    f"If process.roles contains just the 'broker' role, the node id {self.node_id} must not "
+                    f"be included in the set of voters {shown}"
+                )
+            if self.controller_listeners:
+                raise ConfigError(
+                    "controller.listener.names must not contain a value appearing in the 'listeners' "
+                    "configuration when running KRaft with just the broker role"
+                )
+            return
+        if "broker" not in self.process_roles and len(self.controller_listeners) != len(self.listeners):
+            raise ConfigError(
+                "The listeners config must only contain KRaft controller listeners from "
+                "controller.listener.names when process.roles=controller"
+            )
+        if voter_ids and self.node_id not in voter_ids:
+            raise ConfigError(
+                f"If process.roles contains the 'controller' role, the node id {self.node_id} must be "
+                f"included in the set of voters {shown}"
+            )
+        if not self.controller_listeners:
+            raise ConfigError(
+                "controller.listener.names must contain at least one value appearing in the 'listeners' "
+                "configuration when running the KRaft controller role"
+            )
+        if len(self.controller_listeners) != len(self.controller_listener_names):
+            raise ConfigError(
+                "controller.listener.names must only contain values appearing in the 'listeners' "
+                "configuration when running the KRaft controller role"
+            )
+
+    def _check_broker_listeners(self) -> None:
+        names = [endpoint.name for endpoint in self.listeners]
+        told = [endpoint.name for endpoint in self.advertised_listeners]
+        if not told:
+            raise ConfigError(
+                "There must be at least one broker advertised listener. "
+                "Perhaps all listeners appear in controller.listener.names?"
+            )
+        if self.inter_broker_listener_name not in told:
+            raise ConfigError(
+                "inter.broker.listener.name must be a listener name defined in advertised.listeners. "
+                f"The valid options based on currently configured listeners are {','.join(told)}"
+            )
+        if not set(told) <= set(names):
+            raise ConfigError(
+                "advertised.listeners listener names must be equal to or a subset of the ones defined in "
+                f"listeners. Found {','.join(told)}. The valid options based on the current configuration "
+                f"are {','.join(names)}"
+            )
+
+    def _check_served(self) -> None:
+        """What Kafka would accept, but this broker cannot do yet."""
+        if self.process_roles != {"broker", "controller"}:
+            raise ConfigError(
+                f"process.roles={','.join(self.values['process.roles'])} is not served yet: "
+                "this broker needs its controller in the same process; set process.roles=broker,controller"
+            )
+        if len(self.voters) > 1:
+            raise ConfigError(
+                "controller.quorum.voters names several controllers, and a quorum of several is not served "
+                f"yet: leave only the entry of node {self.node_id}"
+            )
+        for endpoint in self.listeners:
+            if endpoint.security_protocol not in SERVED_SECURITY_PROTOCOLS:
+                raise ConfigError(
+                    f"Listener {endpoint.name} asks for {endpoint.security_protocol}, which is not served "
+                    f"yet: map it to {' or '.join(SERVED_SECURITY_PROTOCOLS)} in listener.security.protocol.map"
+                )
+
+
+def base_key(name: str) -> Key | None:
+    """The row of `name`, also when it is prefixed with a listener (and a SASL mechanism); None if unknown."""
+    if key := BROKER.get(name) or _DYNAMIC_ONLY.get(name):
+        return key
+    if not name.startswith(LISTENER_PREFIX):
+        return None
+    rest = name[len(LISTENER_PREFIX) :].partition(".")[2]
+    return BROKER.get(rest) or BROKER.get(rest.partition(".")[2])
+
+
+def _with_both_ids(originals: Mapping[str, str]) -> dict[str, str]:
+    """`node.id` and the older `broker.id` stand for each other."""
+    result = dict(originals)
+    if "node.id" in result:
+        result.setdefault("broker.id", result["node.id"])
+    elif "broker.id" in result:
+        result["node.id"] = result["broker.id"]
+    return result
+
+
+def _typed(originals: Mapping[str, str]) -> dict[str, Any]:
+    values = {**_DEFAULTS, **_typed_overrides(originals)}
+    for name, value in values.items():
+        if value is REQUIRED:
+            raise ConfigError(f'Missing required configuration "{name}" which has no default value.')
+    return values
+
+
+def _typed_overrides(texts: Mapping[str, str]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for name, text in texts.items():
+        key = base_key(name)
+        result[name] = text if key is None else key.parse(text)
+    return result
+
+
+def _check_refused(values: dict[str, Any]) -> None:
+    for key in BROKER_KEYS:
+        if key.handling == REFUSED and values[key.name] not in (key.default, ""):
+            raise ConfigError(
+                f"{key.name} is set, but this broker does not support it, and ignoring it would be unsafe "
+                f"({key.documentation.rstrip('.')}). Remove it to start without."
+            )
+
+
+def check_bounds(values: dict[str, Any]) -> None:
+    """What single values must be to each other; Kafka's checks in Kafka's order and words.
+
+    Raises:
+        ConfigError: the first that does not hold.
+    """
+    for holds, reason in _bounds(values):
+        if not holds:
+            raise ConfigError(reason)
+
+
+def _bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
+    retention, minutes = v["log.retention.ms"], v["log.retention.minutes"]
+    if retention is None:
+        retention = v["log.retention.hours"] if minutes is None else minutes
+    overrides = _connection_overrides(v["max.connections.per.ip.overrides"])
+    bad_addresses = [address for address in overrides if " " in address or not address]
+    idle, delay = v["connections.max.idle.ms"], v["connection.failed.authentication.delay.ms"]
+    dirs = v["log.dir"] if v["log.dirs"] is None else v["log.dirs"]
+    cordoned = [d for d in v["cordoned.log.dirs"] if d != "*" and d not in dirs]
+    heartbeat, session = v["broker.heartbeat.interval.ms"], v["broker.session.timeout.ms"]
+    return [
+        (
+            "classic" in v["group.coordinator.rebalance.protocols"],
+            "Disabling the 'classic' protocol is not supported.",
+        ),
+        (v["log.roll.ms"] is None or v["log.roll.ms"] >= 1, "log.roll.ms must be greater than or equal to 1"),
+        (
+            v["log.roll.jitter.ms"] is None or v["log.roll.jitter.ms"] >= 0,
+            "log.roll.jitter.ms must be greater than or equal to 0",
+        ),
+        (retention != 0, "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"),
+        (bool(dirs), "At least one log directory must be defined via log.dirs or log.dir."),
+        (
+            not cordoned,
+            "All entries in cordoned.log.dirs must be present in log.dirs or log.dir. "
+            f"Missing entries : {', '.join(cordoned)}",
+        ),
+        (
+            v["log.cleaner.dedupe.buffer.size"] // max(1, v["log.cleaner.threads"]) > _MIB,
+            "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread.",
+        ),
+        (
+            v["replica.fetch.wait.max.ms"] <= v["replica.socket.timeout.ms"],
+            "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms to prevent "
+            "unnecessary socket timeouts",
+        ),
+        (
+            v["replica.fetch.wait.max.ms"] <= v["replica.lag.time.max.ms"],
+            "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms to "
+            "prevent frequent changes in ISR",
+        ),
+        (
+            heartbeat <= session // 2,
+            f"broker.heartbeat.interval.ms ({heartbeat} ms) must be less than or equal to half of the "
+            f"broker.session.timeout.ms ({session} ms).",
+        ),
+        (
+            not 0 < v["queued.max.request.bytes"] < v["socket.request.max.bytes"],
+            "queued.max.request.bytes must be larger or equal to socket.request.max.bytes",
+        ),
+        (
+            v["max.connections.per.ip"] > 0 or bool(overrides),
+            "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides property is "
+            "set.",
+        ),
+        (
+            not bad_addresses,
+            f"max.connections.per.ip.overrides contains invalid addresses : {','.join(bad_addresses)}",
+        ),
+        (
+            idle < 0 or delay < idle,
+            f"connection.failed.authentication.delay.ms={delay} should always be less than "
+            f"connections.max.idle.ms={idle} to prevent failed authentication responses from timing out",
+        ),
+        *_group_bounds(v),
+    ]
+
+
+def _group_bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
+    """A default lies between its own bounds, and heartbeats are more frequent than time-outs."""
+    checks = []
+    for kind in ("consumer", "share", "streams"):
+        for what in ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"):
+            name, low, high = f"group.{kind}.{what}", f"group.{kind}.min.{what}", f"group.{kind}.max.{what}"
+            checks += [
+                (v[high] >= v[low], f"{high} must be greater than or equal to {low}"),
+                (v[name] >= v[low], f"{name} must be greater than or equal to {low}"),
+                (v[name] <= v[high], f"{name} must be less than or equal to {high}"),
+            ]
+    return checks
+
+
+def _connection_overrides(text: str) -> dict[str, int]:
+    name = "max.connections.per.ip.overrides"
+    result = {}
+    for address, count in parse_map(name, text).items():
+        if not count.isdecimal():
+            raise ConfigError(f"Error parsing configuration property '{name}': {count} is not a number")
+        result[address] = int(count)
+    return result

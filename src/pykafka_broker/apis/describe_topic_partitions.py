@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS, NO_TOPIC_ID, TOPIC_OPERATIONS, leadership
-from pykafka_broker.cluster.topics import is_valid_topic_name
+from pykafka_broker.cluster.topics import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
+    Cursor,
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
-    ResponseCursor,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def describe_topic_partitions(
     response = DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=[])
     for name in names:
         if left == 0:
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=0)
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = image.topics.get(name)
         if topic is None:
@@ -53,7 +53,7 @@ def describe_topic_partitions(
         end = min(len(topic.partitions), start + left)
         response.topics.append(_described(topic, start, end, ctx))
         if end < len(topic.partitions):
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=end)
+            response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
         left -= max(0, end - start)
     return response
@@ -90,7 +90,7 @@ def _partition(
 
 
 def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    valid = is_valid_topic_name(name)
+    valid = why_invalid_name(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
     return DescribeTopicPartitionsResponseTopic(
         error_code=int(error),

@@ -66,7 +66,7 @@ class WantedPartition:
 
     def is_news(self, answer: PartitionData) -> bool:
         """True if an incremental answer must list this partition; remembers what is said."""
-        news = bool(answer.error_code) or len(answer.records or b"") > 0 or answer.diverging_epoch.epoch != -1
+        news = bool(answer.error_code) or len(answer.records or b"") > 0 or answer.diverging_epoch is not None
         if self.high_watermark != answer.high_watermark:
             self.high_watermark = answer.high_watermark
             news = True

@@ -23,7 +23,7 @@ from pykafka_broker.apis.topology import (
     alive_brokers,
     leadership,
 )
-from pykafka_broker.cluster.topics import is_valid_topic_name
+from pykafka_broker.cluster.topics import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
@@ -69,7 +69,7 @@ def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
     topic = ctx.node.image.topics.get(name)
     if topic is not None:
         return _described(topic, ctx)
-    valid = is_valid_topic_name(name)
+    valid = why_invalid_name(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
     return _unknown(error, name, NO_TOPIC_ID)
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS
+from pykafka_broker.log.validation import RecordErrors
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -127,11 +128,13 @@ def _refused(index: int, error: KafkaError, ctx: RequestContext) -> PartitionPro
     logger.debug("Produce to partition %d from client %s refused: %r", index, ctx.client_id, error)
     answer = PartitionProduceResponse(index=index, error_code=int(error.code), base_offset=-1)
     if ctx.version >= 8:
+        record_errors = error.errors if isinstance(error, RecordErrors) else ()
         answer.record_errors = [
             BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
-            for record, message in getattr(error, "errors", ())
+            for record, message in record_errors
         ]
-        answer.error_message = error.own_message
+        # As in Kafka, the code speaks for itself unless single records are at fault.
+        answer.error_message = error.message if record_errors else None
     return answer
 
 

@@ -1,0 +1,349 @@
+"""The life of a broker as the controller sees it: registration, heartbeats, fencing, controlled shutdown.
+
+A broker registers and gets an epoch, is fenced until it has caught up with its own registration, lives while
+its heartbeats come, and leaves by controlled shutdown: its leaderships move before it goes. A broker in the
+controller's own process is never taken for a second one with the same id: the lock on its directory has
+settled that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum, auto
+
+from pykafka_broker.cluster.events import (
+    ExpireSessions,
+    Heartbeat,
+    HeartbeatResult,
+    RegisterBroker,
+    RegisterController,
+    UnregisterBroker,
+)
+from pykafka_broker.cluster.image import METADATA_VERSION, BrokerRegistration, FeatureRange
+from pykafka_broker.cluster.partitions import (
+    in_isr,
+    in_isr_or_elr,
+    leader_and_isr_changes,
+    leaderless,
+    leads_something,
+)
+from pykafka_broker.cluster.state import ControllerState, Decision, Session
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.records import metadata as m
+
+#: Directory ids below this number are no directories but words: unassigned, lost, migrating.
+_FIRST_DIRECTORY_ID = 100
+
+
+class _Standing(Enum):
+    """How the controller treats a broker."""
+
+    FENCED = auto()
+    UNFENCED = auto()
+    CONTROLLED_SHUTDOWN = auto()
+    SHUTDOWN_NOW = auto()
+
+
+def activate(state: ControllerState, now_ms: int) -> ControllerState:
+    """A new controller gives every unfenced broker elsewhere one full session to find it."""
+    sessions = {
+        broker.broker_id: Session(now_ms)
+        for broker in state.image.brokers.values()
+        if not broker.fenced and broker.broker_id != state.rules.node_id
+    }
+    return replace(state, sessions=sessions)
+
+
+def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+    """The registration of a broker's present life; an earlier life may not ask for anything any more."""
+    broker = state.image.brokers.get(broker_id)
+    if broker is None:
+        text = f"No broker registration found for broker id {broker_id}"
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, text)
+    if broker.epoch != broker_epoch:
+        text = f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}"
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, text)
+    return broker
+
+
+# -- registration -----------------------------------------------------------------------------------
+
+
+def register_broker(state: ControllerState, event: RegisterBroker) -> Decision:
+    """A new incarnation gets a new epoch and starts fenced; the same one again amends its registration."""
+    _check_registration(state, event)
+    existing = state.image.brokers.get(event.broker_id)
+    records: list[object] = []
+    sessions = dict(state.sessions)
+    if existing is None or existing.incarnation_id != event.incarnation_id:
+        records += _partitions_after_shutdown(state, event, existing)
+        epoch, fenced, in_controlled_shutdown = state.next_offset, True, False
+        sessions.pop(event.broker_id, None)
+    else:
+        epoch, fenced = existing.epoch, existing.fenced
+        in_controlled_shutdown = existing.in_controlled_shutdown
+    sessions[event.broker_id] = Session(event.now_ms)
+    records.append(
+        m.RegisterBrokerRecord(
+            broker_id=event.broker_id,
+            incarnation_id=event.incarnation_id,
+            broker_epoch=epoch,
+            end_points=[
+                m.BrokerEndpoint(name=name, host=host, port=port, security_protocol=security_protocol)
+                for name, (host, port, security_protocol) in event.listeners.items()
+            ],
+            features=[
+                m.BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+                for name, (lowest, highest) in event.features.items()
+            ],
+            rack=event.rack,
+            fenced=fenced,
+            in_controlled_shutdown=in_controlled_shutdown,
+            log_dirs=list(event.directories),
+        )
+    )
+    return Decision(tuple(records), epoch, sessions)
+
+
+def _check_registration(state: ControllerState, event: RegisterBroker) -> None:
+    rules, image = state.rules, state.image
+    if event.cluster_id != rules.cluster_id:
+        text = f"Expected cluster ID {rules.cluster_id}, but got cluster ID {event.cluster_id}"
+        raise KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, text)
+    existing = image.brokers.get(event.broker_id)
+    if (
+        existing is not None
+        and existing.incarnation_id != event.incarnation_id
+        and event.broker_id != rules.node_id
+        and _has_valid_session(state, event.broker_id, event.now_ms)
+    ):
+        text = (
+            "Another broker is registered with that broker id. If the broker was recently restarted this "
+            "should self-resolve once the heartbeat manager expires the broker's session."
+        )
+        raise KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, text)
+    _check_directories(state, event)
+    if METADATA_VERSION not in event.features:
+        text = "Request features do not contain 'metadata.version'"
+        raise KafkaError(ErrorCode.INVALID_REGISTRATION, text)
+    for name, level in image.features.items():
+        supported = event.features.get(name, FeatureRange(0, 0))
+        if not supported.min_level <= level <= supported.max_level:
+            text = (
+                f"Unable to register because the broker does not support finalized version {level} of "
+                f"{name}. The broker wants a version between {supported.min_level} and "
+                f"{supported.max_level}, inclusive."
+            )
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+
+
+def _check_directories(state: ControllerState, event: RegisterBroker) -> None:
+    def refuse(text: str) -> KafkaError:
+        return KafkaError(ErrorCode.INVALID_REGISTRATION, text)
+
+    if not event.directories:
+        raise refuse("No directories specified in request")
+    if any(int.from_bytes(directory, "big") < _FIRST_DIRECTORY_ID for directory in event.directories):
+        raise refuse("Reserved directory ID in request")
+    if len(set(event.directories)) < len(event.directories):
+        raise refuse("Duplicate directory ID in request")
+    for other in state.image.brokers.values():
+        if other.broker_id != event.broker_id:
+            for directory in event.directories:
+                if directory in other.directories:
+                    raise refuse(
+                        f"Broker {other.broker_id} is already registered with directory {_base64(directory)}"
+                    )
+
+
+def _base64(uuid: bytes) -> str:
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def _has_valid_session(state: ControllerState, broker_id: int, now_ms: int) -> bool:
+    session = state.sessions.get(broker_id)
+    return session is not None and now_ms - session.last_contact_ms < state.rules.session_timeout_ms
+
+
+def _partitions_after_shutdown(
+    state: ControllerState, event: RegisterBroker, existing: BrokerRegistration | None
+) -> list[object]:
+    """A broker comes back: what it last led must not wait for it if it went without saying goodbye."""
+    broker_id = event.broker_id
+    clean = existing is not None and event.previous_broker_epoch == existing.epoch
+    if clean or not state.elr_enabled:
+        return leader_and_isr_changes(state, in_isr(broker_id), removed=broker_id)
+    return leader_and_isr_changes(state, in_isr_or_elr(broker_id), lost=broker_id)
+
+
+def register_controller(state: ControllerState, event: RegisterController) -> Decision:
+    """Write down how a controller is reached and what it can do."""
+    record = m.RegisterControllerRecord(
+        controller_id=event.controller_id,
+        incarnation_id=event.incarnation_id,
+        zk_migration_ready=False,
+        end_points=[
+            m.ControllerEndpoint(name=name, host=host, port=port, security_protocol=security_protocol)
+            for name, (host, port, security_protocol) in event.listeners.items()
+        ],
+        features=[
+            m.ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
+            for name, (lowest, highest) in event.features.items()
+        ],
+    )
+    return Decision((record,))
+
+
+def unregister_broker(state: ControllerState, event: UnregisterBroker) -> Decision:
+    """Forget a broker: it leaves every in-sync and eligible set."""
+    broker = state.image.brokers.get(event.broker_id)
+    if broker is None:
+        text = f"Broker ID {event.broker_id} is not currently registered"
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, text)
+    changes = leader_and_isr_changes(state, in_isr_or_elr(event.broker_id), removed=event.broker_id)
+    record = m.UnregisterBrokerRecord(broker_id=event.broker_id, broker_epoch=broker.epoch)
+    sessions = {key: session for key, session in state.sessions.items() if key != event.broker_id}
+    return Decision((*changes, record), None, sessions)
+
+
+# -- heartbeats -------------------------------------------------------------------------------------
+
+
+def heartbeat(state: ControllerState, event: Heartbeat) -> Decision:
+    """Keep the session alive, and move the broker to the standing it asks for once that is safe."""
+    broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
+    session = state.sessions.get(event.broker_id, Session(event.now_ms))
+    session = session._replace(last_contact_ms=event.now_ms, metadata_offset=event.metadata_offset)
+    current = _standing(broker, session)
+    following = _next_standing(state, event, broker, session, current)
+    records: list[object] = []
+    if following is not current:
+        if following is _Standing.UNFENCED:
+            records += _unfence(state, broker)
+        elif following is _Standing.CONTROLLED_SHUTDOWN:
+            records += _begin_controlled_shutdown(state, broker)
+        else:
+            records += _fence(state, broker)
+    records += _directory_changes(state, broker, event)
+    shutdown_offset = session.shutdown_offset
+    if following is _Standing.CONTROLLED_SHUTDOWN and shutdown_offset is None:
+        shutdown_offset = state.image.offset + len(records)
+    elif following is not _Standing.CONTROLLED_SHUTDOWN:
+        shutdown_offset = None
+    sessions = {**state.sessions, broker.broker_id: session._replace(shutdown_offset=shutdown_offset)}
+    result = HeartbeatResult(
+        is_caught_up=event.metadata_offset >= broker.record_offset,
+        is_fenced=following in (_Standing.FENCED, _Standing.SHUTDOWN_NOW),
+        should_shut_down=following is _Standing.SHUTDOWN_NOW,
+    )
+    return Decision(tuple(records), result, sessions)
+
+
+def _standing(broker: BrokerRegistration, session: Session) -> _Standing:
+    if session.shutdown_offset is not None:
+        return _Standing.CONTROLLED_SHUTDOWN
+    return _Standing.FENCED if broker.fenced else _Standing.UNFENCED
+
+
+def _next_standing(
+    state: ControllerState,
+    event: Heartbeat,
+    broker: BrokerRegistration,
+    session: Session,
+    current: _Standing,
+) -> _Standing:
+    if current is _Standing.FENCED:
+        if event.want_shutdown:
+            return _Standing.SHUTDOWN_NOW
+        caught_up = event.metadata_offset >= broker.record_offset
+        return _Standing.UNFENCED if caught_up and not event.want_fence else _Standing.FENCED
+    leads = (
+        leads_something(state, broker.broker_id) if event.want_shutdown or session.shutdown_offset else False
+    )
+    if current is _Standing.UNFENCED:
+        if event.want_fence:
+            return _Standing.SHUTDOWN_NOW if event.want_shutdown else _Standing.FENCED
+        if event.want_shutdown:
+            return _Standing.CONTROLLED_SHUTDOWN if leads else _Standing.SHUTDOWN_NOW
+        return _Standing.UNFENCED
+    assert session.shutdown_offset is not None
+    others_have_moved = all(
+        other.metadata_offset >= session.shutdown_offset
+        for broker_id, other in {**state.sessions, broker.broker_id: session}.items()
+        if (known := state.image.brokers.get(broker_id)) is not None and not known.fenced
+    )
+    return _Standing.SHUTDOWN_NOW if not leads and others_have_moved else _Standing.CONTROLLED_SHUTDOWN
+
+
+def _unfence(state: ControllerState, broker: BrokerRegistration) -> list[object]:
+    record = m.BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=-1
+    )
+    return [record, *leader_and_isr_changes(state, leaderless, added=broker.broker_id)]
+
+
+def _fence(state: ControllerState, broker: BrokerRegistration) -> list[object]:
+    changes = leader_and_isr_changes(state, in_isr(broker.broker_id), removed=broker.broker_id)
+    record = m.BrokerRegistrationChangeRecord(broker_id=broker.broker_id, broker_epoch=broker.epoch, fenced=1)
+    return [*changes, record]
+
+
+def _begin_controlled_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[object]:
+    changes = leader_and_isr_changes(state, in_isr(broker.broker_id), removed=broker.broker_id)
+    if broker.in_controlled_shutdown:
+        return changes
+    record = m.BrokerRegistrationChangeRecord(
+        broker_id=broker.broker_id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+    )
+    return [record, *changes]
+
+
+def _directory_changes(state: ControllerState, broker: BrokerRegistration, event: Heartbeat) -> list[object]:
+    """Directories that failed take their partitions along; cordoned ones get no new partitions."""
+    records: list[object] = []
+    failed = [directory for directory in broker.directories if directory in event.offline_directories]
+    if failed:
+        records += leader_and_isr_changes(
+            state,
+            lambda partition: (
+                any(
+                    replica == broker.broker_id and directory in failed
+                    for replica, directory in zip(partition.replicas, partition.directories, strict=False)
+                )
+                and broker.broker_id in partition.isr
+            ),
+            removed=broker.broker_id,
+        )
+        records.append(
+            m.BrokerRegistrationChangeRecord(
+                broker_id=broker.broker_id,
+                broker_epoch=broker.epoch,
+                log_dirs=[directory for directory in broker.directories if directory not in failed],
+            )
+        )
+    cordoned = event.cordoned_directories
+    if cordoned is not None and cordoned != broker.cordoned_directories:
+        records.append(
+            m.BrokerRegistrationChangeRecord(
+                broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)
+            )
+        )
+    return records
+
+
+def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
+    """Fence one broker that has fallen silent: one at a time, lest a slow controller fence all at once."""
+    silent = [
+        (session.last_contact_ms, broker_id)
+        for broker_id, session in state.sessions.items()
+        if (broker := state.image.brokers.get(broker_id)) is not None
+        and not broker.fenced
+        and event.now_ms - session.last_contact_ms >= state.rules.session_timeout_ms
+    ]
+    if not silent:
+        return Decision()
+    _, broker_id = min(silent)
+    sessions = {key: session for key, session in state.sessions.items() if key != broker_id}
+    return Decision(tuple(_fence(state, state.image.brokers[broker_id])), None, sessions)

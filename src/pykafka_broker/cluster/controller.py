@@ -1,0 +1,49 @@
+"""The controller core: one event in, the metadata records to append and the answer out.
+
+`transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
+the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
+state. The rules stand one concern to a file: topics, configs, brokers, producer_ids, feature_control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pykafka_broker.cluster import brokers, configs, events, feature_control, producer_ids, topics
+from pykafka_broker.cluster.image import replay
+from pykafka_broker.cluster.state import ControllerState, Decision
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.step import Reply, Step
+
+#: Which rule decides on which event.
+RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
+    events.CreateTopics: topics.create_topics,
+    events.DeleteTopics: topics.delete_topics,
+    events.CreatePartitions: topics.create_partitions,
+    events.IncrementalAlterConfigs: configs.incremental_alter_configs,
+    events.AlterConfigs: configs.alter_configs,
+    events.RegisterBroker: brokers.register_broker,
+    events.Heartbeat: brokers.heartbeat,
+    events.ExpireSessions: brokers.expire_sessions,
+    events.UnregisterBroker: brokers.unregister_broker,
+    events.RegisterController: brokers.register_controller,
+    events.AllocateProducerIds: producer_ids.allocate_producer_ids,
+    events.UpdateFeatures: feature_control.update_features,
+}
+
+
+def transition(state: ControllerState, event: events.Event) -> Step[ControllerState]:
+    """Decide on `event`. What is refused as a whole is answered with an `EventError` and records nothing."""
+    try:
+        records, result, sessions = RULES[type(event)](state, event)
+    except KafkaError as error:
+        records, result, sessions = (), events.EventError(error.code, error.message), None
+    if records:
+        image = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
+        state = replace(state, image=image)
+    if sessions is not None:
+        state = replace(state, sessions=sessions)
+    token = getattr(event, "token", None)
+    return Step(state, records, () if token is None else (Reply(token, result),))

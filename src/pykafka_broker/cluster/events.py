@@ -1,0 +1,281 @@
+"""What can be asked of the controller, and what it answers: plain frozen values.
+
+An event carries everything a decision needs and the core may not fetch itself: the wall clock, fresh
+topic ids, the seed of replica placement. `token` comes back in the `Reply`. Results bear Kafka's error codes
+and the text Kafka 4.3 sends with them; `message` is None where Kafka sends null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple, Union
+
+from pykafka_broker.cluster.image import Endpoint, FeatureRange
+from pykafka_broker.protocol.errors import ErrorCode
+
+# -- topics -----------------------------------------------------------------------------------------
+
+
+class NewTopic(NamedTuple):
+    """A topic to create; -1 stands for the broker's default, `assignments` are (partition, replicas) by hand.
+
+    `topic_id` is the id the topic gets if it comes to be.
+    """
+
+    name: str
+    topic_id: bytes
+    num_partitions: int = -1
+    replication_factor: int = -1
+    assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    configs: tuple[tuple[str, str | None], ...] = ()
+
+
+class CreateTopics(NamedTuple):
+    """Create topics; answered with one `CreateTopicResult` for each distinct name."""
+
+    token: int
+    topics: tuple[NewTopic, ...]
+    #: Where replica placement starts among racks and brokers.
+    seed: int = 0
+    validate_only: bool = False
+
+
+class CreateTopicResult(NamedTuple):
+    """What became of one `NewTopic`; numbers are -1 and the id zero when it failed."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: bytes = bytes(16)
+    num_partitions: int = -1
+    replication_factor: int = -1
+
+
+class DeleteTopics(NamedTuple):
+    """Delete topics by name or by id: (name, zero id) or (None, id); answered with `DeleteTopicResult`s."""
+
+    token: int
+    topics: tuple[tuple[str | None, bytes], ...]
+
+
+class DeleteTopicResult(NamedTuple):
+    """What became of one topic to delete. Several may stand for one request entry, none for a duplicate."""
+
+    name: str | None
+    topic_id: bytes
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class NewPartitions(NamedTuple):
+    """Grow a topic to `total_count` partitions; `assignments` are the replicas of each new one."""
+
+    name: str
+    total_count: int
+    assignments: tuple[tuple[int, ...], ...] | None = None
+
+
+class CreatePartitions(NamedTuple):
+    """Grow topics; answered with `CreatePartitionsResult`s."""
+
+    token: int
+    topics: tuple[NewPartitions, ...]
+    seed: int = 0
+    validate_only: bool = False
+
+
+class CreatePartitionsResult(NamedTuple):
+    """What became of one `NewPartitions`."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+# -- configs ----------------------------------------------------------------------------------------
+
+
+class ConfigOperation(IntEnum):
+    """What to do with one key (KIP-339); the numbers are those of IncrementalAlterConfigs."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """The changes of one resource: (key, operation, value). The operation may be a number Kafka lacks."""
+
+    resource_type: int
+    name: str
+    changes: tuple[tuple[str, int, str | None], ...]
+
+
+class IncrementalAlterConfigs(NamedTuple):
+    """Change single keys, all of a resource or none. Answered with `AlterConfigsResult`s."""
+
+    token: int
+    resources: tuple[ConfigChange, ...]
+    validate_only: bool = False
+
+
+class NewConfigs(NamedTuple):
+    """All the values a resource shall have from now on."""
+
+    resource_type: int
+    name: str
+    configs: tuple[tuple[str, str | None], ...]
+
+
+class AlterConfigs(NamedTuple):
+    """Replace all values of resources: what is not named is dropped. Answered with `AlterConfigsResult`s."""
+
+    token: int
+    resources: tuple[NewConfigs, ...]
+    validate_only: bool = False
+
+
+class AlterConfigsResult(NamedTuple):
+    """What became of one resource."""
+
+    resource_type: int
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+# -- brokers ----------------------------------------------------------------------------------------
+
+
+class RegisterBroker(NamedTuple):
+    """A broker process starts; answered with its broker epoch, or an `EventError`.
+
+    `previous_broker_epoch` is what the last run left behind in its clean-shutdown marker, -1 after a crash.
+    """
+
+    token: int
+    now_ms: int
+    broker_id: int
+    cluster_id: str
+    incarnation_id: bytes
+    listeners: Mapping[str, Endpoint]
+    features: Mapping[str, FeatureRange]
+    directories: tuple[bytes, ...]
+    rack: str | None = None
+    previous_broker_epoch: int = -1
+
+
+class Heartbeat(NamedTuple):
+    """A broker lives, has applied metadata up to `metadata_offset`, and may want a change of its state.
+
+    Answered with a `HeartbeatResult` or an `EventError`.
+    """
+
+    token: int
+    now_ms: int
+    broker_id: int
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shutdown: bool = False
+    offline_directories: tuple[bytes, ...] = ()
+    cordoned_directories: tuple[bytes, ...] | None = None
+
+
+class HeartbeatResult(NamedTuple):
+    """How the controller sees the broker after its heartbeat."""
+
+    is_caught_up: bool
+    is_fenced: bool
+    should_shut_down: bool
+
+
+class ExpireSessions(NamedTuple):
+    """Time has passed: fence the broker that has been silent longest, if its session is over. No answer."""
+
+    now_ms: int
+
+
+class UnregisterBroker(NamedTuple):
+    """Forget a broker for good; answered with None or an `EventError`."""
+
+    token: int
+    broker_id: int
+
+
+class RegisterController(NamedTuple):
+    """A controller process starts (KIP-919); answered with None."""
+
+    token: int
+    controller_id: int
+    incarnation_id: bytes
+    listeners: Mapping[str, Endpoint]
+    features: Mapping[str, FeatureRange]
+
+
+# -- the rest ---------------------------------------------------------------------------------------
+
+
+class AllocateProducerIds(NamedTuple):
+    """A broker needs a block of producer ids; answered with a `ProducerIdBlock` or an `EventError`."""
+
+    token: int
+    broker_id: int
+    broker_epoch: int
+
+
+class ProducerIdBlock(NamedTuple):
+    """`size` ids from `first_producer_id` on that no other broker gets."""
+
+    first_producer_id: int
+    size: int
+
+
+class UpgradeType(IntEnum):
+    """What a feature update may do (KIP-584); the numbers are those of UpdateFeatures."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+class FeatureUpdate(NamedTuple):
+    """Bring a feature to `level`; 0 switches it off."""
+
+    name: str
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+class UpdateFeatures(NamedTuple):
+    """Change finalized features, all or none; answered with None or an `EventError`."""
+
+    token: int
+    updates: tuple[FeatureUpdate, ...]
+    validate_only: bool = False
+
+
+class EventError(NamedTuple):
+    """The whole event was refused."""
+
+    error: ErrorCode
+    message: str | None = None
+
+
+Event = Union[
+    CreateTopics,
+    DeleteTopics,
+    CreatePartitions,
+    IncrementalAlterConfigs,
+    AlterConfigs,
+    RegisterBroker,
+    Heartbeat,
+    ExpireSessions,
+    UnregisterBroker,
+    RegisterController,
+    AllocateProducerIds,
+    UpdateFeatures,
+]

@@ -1,0 +1,70 @@
+"""Features: which levels this node can work at, and which a new cluster starts with.
+
+`SERVED_FEATURES` is the one table to touch when an API family becomes served: its level is what `format`
+finalizes, what the broker registers as its maximum, and what ApiVersions tells clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pykafka_broker.cluster.image import METADATA_VERSION, MINIMUM_METADATA_VERSION, FeatureRange
+from pykafka_broker.protocol.messages.records import metadata as m
+
+#: metadata.version 4.3-IV0.
+LATEST_METADATA_VERSION = 30
+ELR_VERSION = "eligible.leader.replicas.version"
+KRAFT_VERSION = "kraft.version"
+
+#: The newest level of each feature that this software really serves. 0: known, and not served yet.
+SERVED_FEATURES: dict[str, int] = {
+    METADATA_VERSION: LATEST_METADATA_VERSION,
+    ELR_VERSION: 1,
+    "group.version": 0,
+    "share.version": 0,
+    "streams.version": 0,
+    "transaction.version": 0,
+}
+
+#: The ranges a node registers with. kraft.version lives in control records and cannot be updated here.
+NODE_FEATURES: dict[str, FeatureRange] = {
+    name: FeatureRange(MINIMUM_METADATA_VERSION if name == METADATA_VERSION else 0, level)
+    for name, level in (*SERVED_FEATURES.items(), (KRAFT_VERSION, 1))
+}
+
+#: metadata.version levels by the name of the release that brought them.
+METADATA_VERSION_NAMES: dict[int, str] = {
+    7: "3.3-IV3",
+    8: "3.4-IV0",
+    9: "3.5-IV0",
+    10: "3.5-IV1",
+    11: "3.5-IV2",
+    12: "3.6-IV0",
+    13: "3.6-IV1",
+    14: "3.6-IV2",
+    15: "3.7-IV0",
+    16: "3.7-IV1",
+    17: "3.7-IV2",
+    18: "3.7-IV3",
+    19: "3.7-IV4",
+    20: "3.8-IV0",
+    21: "3.9-IV0",
+    22: "4.0-IV0",
+    23: "4.0-IV1",
+    24: "4.0-IV2",
+    25: "4.0-IV3",
+    26: "4.1-IV0",
+    27: "4.1-IV1",
+    28: "4.2-IV0",
+    29: "4.2-IV1",
+    30: "4.3-IV0",
+}
+
+
+def bootstrap_records(features: Mapping[str, int] = SERVED_FEATURES) -> tuple[object, ...]:
+    """The records a new cluster starts with: metadata.version first, features at level 0 are not written."""
+    return tuple(
+        m.FeatureLevelRecord(name=name, feature_level=features[name])
+        for name in sorted(features, key=lambda name: (name != METADATA_VERSION, name))
+        if features[name] > 0
+    )

@@ -1,0 +1,131 @@
+"""What the controller decides on: the newest image, committed or not, the rules of this cluster, and live
+sessions.
+
+`ControllerState.image` includes records that are appended but not yet committed, so that the next decision
+follows from them; readers are shown images only after commit. Sessions are soft state: a new controller
+starts them afresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.image import ClusterImage, FeatureRange, ResourceType
+
+MIN_INSYNC_REPLICAS = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+
+
+class ConfigRules(Protocol):
+    """What the controller must know about config keys; the config package, above this one, knows it."""
+
+    def validate(
+        self, resource_type: ResourceType, name: str, new: Mapping[str, str], old: Mapping[str, str]
+    ) -> None:
+        """Accept the complete set of values a resource is to have, or raise KafkaError."""
+        ...
+
+    def is_list(self, resource_type: ResourceType, key: str) -> bool:
+        """Whether APPEND and SUBTRACT make sense for the key."""
+        ...
+
+    def default(self, resource_type: ResourceType, key: str) -> str | None:
+        """The value a key has when nothing is set: what APPEND and SUBTRACT start from."""
+        ...
+
+    def static(self, key: str) -> str | None:
+        """The node's own value of a broker key, from its properties file or the default."""
+        ...
+
+
+class AnyConfig:
+    """Rules that accept every key and know no defaults: for nodes without a config table, such as tests."""
+
+    def validate(
+        self, resource_type: ResourceType, name: str, new: Mapping[str, str], old: Mapping[str, str]
+    ) -> None:
+        """Accept."""
+
+    def is_list(self, resource_type: ResourceType, key: str) -> bool:
+        """Keys whose name says that they hold several things."""
+        return key.endswith((".policy", ".replicas", "listeners"))
+
+    def default(self, resource_type: ResourceType, key: str) -> str | None:
+        """Nothing is set."""
+        return None
+
+    def static(self, key: str) -> str | None:
+        """Nothing is set."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRules:
+    """What stays the same while this controller runs."""
+
+    node_id: int
+    cluster_id: str
+    configs: ConfigRules = field(default_factory=AnyConfig)
+    default_partitions: int = 1
+    default_replication_factor: int = 1
+    session_timeout_ms: int = 9_000
+    #: The voters of the quorum: an update of a feature needs to know what each of them supports.
+    voters: tuple[int, ...] = ()
+    supported_features: Mapping[str, FeatureRange] = field(default_factory=lambda: NODE_FEATURES)
+
+
+class Session(NamedTuple):
+    """When a broker was last heard of, and what it had applied by then."""
+
+    last_contact_ms: int
+    metadata_offset: int = -1
+    #: The log's end when the broker's controlled shutdown began; the others must get there before it may go.
+    shutdown_offset: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerState:
+    """The whole state of the controller core."""
+
+    image: ClusterImage
+    rules: ControllerRules
+    sessions: Mapping[int, Session] = field(default_factory=dict)
+
+    @property
+    def next_offset(self) -> int:
+        """Where the next record goes."""
+        return self.image.offset + 1
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered and may hold leaders and new replicas."""
+        broker = self.image.brokers.get(broker_id)
+        return broker is not None and broker.active
+
+    def topic_config(self, topic: str, key: str) -> str | None:
+        """The value in force for a topic, when the broker knows the key by the same name."""
+        image = self.image
+        for resource in (
+            (ResourceType.TOPIC, topic),
+            (ResourceType.BROKER, str(self.rules.node_id)),
+            (ResourceType.BROKER, ""),
+        ):
+            value = image.configs.get(resource, {}).get(key)
+            if value is not None:
+                return value
+        return self.rules.configs.static(key)
+
+    @property
+    def elr_enabled(self) -> bool:
+        """Whether partitions keep eligible leader replicas (KIP-966)."""
+        return self.image.features.get("eligible.leader.replicas.version", 0) > 0
+
+
+class Decision(NamedTuple):
+    """What a rule decided: facts to record, the answer, and sessions if they changed."""
+
+    records: tuple[object, ...] = ()
+    result: object = None
+    sessions: Mapping[int, Session] | None = None

@@ -1,4 +1,7 @@
-"""AddOffsetsToTxn (API key 25)."""
+"""AddOffsetsToTxn (API key 25): make a group's offsets part of a transaction.
+
+v2 may answer PRODUCER_FENCED, v3 flexible, v4 may answer TRANSACTION_ABORTABLE.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""AddPartitionsToTxn (API key 24)."""
+"""AddPartitionsToTxn (API key 24): announce or verify the partitions of a transaction.
+
+v2 may answer PRODUCER_FENCED, v3 flexible, v4 many transactions at once and verification only (brokers use
+it, clients stay at v3), v5 may answer TRANSACTION_ABORTABLE.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AddRaftVoter (API key 80)."""
+"""AddRaftVoter (API key 80): make a controller a voter of the quorum (KIP-853).
+
+v0 flexible, v1 may answer before the change is committed.
+"""
 
 from __future__ import annotations
 

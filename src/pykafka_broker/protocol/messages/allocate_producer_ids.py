@@ -1,4 +1,7 @@
-"""AllocateProducerIds (API key 67)."""
+"""AllocateProducerIds (API key 67): a broker fetches a block of producer ids from the controller.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterClientQuotas (API key 49)."""
+"""AlterClientQuotas (API key 49): set or remove quotas of users, clients and addresses.
+
+v1 flexible.
+"""
 
 from __future__ import annotations
 

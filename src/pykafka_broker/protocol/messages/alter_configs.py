@@ -1,4 +1,7 @@
-"""AlterConfigs (API key 33)."""
+"""AlterConfigs (API key 33): replace a resource's whole configuration; IncrementalAlterConfigs is better.
+
+v1 throttle time before throttling, v2 flexible.
+"""
 
 from __future__ import annotations
 

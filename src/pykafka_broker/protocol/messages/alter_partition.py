@@ -1,4 +1,7 @@
-"""AlterPartition (API key 56)."""
+"""AlterPartition (API key 56): a leader asks the controller to change its in-sync replicas.
+
+v2 is the oldest served (topic ids, flexible); v3 the epoch of each in-sync broker.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (API key 45)."""
+"""AlterPartitionReassignments (API key 45): give partitions new replicas, or call that off.
+
+v0 flexible, v1 may forbid a change of the replication factor.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterReplicaLogDirs (API key 34)."""
+"""AlterReplicaLogDirs (API key 34): move replicas between a broker's log directories.
+
+v1 is the oldest served; v2 flexible.
+"""
 
 from __future__ import annotations
 

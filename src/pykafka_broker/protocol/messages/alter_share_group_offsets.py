@@ -1,4 +1,7 @@
-"""AlterShareGroupOffsets (API key 91)."""
+"""AlterShareGroupOffsets (API key 91): set where an empty share group starts reading.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterUserScramCredentials (API key 51)."""
+"""AlterUserScramCredentials (API key 51): set or remove users' SCRAM credentials.
+
+v0 is the only version, flexible. The client sends the salted password, never the password.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""ApiVersions (API key 18)."""
+"""ApiVersions (API key 18): what this broker speaks; the first request of every modern client.
+
+v1 throttle time, v3 flexible, the client's name and version, and the features; v4 may list features whose
+minimum is 0. The response header is v0 for ever (see `headers`). To a version that it does not know, a broker
+answers v0 with UNSUPPORTED_VERSION and the row of this API only.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +42,9 @@ class ApiVersionsResponse:
     error_code: int = i16()
     api_keys: list[ApiVersion] = array(ApiVersion)
     throttle_time_ms: int = i32("1+", default=0)
+    #: Before v4, features whose minimum is 0 must be left out.
     supported_features: list[SupportedFeatureKey] = array(SupportedFeatureKey, "3+", tag=0, default=[])
+    #: -1 when it is not known.
     finalized_features_epoch: int = i64("3+", tag=1, default=-1)
     finalized_features: list[FinalizedFeatureKey] = array(FinalizedFeatureKey, "3+", tag=2, default=[])
     zk_migration_ready: bool = boolean("3+", tag=3, default=False)

@@ -1,4 +1,7 @@
-"""AssignReplicasToDirs (API key 73)."""
+"""AssignReplicasToDirs (API key 73): a broker tells the controller which log directory holds which replica.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""BeginQuorumEpoch (API key 53)."""
+"""BeginQuorumEpoch (API key 53): a new leader makes itself known to the voters.
+
+v1 flexible, with the voter's key and the leader's endpoints (KIP-853).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""BrokerHeartbeat (API key 63)."""
+"""BrokerHeartbeat (API key 63): a broker tells the controller that it lives and what it wants.
+
+v0 flexible, v1 failed log directories, v2 cordoned ones.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""BrokerRegistration (API key 62)."""
+"""BrokerRegistration (API key 62): a starting broker introduces itself to the controller.
+
+v0 flexible, v1 migration from ZooKeeper (never set any more), v2 log directories, v3 the epoch before a clean
+shutdown, v4 features whose minimum is 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (API key 69)."""
+"""ConsumerGroupDescribe (API key 69): state and members of consumer groups (KIP-848).
+
+v0 flexible, v1 whether a member speaks the classic or the consumer protocol.
+"""
 
 from __future__ import annotations
 

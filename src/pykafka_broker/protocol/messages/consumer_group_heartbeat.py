@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat (API key 68)."""
+"""ConsumerGroupHeartbeat (API key 68): a consumer joins, stays in and leaves a group (KIP-848).
+
+v0 flexible, v1 subscription by regular expression and member ids made by the client.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ControllerRegistration (API key 70)."""
+"""ControllerRegistration (API key 70): a controller introduces itself to the active one.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreateAcls (API key 30)."""
+"""CreateAcls (API key 30): add access rules.
+
+v1 pattern types, v2 flexible, v3 user resources.
+"""
 
 from __future__ import annotations
 

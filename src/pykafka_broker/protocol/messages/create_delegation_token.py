@@ -1,4 +1,7 @@
-"""CreateDelegationToken (API key 38)."""
+"""CreateDelegationToken (API key 38): issue a token that stands for a principal.
+
+v1 is the oldest served; v2 flexible, v3 on behalf of another owner.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreatePartitions (API key 37)."""
+"""CreatePartitions (API key 37): give topics more partitions.
+
+v2 flexible, v3 may answer THROTTLING_QUOTA_EXCEEDED.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ class CreatePartitionsAssignment:
 @message()
 class CreatePartitionsTopic:
     name: str = string()
+    #: How many partitions the topic shall have in total.
     count: int = i32()
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable=True)
 

@@ -1,4 +1,8 @@
-"""CreateTopics (API key 19)."""
+"""CreateTopics (API key 19): make topics, with partitions counted or assigned.
+
+v2 is the oldest served; v4 lets the broker choose partitions and replication factor (-1), v5 flexible and
+returns the topic's configuration, v6 may answer THROTTLING_QUOTA_EXCEEDED, v7 returns the topic id.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,9 @@ class CreatableTopicConfig:
 @message()
 class CreatableTopic:
     name: str = string()
+    #: -1 for the broker's default, or when `assignments` says it.
     num_partitions: int = i32()
+    #: -1 for the broker's default, or when `assignments` says it.
     replication_factor: int = i16()
     assignments: list[CreatableReplicaAssignment] = array(CreatableReplicaAssignment)
     configs: list[CreatableTopicConfig] = array(CreatableTopicConfig)
@@ -48,6 +54,7 @@ class CreatableTopicResult:
     topic_id: bytes = uuid("7+", default=ZERO_UUID)
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)
+    #: Why `configs` is None, when it is because the caller may not see it.
     topic_config_error_code: int = i16("5+", tag=0, default=0)
     num_partitions: int = i32("5+", default=-1)
     replication_factor: int = i16("5+", default=-1)

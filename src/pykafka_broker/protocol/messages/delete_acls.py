@@ -1,4 +1,7 @@
-"""DeleteAcls (API key 31)."""
+"""DeleteAcls (API key 31): remove the access rules that match filters.
+
+v1 pattern types, v2 flexible, v3 user resources.
+"""
 
 from __future__ import annotations
 

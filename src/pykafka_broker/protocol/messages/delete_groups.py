@@ -1,4 +1,7 @@
-"""DeleteGroups (API key 42)."""
+"""DeleteGroups (API key 42): remove empty groups with their offsets.
+
+v1 throttle time before throttling, v2 flexible.
+"""
 
 from __future__ import annotations
 

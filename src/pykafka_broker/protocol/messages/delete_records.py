@@ -1,4 +1,7 @@
-"""DeleteRecords (API key 21)."""
+"""DeleteRecords (API key 21): move the start of partitions' logs forward.
+
+v2 flexible; v0 to v2 say the same.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
 @message()
 class DeleteRecordsPartition:
     partition_index: int = i32()
+    #: -1 for the high watermark.
     offset: int = i64()
 
 

@@ -1,4 +1,7 @@
-"""DeleteShareGroupOffsets (API key 92)."""
+"""DeleteShareGroupOffsets (API key 92): forget an empty share group's topics.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

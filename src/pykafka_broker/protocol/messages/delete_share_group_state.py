@@ -1,4 +1,7 @@
-"""DeleteShareGroupState (API key 86)."""
+"""DeleteShareGroupState (API key 86): between brokers, forget the state of share partitions.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DeleteTopics (API key 20)."""
+"""DeleteTopics (API key 20): remove topics.
+
+v1 throttle time, v3 may answer TOPIC_DELETION_DISABLED, v4 flexible, v5 error messages, v6 by name or by
+topic id.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, message, 
 
 @message()
 class DeleteTopicState:
+    #: None when the topic is named by its id.
     name: str | None = string(nullable=True, default=None)
     topic_id: bytes = uuid()
 

@@ -1,4 +1,7 @@
-"""DescribeAcls (API key 29)."""
+"""DescribeAcls (API key 29): the access rules that match a filter.
+
+v1 pattern types, v2 flexible, v3 user resources.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeClientQuotas (API key 48)."""
+"""DescribeClientQuotas (API key 48): the quotas that match a filter of users, clients and addresses.
+
+v1 flexible.
+"""
 
 from __future__ import annotations
 

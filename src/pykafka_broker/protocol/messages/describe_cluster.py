@@ -1,4 +1,7 @@
-"""DescribeCluster (API key 60)."""
+"""DescribeCluster (API key 60): the brokers, or the controllers, and the cluster id.
+
+v0 flexible, v1 endpoint types, v2 fenced brokers on request.
+"""
 
 from __future__ import annotations
 

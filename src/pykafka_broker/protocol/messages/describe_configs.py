@@ -1,4 +1,7 @@
-"""DescribeConfigs (API key 32)."""
+"""DescribeConfigs (API key 32): the configuration of topics, brokers, groups and client metrics.
+
+v1 where each value comes from and what it hides (synonyms), v3 types and documentation, v4 flexible.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message
 class DescribeConfigsResource:
     resource_type: int = i8()
     resource_name: str = string()
+    #: None asks for all of them.
     configuration_keys: list[str] | None = array(string(), nullable=True)
 
 
@@ -29,6 +33,7 @@ class DescribeConfigsSynonym:
 @message()
 class DescribeConfigsResourceResult:
     name: str = string()
+    #: None also for what is sensitive.
     value: str | None = string(nullable=True)
     read_only: bool = boolean()
     config_source: int = i8(default=-1)

@@ -1,4 +1,7 @@
-"""DescribeDelegationToken (API key 41)."""
+"""DescribeDelegationToken (API key 41): the tokens that the caller may see.
+
+v1 is the oldest served; v2 flexible, v3 who asked for the token.
+"""
 
 from __future__ import annotations
 

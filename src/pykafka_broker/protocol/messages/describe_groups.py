@@ -1,4 +1,8 @@
-"""DescribeGroups (API key 15)."""
+"""DescribeGroups (API key 15): state and members of classic groups.
+
+v1 throttle time, v3 authorized operations, v4 static members' ids, v5 flexible, v6 a missing group is
+GROUP_ID_NOT_FOUND with a message, not a dead group.
+"""
 
 from __future__ import annotations
 

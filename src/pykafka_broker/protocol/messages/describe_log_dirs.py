@@ -1,4 +1,8 @@
-"""DescribeLogDirs (API key 35)."""
+"""DescribeLogDirs (API key 35): a broker's log directories and the replicas in them.
+
+v1 is the oldest served; v2 flexible, v3 top-level error, v4 size and free space of the volume, v5 cordoned
+directories.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeProducers (API key 61)."""
+"""DescribeProducers (API key 61): the producers that a partition's leader remembers.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""DescribeQuorum (API key 55)."""
+"""DescribeQuorum (API key 55): leader, voters and observers of a quorum, and how far each is.
+
+v0 flexible, v1 when each replica fetched and caught up last, v2 error messages, nodes with their listeners
+and replicas' directories (KIP-853).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeShareGroupOffsets (API key 90)."""
+"""DescribeShareGroupOffsets (API key 90): where share groups start reading.
+
+v0 flexible, v1 the lag.
+"""
 
 from __future__ import annotations
 

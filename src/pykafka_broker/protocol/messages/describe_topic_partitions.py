@@ -1,4 +1,7 @@
-"""DescribeTopicPartitions (API key 75)."""
+"""DescribeTopicPartitions (API key 75): topics page by page, with eligible leader replicas.
+
+v0 is the only version, flexible. A cursor says where the next page starts.
+"""
 
 from __future__ import annotations
 

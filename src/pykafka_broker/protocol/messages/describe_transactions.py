@@ -1,4 +1,7 @@
-"""DescribeTransactions (API key 65)."""
+"""DescribeTransactions (API key 65): state, producer and partitions of transactional ids.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

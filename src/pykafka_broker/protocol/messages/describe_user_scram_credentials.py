@@ -1,4 +1,7 @@
-"""DescribeUserScramCredentials (API key 50)."""
+"""DescribeUserScramCredentials (API key 50): which SCRAM mechanisms users have, and their iterations.
+
+v0 is the only version, flexible. Nothing secret is returned.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ElectLeaders (API key 43)."""
+"""ElectLeaders (API key 43): let partitions elect a leader now.
+
+v1 unclean elections beside preferred ones, v2 flexible.
+"""
 
 from __future__ import annotations
 

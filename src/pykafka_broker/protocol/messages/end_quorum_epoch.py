@@ -1,4 +1,7 @@
-"""EndQuorumEpoch (API key 54)."""
+"""EndQuorumEpoch (API key 54): a leader resigns and proposes successors.
+
+v1 flexible, candidates with their directories and the leader's endpoints (KIP-853).
+"""
 
 from __future__ import annotations
 

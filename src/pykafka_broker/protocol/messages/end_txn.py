@@ -1,4 +1,8 @@
-"""EndTxn (API key 26)."""
+"""EndTxn (API key 26): commit or abort a transaction.
+
+v2 may answer PRODUCER_FENCED, v3 flexible, v4 may answer TRANSACTION_ABORTABLE, v5 bumps the producer's epoch
+each time and returns it (transaction.version 2).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Envelope (API key 58)."""
+"""Envelope (API key 58): a broker forwards a client's request, with who sent it, to the controller.
+
+v0 is the only version, flexible. The embedded request and response carry headers of their own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ExpireDelegationToken (API key 40)."""
+"""ExpireDelegationToken (API key 40): end a token's life, now or at a given time.
+
+v1 is the oldest served; v2 flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Fetch (API key 1)."""
+"""Fetch (API key 1): read record batches, for consumers and for replicas.
+
+v4 is the oldest served (read_committed, records v2); v5 log start offset, v7 incremental sessions, v9 leader
+epochs, v10 zstd, v11 rack and preferred replica, v12 flexible with the last fetched epoch and diverging
+epochs, v13 topic ids, v14 may answer OFFSET_MOVED_TO_TIERED_STORAGE, v15 replica state instead of replica id,
+v16 node endpoints, v17 the replica's directory id, v18 the follower's high watermark.
+"""
 
 from __future__ import annotations
 
@@ -53,13 +59,16 @@ class ForgottenTopic:
 @message(api_key=1, versions="4-18", flexible="12+")
 class FetchRequest:
     cluster_id: str | None = string("12+", nullable=True, tag=0, default=None)
+    #: -1 for consumers. From v15 on a replica says who it is in `replica_state`.
     replica_id: int = i32("4-14", default=-1)
     replica_state: ReplicaState | None = struct(ReplicaState, "15+", tag=1, default=None)
     max_wait_ms: int = i32()
     min_bytes: int = i32()
     max_bytes: int = i32(default=0x7FFFFFFF)
+    #: 0 reads everything, 1 stops before the first open transaction.
     isolation_level: int = i8(default=0)
     session_id: int = i32("7+", default=0)
+    #: -1 wants no session, 0 a new one, more continues `session_id`.
     session_epoch: int = i32("7+", default=-1)
     topics: list[FetchTopic] = array(FetchTopic)
     forgotten_topics_data: list[ForgottenTopic] = array(ForgottenTopic, "7+", default=[])
@@ -100,6 +109,7 @@ class PartitionData:
     diverging_epoch: EpochEndOffset | None = struct(EpochEndOffset, "12+", tag=0, default=None)
     current_leader: LeaderIdAndEpoch | None = struct(LeaderIdAndEpoch, "12+", tag=1, default=None)
     snapshot_id: SnapshotId | None = struct(SnapshotId, "12+", tag=2, default=None)
+    #: None unless the consumer reads committed records only.
     aborted_transactions: list[AbortedTransaction] | None = array(AbortedTransaction, nullable=True)
     preferred_read_replica: int = i32("11+", default=-1)
     records: Records = records(nullable=True)

@@ -1,4 +1,7 @@
-"""FetchSnapshot (API key 59)."""
+"""FetchSnapshot (API key 59): a follower of a quorum downloads a snapshot piece by piece.
+
+v0 flexible, v1 the replica's directory and the leader's endpoints (KIP-853).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""FindCoordinator (API key 10)."""
+"""FindCoordinator (API key 10): which broker coordinates a group, a transaction or a share partition.
+
+v1 key types, error messages and throttle time, v3 flexible, v4 many keys at once, v5 may answer
+TRANSACTION_ABORTABLE, v6 share partitions (key type 2, "group:topic id:partition"). Up to v3 the one key and
+its answer stand in the top-level fields, from v4 on in `coordinator_keys` and `coordinators`.
+"""
 
 from __future__ import annotations
 

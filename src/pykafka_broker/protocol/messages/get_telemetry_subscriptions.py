@@ -1,4 +1,7 @@
-"""GetTelemetrySubscriptions (API key 71)."""
+"""GetTelemetrySubscriptions (API key 71): which of its metrics a client should push, and how often.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Heartbeat (API key 12)."""
+"""Heartbeat (API key 12): keep a member of a classic group alive, and learn of a rebalance.
+
+v1 throttle time, v3 static members, v4 flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs (API key 44)."""
+"""IncrementalAlterConfigs (API key 44): set, delete, append to or subtract from single configuration values.
+
+v1 flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""InitProducerId (API key 22)."""
+"""InitProducerId (API key 22): a producer id and epoch for an idempotent or transactional producer.
+
+v2 flexible, v3 the producer's present id and epoch, to bump or resume, v4 may answer PRODUCER_FENCED, v5
+TRANSACTION_ABORTABLE, v6 two-phase commit (KIP-939), which Kafka 4.3 declares but does not serve.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from pykafka_broker.protocol.schema import boolean, i16, i32, i64, message, stri
 
 @message(api_key=22, versions="0-6", flexible="2+")
 class InitProducerIdRequest:
+    #: None for a producer that is only idempotent.
     transactional_id: str | None = string(nullable=True)
     transaction_timeout_ms: int = i32()
     producer_id: int = i64("3+", default=-1)

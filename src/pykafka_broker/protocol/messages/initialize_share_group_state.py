@@ -1,4 +1,7 @@
-"""InitializeShareGroupState (API key 83)."""
+"""InitializeShareGroupState (API key 83): between brokers, begin the state of share partitions.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""JoinGroup (API key 11)."""
+"""JoinGroup (API key 11): enter a classic group, or stay in it when it rebalances.
+
+v1 rebalance timeout, v2 throttle time, v4 a new member must come back with the id it was given, v5 static
+members, v6 flexible, v7 the answer names the protocol type, v8 the reason for joining, v9 a leader that may
+skip the assignment.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ class JoinGroupRequestProtocol:
 class JoinGroupRequest:
     group_id: str = string()
     session_timeout_ms: int = i32()
+    #: v0 has none and means the session timeout.
     rebalance_timeout_ms: int = i32("1+", default=-1)
     member_id: str = string()
     group_instance_id: str | None = string("5+", nullable=True, default=None)
@@ -40,4 +46,5 @@ class JoinGroupResponse:
     leader: str = string()
     skip_assignment: bool = boolean("9+", default=False)
     member_id: str = string()
+    #: Empty for everybody but the leader.
     members: list[JoinGroupResponseMember] = array(JoinGroupResponseMember)

@@ -1,4 +1,8 @@
-"""LeaveGroup (API key 13)."""
+"""LeaveGroup (API key 13): take members out of a classic group.
+
+v1 throttle time, v3 many members at once, also by instance id, v4 flexible, v5 the reason for leaving. Up to
+v2 the one member stands in the top-level field, from v3 on in `members`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ class MemberIdentity:
 @message(api_key=13, versions="0-5", flexible="4+")
 class LeaveGroupRequest:
     group_id: str = string()
+    #: The one member of v0 to v2.
     member_id: str = string("0-2", default="")
     members: list[MemberIdentity] = array(MemberIdentity, "3+", default=[])
 

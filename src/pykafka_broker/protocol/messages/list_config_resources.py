@@ -1,4 +1,7 @@
-"""ListConfigResources (API key 74)."""
+"""ListConfigResources (API key 74): the resources that have a configuration of their own.
+
+v0 flexible, client metrics only (it was called ListClientMetricsResources), v1 any resource type.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ListGroups (API key 16)."""
+"""ListGroups (API key 16): the groups that this broker coordinates.
+
+v1 throttle time, v3 flexible, v4 states and a filter for them, v5 types and a filter for them.
+"""
 
 from __future__ import annotations
 

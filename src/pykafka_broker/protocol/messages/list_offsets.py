@@ -1,4 +1,10 @@
-"""ListOffsets (API key 2)."""
+"""ListOffsets (API key 2): the offset for a timestamp, or for one of the special timestamps.
+
+v1 one offset instead of a list, v2 isolation level, v4 leader epochs, v5 may answer OFFSET_NOT_AVAILABLE, v6
+flexible; new special timestamps: v7 maximum timestamp (-3), v8 local log start (-4), v9 last tiered (-5), v11
+earliest pending upload (-6). v10 lets the broker look into tiered storage asynchronously, bounded by a
+timeout.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +15,7 @@ from pykafka_broker.protocol.schema import array, i8, i16, i32, i64, message, st
 class ListOffsetsPartition:
     partition_index: int = i32()
     current_leader_epoch: int = i32("4+", default=-1)
+    #: Milliseconds, or one of the negative special timestamps.
     timestamp: int = i64()
 
 

@@ -1,4 +1,7 @@
-"""ListPartitionReassignments (API key 46)."""
+"""ListPartitionReassignments (API key 46): the reassignments that are under way.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

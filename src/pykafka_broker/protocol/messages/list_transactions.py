@@ -1,4 +1,7 @@
-"""ListTransactions (API key 66)."""
+"""ListTransactions (API key 66): the transactional ids that this broker coordinates.
+
+v0 flexible, v1 those that run longer than a duration, v2 those whose id matches a pattern.
+"""
 
 from __future__ import annotations
 

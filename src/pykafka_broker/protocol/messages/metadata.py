@@ -1,4 +1,9 @@
-"""Metadata (API key 3)."""
+"""Metadata (API key 3): which brokers exist and who leads which partition.
+
+v1 controller id, racks and internal topics, v2 cluster id, v4 auto-creation, v5 offline replicas, v7 leader
+epochs, v8 authorized operations, v9 flexible, v10 topic ids, v11 leaves the cluster's authorized operations
+to DescribeCluster, v12 asking by topic id works, v13 top-level error.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ class MetadataRequestTopic:
 
 @message(api_key=3, versions="0-13", flexible="9+")
 class MetadataRequest:
+    #: None asks for every topic; v0 cannot say None and sends an empty list instead.
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
     allow_auto_topic_creation: bool = boolean("4+", default=True)
     include_cluster_authorized_operations: bool = boolean("8-10", default=False)

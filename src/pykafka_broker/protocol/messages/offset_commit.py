@@ -1,4 +1,8 @@
-"""OffsetCommit (API key 8)."""
+"""OffsetCommit (API key 8): store a group's positions.
+
+v2 is the oldest served; v3 throttle time, v5 drops the retention time, v6 leader epochs, v7 static members,
+v8 flexible, v9 members of consumer groups (KIP-848) with their epochs, v10 topic ids instead of names.
+"""
 
 from __future__ import annotations
 

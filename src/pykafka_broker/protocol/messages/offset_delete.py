@@ -1,4 +1,7 @@
-"""OffsetDelete (API key 47)."""
+"""OffsetDelete (API key 47): forget a group's positions in some partitions.
+
+v0 is the only version and not flexible.
+"""
 
 from __future__ import annotations
 

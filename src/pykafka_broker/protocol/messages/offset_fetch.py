@@ -1,4 +1,10 @@
-"""OffsetFetch (API key 9)."""
+"""OffsetFetch (API key 9): a group's stored positions.
+
+v1 is the oldest served; v2 null topics for all and a top-level error, v3 throttle time, v5 leader epochs, v6
+flexible, v7 require_stable waits out open transactions, v8 many groups at once, v9 member id and epoch
+(KIP-848), v10 topic ids instead of names. Up to v7 the one group stands in the top-level fields, from v8 on
+in `groups`.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +35,7 @@ class OffsetFetchRequestGroup:
 @message(api_key=9, versions="1-10", flexible="6+")
 class OffsetFetchRequest:
     group_id: str = string("1-7", default="")
+    #: None asks for every topic.
     topics: list[OffsetFetchRequestTopic] | None = array(
         OffsetFetchRequestTopic, "1-7", nullable="2+", default=None
     )

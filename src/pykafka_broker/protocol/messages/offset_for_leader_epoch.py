@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch (API key 23)."""
+"""OffsetForLeaderEpoch (API key 23): where a leader epoch ended, to find a log's point of divergence.
+
+v2 is the oldest served (current leader epoch for fencing); v3 replica id, v4 flexible.
+"""
 
 from __future__ import annotations
 

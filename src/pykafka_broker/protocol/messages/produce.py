@@ -1,4 +1,10 @@
-"""Produce (API key 0)."""
+"""Produce (API key 0): append record batches to partitions.
+
+v3 is the oldest that Kafka 4 serves, though brokers advertise 0 because old librdkafka needs to see that; v4
+may answer KAFKA_STORAGE_ERROR, v5 returns the log start offset, v7 allows zstd, v8 names the records that
+spoilt a batch, v9 flexible, v10 tells the new leader and its endpoint, v11 may answer TRANSACTION_ABORTABLE,
+v12 adds the partitions to the transaction by itself (transaction.version 2), v13 topic ids instead of names.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +39,7 @@ class TopicProduceData:
 @message(api_key=0, versions="3-13", flexible="9+")
 class ProduceRequest:
     transactional_id: str | None = string(nullable=True, default=None)
+    #: 0 wants no answer at all, 1 the leader's write, -1 that of all in-sync replicas.
     acks: int = i16()
     timeout_ms: int = i32()
     topic_data: list[TopicProduceData] = array(TopicProduceData)

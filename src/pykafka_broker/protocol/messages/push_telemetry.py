@@ -1,4 +1,7 @@
-"""PushTelemetry (API key 72)."""
+"""PushTelemetry (API key 72): a client's metrics, as GetTelemetrySubscriptions asked for them.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

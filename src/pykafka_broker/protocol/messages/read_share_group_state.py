@@ -1,4 +1,7 @@
-"""ReadShareGroupState (API key 84)."""
+"""ReadShareGroupState (API key 84): between brokers, load the state of share partitions.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ReadShareGroupStateSummary (API key 87)."""
+"""ReadShareGroupStateSummary (API key 87): between brokers, start offsets and epochs of share partitions.
+
+v0 flexible, v1 how many deliveries are complete.
+"""
 
 from __future__ import annotations
 

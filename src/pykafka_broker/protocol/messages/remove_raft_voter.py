@@ -1,4 +1,7 @@
-"""RemoveRaftVoter (API key 81)."""
+"""RemoveRaftVoter (API key 81): take a voter out of the quorum (KIP-853).
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""RenewDelegationToken (API key 39)."""
+"""RenewDelegationToken (API key 39): make a token live longer.
+
+v1 is the oldest served; v2 flexible.
+"""
 
 from __future__ import annotations
 

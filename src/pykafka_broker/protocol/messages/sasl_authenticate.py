@@ -1,4 +1,7 @@
-"""SaslAuthenticate (API key 36)."""
+"""SaslAuthenticate (API key 36): one round of the SASL exchange that SaslHandshake v1 began.
+
+v1 the session's lifetime, v2 flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""SaslHandshake (API key 17)."""
+"""SaslHandshake (API key 17): choose a SASL mechanism.
+
+v1 wraps the tokens that follow in SaslAuthenticate requests; after v0 they come as bare frames. It never
+became flexible, since old clients negotiate it wrongly (KAFKA-9577).
+"""
 
 from __future__ import annotations
 

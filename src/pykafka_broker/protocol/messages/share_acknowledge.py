@@ -1,4 +1,7 @@
-"""ShareAcknowledge (API key 79)."""
+"""ShareAcknowledge (API key 79): acknowledge records of share partitions without fetching (KIP-932).
+
+v1 is the first served, flexible; v2 renewals of the acquisition lock.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ShareFetch (API key 78)."""
+"""ShareFetch (API key 78): acquire records of share partitions, and acknowledge earlier ones (KIP-932).
+
+v1 is the first served, flexible; v2 strict acquisition limits and renewals of the acquisition lock.
+"""
 
 from __future__ import annotations
 

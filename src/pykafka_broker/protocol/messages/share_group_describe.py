@@ -1,4 +1,7 @@
-"""ShareGroupDescribe (API key 77)."""
+"""ShareGroupDescribe (API key 77): state and members of share groups (KIP-932).
+
+v1 is the first served, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""ShareGroupHeartbeat (API key 76)."""
+"""ShareGroupHeartbeat (API key 76): a consumer joins, stays in and leaves a share group (KIP-932).
+
+v1 is the first served, flexible.
+"""
 
 from __future__ import annotations
 

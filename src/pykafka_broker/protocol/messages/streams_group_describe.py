@@ -1,4 +1,7 @@
-"""StreamsGroupDescribe (API key 89)."""
+"""StreamsGroupDescribe (API key 89): topology, members and tasks of streams groups (KIP-1071).
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""StreamsGroupHeartbeat (API key 88)."""
+"""StreamsGroupHeartbeat (API key 88): a Kafka Streams client joins, stays in and leaves a group (KIP-1071).
+
+v0 is the only version, flexible. The first heartbeat brings the topology.
+"""
 
 from __future__ import annotations
 

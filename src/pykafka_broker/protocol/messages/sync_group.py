@@ -1,4 +1,7 @@
-"""SyncGroup (API key 14)."""
+"""SyncGroup (API key 14): the leader hands in the assignment, every member gets its share.
+
+v1 throttle time, v3 static members, v4 flexible, v5 both sides name the protocol and must agree.
+"""
 
 from __future__ import annotations
 

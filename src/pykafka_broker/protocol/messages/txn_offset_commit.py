@@ -1,4 +1,8 @@
-"""TxnOffsetCommit (API key 28)."""
+"""TxnOffsetCommit (API key 28): store a group's positions once the transaction commits.
+
+v1 throttle time, v2 leader epochs, v3 flexible and the group's member and generation, v4 may answer
+TRANSACTION_ABORTABLE, v5 adds the group's offsets to the transaction by itself (transaction.version 2).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""UnregisterBroker (API key 64)."""
+"""UnregisterBroker (API key 64): forget a broker that will not come back.
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""UpdateFeatures (API key 57)."""
+"""UpdateFeatures (API key 57): raise or lower finalized feature levels.
+
+v0 flexible, v1 validation only and kinds of downgrade, v2 one answer for all features instead of one each.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""UpdateRaftVoter (API key 82)."""
+"""UpdateRaftVoter (API key 82): a voter tells the leader its endpoints and versions (KIP-853).
+
+v0 is the only version, flexible.
+"""
 
 from __future__ import annotations
 

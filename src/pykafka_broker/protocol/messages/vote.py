@@ -1,4 +1,7 @@
-"""Vote (API key 52)."""
+"""Vote (API key 52): a candidate asks the voters of a quorum for their vote.
+
+v0 flexible, v1 the voter's key and directory and the leader's endpoints (KIP-853), v2 pre-votes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""WriteShareGroupState (API key 85)."""
+"""WriteShareGroupState (API key 85): between brokers, store the state of share partitions.
+
+v0 flexible, v1 how many deliveries are complete.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""WriteTxnMarkers (API key 27)."""
+"""WriteTxnMarkers (API key 27): between brokers, write commit and abort markers into partitions.
+
+v1 is the oldest served (flexible); v2 the transaction version, which says how strictly the epoch is checked.
+"""
 
 from __future__ import annotations
 

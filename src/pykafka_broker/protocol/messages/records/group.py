@@ -1,4 +1,14 @@
-"""LegacyOffsetCommitKey (API key 0)."""
+"""What the group coordinator keeps in `__consumer_offsets`: offsets, and groups of all four kinds.
+
+A record's key starts with its type (`api_key`, int16) followed by the key message; its value starts with its
+version (int16) followed by the value message; a null value deletes. Types 0 and 1 are committed offsets (0
+only in very old logs), 2 classic groups, 3 to 8 and 16 consumer groups (KIP-848), 10 to 15 share groups
+(KIP-932), 17 to 23 streams groups (KIP-1071).
+
+OffsetCommitValue: v1 an expiry time, v3 the leader epoch instead of it, v4 flexible with the topic id.
+GroupMetadataValue: v1 rebalance timeouts, v2 the time of the last state change, v3 static members, v4
+flexible.
+"""
 
 from __future__ import annotations
 
@@ -70,6 +80,7 @@ class MemberMetadata:
 class GroupMetadataValue:
     protocol_type: str = string()
     generation: int = i32()
+    #: None while the group is not stable.
     protocol: str | None = string(nullable=True)
     leader: str | None = string(nullable=True)
     current_state_timestamp: int = i64("2+", default=-1)

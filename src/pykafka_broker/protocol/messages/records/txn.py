@@ -1,4 +1,9 @@
-"""TransactionLogKey (API key 0)."""
+"""What the transaction coordinator keeps in `__transaction_state`: one record per transactional id.
+
+Keys start with the record type (`api_key`, int16), values with their version (int16). TransactionLogValue v1
+is flexible and carries what transaction.version 2 needs: the producer ids before and after, and the client's
+version.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,7 @@ class TransactionLogValue:
     next_producer_epoch: int = i16("1+", tag=3, default=-1)
     transaction_timeout_ms: int = i32()
     transaction_status: int = i8()
+    #: None when the transaction has none.
     transaction_partitions: list[PartitionsSchema] | None = array(PartitionsSchema, nullable=True)
     transaction_last_update_timestamp_ms: int = i64()
     transaction_start_timestamp_ms: int = i64()

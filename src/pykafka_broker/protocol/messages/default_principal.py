@@ -1,4 +1,7 @@
-"""DefaultPrincipalData (API key None)."""
+"""DefaultPrincipalData: how a broker names a client's principal when it forwards its request in an Envelope.
+
+v0 is the only version, flexible; it stands behind its version (int16).
+"""
 
 from __future__ import annotations
 

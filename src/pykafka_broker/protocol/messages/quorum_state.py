@@ -1,4 +1,8 @@
-"""QuorumStateData (API key None)."""
+"""QuorumStateData: what the `quorum-state` file beside a raft log says, as JSON in Kafka's own file.
+
+v0 is for static voters (kraft.version 0), v1 for dynamic ones: it adds the directory id of the vote and drops
+the cluster id, the applied offset and the voters.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""ControlRecordTypeSchema (API key None)."""
+"""Control records: the keys and values inside control batches, of transactions and of the raft protocol.
+
+The key is ControlRecordTypeSchema behind a version (int16); its type says what the value is: 0 and 1
+EndTxnMarker (abort, commit), 2 LeaderChangeMessage, 3 SnapshotHeaderRecord, 4 SnapshotFooterRecord, 5
+KRaftVersionRecord, 6 VotersRecord. The raft values begin with their own version as an ordinary field.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +21,7 @@ class EndTxnMarker:
 
 
 @message()
-class LeaderChangeVoter:
+class LeaderChangeMessageVoter:
     voter_id: int = i32()
     voter_directory_id: bytes = uuid("1+", default=ZERO_UUID)
 
@@ -25,8 +30,8 @@ class LeaderChangeVoter:
 class LeaderChangeMessage:
     version: int = i16()
     leader_id: int = i32()
-    voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
-    granting_voters: list[LeaderChangeVoter] = array(LeaderChangeVoter)
+    voters: list[LeaderChangeMessageVoter] = array(LeaderChangeMessageVoter)
+    granting_voters: list[LeaderChangeMessageVoter] = array(LeaderChangeMessageVoter)
 
 
 @message(versions="0", flexible="0+")
@@ -60,7 +65,7 @@ class KRaftVersionFeature:
 
 
 @message()
-class VotersVoter:
+class VotersRecordVoter:
     voter_id: int = i32()
     voter_directory_id: bytes = uuid()
     endpoints: list[Endpoint] = array(Endpoint)
@@ -70,4 +75,4 @@ class VotersVoter:
 @message(versions="0", flexible="0+")
 class VotersRecord:
     version: int = i16()
-    voters: list[VotersVoter] = array(VotersVoter)
+    voters: list[VotersRecordVoter] = array(VotersRecordVoter)

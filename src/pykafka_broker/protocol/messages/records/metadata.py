@@ -1,4 +1,13 @@
-"""RegisterBrokerRecord (API key 0)."""
+"""The cluster's metadata, as the controller writes it to `__cluster_metadata` (KRaft).
+
+A record is framed by a frame version, its type (`api_key`) and its version, all unsigned varints; see
+`cluster/records.py`. The version written depends on the cluster's metadata.version. Later versions only add
+fields.
+
+RegisterBrokerRecord: v1 controlled shutdown, v2 ZooKeeper migration, v3 log directories, v4 cordoned ones.
+PartitionRecord and PartitionChangeRecord: v1 directories, v2 eligible leader replicas.
+BrokerRegistrationChangeRecord: v1 controlled shutdown, v2 log directories, v3 cordoned ones.
+"""
 
 from __future__ import annotations
 
@@ -82,6 +91,7 @@ class ConfigRecord:
     resource_type: int = i8()
     resource_name: str = string()
     name: str = string()
+    #: None removes the setting.
     value: str | None = string(nullable=True)
 
 
@@ -90,10 +100,12 @@ class PartitionChangeRecord:
     partition_id: int = i32(default=-1)
     topic_id: bytes = uuid()
     isr: list[int] | None = array(i32(), nullable=True, tag=0, default=None)
+    #: -1 for no leader, -2 for no change.
     leader: int = i32(tag=1, default=-2)
     replicas: list[int] | None = array(i32(), nullable=True, tag=2, default=None)
     removing_replicas: list[int] | None = array(i32(), nullable=True, tag=3, default=None)
     adding_replicas: list[int] | None = array(i32(), nullable=True, tag=4, default=None)
+    #: -1 for no change.
     leader_recovery_state: int = i8(tag=5, default=-1)
     directories: list[bytes] | None = array(uuid(), "1+", nullable=True, tag=8, default=None)
     eligible_leader_replicas: list[int] | None = array(i32(), "2+", nullable=True, tag=6, default=None)
@@ -169,7 +181,9 @@ class ProducerIdsRecord:
 class BrokerRegistrationChangeRecord:
     broker_id: int = i32()
     broker_epoch: int = i64()
+    #: 1 fences, -1 unfences, 0 leaves it.
     fenced: int = i8(tag=0, default=0)
+    #: 1 once the broker shuts down, 0 leaves it.
     in_controlled_shutdown: int = i8("1+", tag=1, default=0)
     log_dirs: list[bytes] = array(uuid(), "2+", tag=2, default=[])
     cordoned_log_dirs: list[bytes] | None = array(uuid(), "3+", nullable=True, tag=3, default=None)

@@ -1,4 +1,8 @@
-"""ShareSnapshotKey (API key 0)."""
+"""What the share coordinator keeps in `__share_group_state`: snapshots and updates.
+
+Keys start with the record type (`api_key`, int16), values with their version (int16). An update counts only
+on top of the snapshot whose epoch it names.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,684 @@
+"""One client connection: frames in, answers out, in order.
+
+An `asyncio.BufferedProtocol` around two cores: `FrameReader` cuts the bytes into frames, `Dispatch` knows
+what a frame asks for. What is left for this file is the order of things, and limits.
+
+**A round** is what one wake-up brings: every complete frame is decoded, handed to its handler and answered
+into one output buffer, which goes to the transport in one write. `records` are never copied: they are a view
+of the receive buffer on the way in and a buffer of their own in `writelines` on the way out.
+
+**Order.** Answers leave in the order of their requests. A `def` handler's answer is written at once. A
+handler that needs time (a coroutine) holds the connection: the next request starts when it is done, as in
+Kafka, where a channel is muted meanwhile. `Later` reserves the answer's slot and lets the next request start;
+answers that are ready before their turn wait in their slots.
+
+**Holds** are the reasons why no further request may start: a handler runs, too many answers are outstanding,
+the peer does not read its answers, it is throttled, or the connection is closing. Bytes that come meanwhile
+are kept up to `read_ahead_bytes`; then the connection stops reading, and TCP tells the peer.
+
+**Limits** are in `ConnectionLimits` and, over all connections, in `memory.py`. Nothing here has a timer of
+its own: `check()` is called by the listeners' sweep.
+
+**Errors.** What the peer did wrong closes the connection with one line in the log, never a traceback. An
+exception out of a handler is our fault: it is logged with its traceback and answered if the API has an
+`error_response`, else the connection is closed. Other connections never notice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
+from pykafka_broker.apis.context import RequestContext
+from pykafka_broker.protocol.compile import Buffer, Cut, assemble, buffers_length, skip_tags
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.frames import FrameReader, Landing
+from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
+from pykafka_broker.server.repeated_lines import RepeatedLines
+from pykafka_broker.server.waiting import Disconnected
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import Node
+    from pykafka_broker.server.clock import Clock
+    from pykafka_broker.server.dispatch import Dispatch, Route
+
+logger = logging.getLogger("kafka.network.Processor")
+request_logger = logging.getLogger("kafka.request.logger")
+
+ANONYMOUS = "User:ANONYMOUS"
+
+# Why no further request of a connection may start; bits of `_holds`.
+HANDLING = 1
+OUTSTANDING = 2
+UNREAD = 4
+THROTTLED = 8
+CLOSING = 16
+
+#: API key and version as one number, correlation id, length of the client id.
+REQUEST_HEADER = Struct(">Iih")
+#: Frame length, correlation id, and for flexible versions an empty tag section.
+RESPONSE_HEADER = Struct(">ii")
+FLEXIBLE_RESPONSE_HEADER = Struct(">iiB")
+FRAME_LENGTH = Struct(">i")
+
+_unpack_request_header = REQUEST_HEADER.unpack_from
+_pack_response_header = RESPONSE_HEADER.pack
+_pack_flexible_response_header = FLEXIBLE_RESPONSE_HEADER.pack
+_pack_frame_length = FRAME_LENGTH.pack_into
+
+
+class ConnectionLimits(NamedTuple):
+    """What one connection may take."""
+
+    #: socket.request.max.bytes
+    request_max_bytes: int = 100 * 1024 * 1024
+    #: connections.max.idle.ms
+    idle_ms: int = 600_000
+    #: Answers that may be outstanding (`Later`) before the next request has to wait.
+    outstanding_answers: int = 100
+    #: Bytes kept for requests that may not start yet, before the connection stops reading.
+    read_ahead_bytes: int = 64 * 1024
+    #: Requests served in one turn of the event loop, so that nobody else waits longer for a flood of small
+    #: ones.
+    requests_per_round: int = 250
+    #: A request must have arrived this long after its first byte was seen, plus a second per 16 KiB of it.
+    request_arrival_ms: int = 30_000
+    #: Unsent bytes above which no further request starts.
+    unsent_high_water_bytes: int = 256 * 1024
+    #: A peer that has not read a byte of its answers for this long is disconnected.
+    stalled_ms: int = 60_000
+
+
+class Counters:
+    """What all connections of a broker did, for metrics."""
+
+    __slots__ = (
+        "bytes_received",
+        "bytes_sent",
+        "connections_closed_for_errors",
+        "connections_closed_idle",
+        "connections_opened",
+        "connections_rejected",
+        "handler_failures",
+        "requests",
+    )
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.handler_failures = 0
+        self.connections_opened = 0
+        self.connections_rejected = 0
+        self.connections_closed_idle = 0
+        self.connections_closed_for_errors = 0
+
+
+class Network:
+    """What all connections of one broker share."""
+
+    def __init__(
+        self,
+        node: Node,
+        clock: Clock,
+        limits: ConnectionLimits | None = None,
+        request_memory: RequestMemory | None = None,
+        unsent: UnsentAnswers | None = None,
+    ) -> None:
+        self.node = node
+        self.clock = clock
+        self.limits = limits if limits is not None else ConnectionLimits()
+        self.request_memory = request_memory if request_memory is not None else RequestMemory()
+        self.unsent = unsent if unsent is not None else UnsentAnswers()
+        self.landing = Landing()
+        self.counters = Counters()
+        self.complaints = RepeatedLines(logger, clock.monotonic_ms)
+        self.connections: set[Connection] = set()
+        #: Handlers that wait for something; asyncio itself would forget them.
+        self.handlers: set[asyncio.Task[None]] = set()
+
+
+class _Slot:
+    """The place of an answer that is not ready yet."""
+
+    __slots__ = ("closes", "cuts", "out", "ready")
+
+    def __init__(self) -> None:
+        self.ready = False
+        self.closes = False
+        self.out = bytearray()
+        self.cuts: list[Cut] = []
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Serves one client."""
+
+    def __init__(
+        self,
+        network: Network,
+        dispatch: Dispatch,
+        listener_name: str,
+        peer: tuple[str, int],
+        on_lost: Callable[[Connection], None] | None = None,
+        principal: str = ANONYMOUS,
+    ) -> None:
+        self.listener_name = listener_name
+        self.peer_host, self.peer_port = peer
+        #: The peer's address as Kafka shows it in group descriptions.
+        self.client_host = f"/{self.peer_host}"
+        #: Who the peer is; set by authentication.
+        self.principal = principal
+        self.closed = False
+        self._network = network
+        self._node = network.node
+        self._counters = network.counters
+        self._limits = network.limits
+        self._dispatch = dispatch
+        self._routes = dispatch.routes
+        self._on_lost = on_lost
+        self._on_close: list[Callable[[], None]] = []
+        self._reader = FrameReader(network.landing, network.limits.request_max_bytes)
+        self._transport: asyncio.Transport
+        self._holds = 0
+        self._slots: deque[_Slot] = deque()
+        self._out = bytearray()
+        self._cuts: list[Cut] = []
+        # The client id rarely changes; the text is kept beside its bytes.
+        self._client_id_bytes: Buffer | None = None
+        self._client_id = ""
+        self._log_requests = False
+        # Reading stops for either reason.
+        self._reads_ahead = False
+        self._lacks_memory = False
+        self._charged_bytes = 0
+        self._unsent_bytes = 0
+        # What `check()` saw last.
+        self._served = 0
+        self._active = True
+        self._active_ms = network.clock.monotonic_ms()
+        self._served_before = 0
+        self._arriving_since_ms: int | None = None
+        self._stalled_since_ms: int | None = None
+
+    def __repr__(self) -> str:
+        return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
+
+    # What handlers and the rest of the server see.
+
+    @property
+    def outstanding_answers(self) -> int:
+        """Requests whose answers are not written yet."""
+        return len(self._slots)
+
+    @property
+    def answer_budget_bytes(self) -> int:
+        """How large an answer should be at most, now that other peers may be slow to read theirs."""
+        return self._network.unsent.budget_bytes
+
+    @property
+    def idle_since_ms(self) -> int:
+        """When the sweep last saw something move here (monotonic)."""
+        return self._active_ms
+
+    @property
+    def local_address(self) -> tuple[str, int]:
+        """The address the peer reached us at."""
+        host, port = self._transport.get_extra_info("sockname")[:2]
+        return plain_address(host), port
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when the connection is lost."""
+        self._on_close.append(callback)
+
+    def throttle(self, duration_ms: int) -> None:
+        """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
+        self._hold(THROTTLED)
+        clock = self._network.clock
+        clock.call_at(clock.monotonic_ms() + duration_ms, lambda: self._let_go(THROTTLED))
+
+    def close(self) -> None:
+        """Close once the answers written so far are sent; requests that have not started never will."""
+        self._holds |= CLOSING
+        if not self.closed:
+            if self._out:
+                self._flush()
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close now; unsent answers are lost."""
+        self._holds |= CLOSING
+        if not self.closed:
+            self._transport.abort()
+
+    def finish(self) -> None:
+        """Start no further request, and close when the outstanding ones are answered: the broker stops."""
+        self._holds |= CLOSING
+        if not self._slots:
+            self.close()
+
+    # asyncio's side.
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._transport = transport
+        transport.set_write_buffer_limits(high=self._limits.unsent_high_water_bytes)
+        self._network.connections.add(self)
+        self._counters.connections_opened += 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed = True
+        self._holds |= CLOSING
+        network = self._network
+        network.connections.discard(self)
+        self._reader.close()
+        self._charge()
+        self._count_unsent(0)
+        self._slots.clear()
+        self._out = bytearray()
+        self._cuts = []
+        callbacks, self._on_close = self._on_close, []
+        for callback in callbacks:
+            callback()
+        if self._on_lost is not None:
+            self._on_lost(self)
+
+    def eof_received(self) -> bool:
+        """The peer closed its side: as Kafka does, close ours; what was written is still sent."""
+        self._holds |= CLOSING
+        return False
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        buffer = self._reader.get_buffer()
+        if self._network.request_memory.full and not self._charged_bytes:
+            # Small requests pass; of a large one no more than this comes in before the connection has to
+            # wait.
+            return buffer[:4096]
+        return buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._active = True
+        self._counters.bytes_received += nbytes
+        self._reader.received(nbytes)
+        self._round()
+
+    def pause_writing(self) -> None:
+        """More than the high water mark is unsent: the peer does not read, so its requests wait."""
+        self._holds |= UNREAD
+        self._count_unsent(self._transport.get_write_buffer_size())
+
+    def resume_writing(self) -> None:
+        self._count_unsent(0)
+        self._stalled_since_ms = None
+        self._let_go(UNREAD)
+
+    # Requests.
+
+    def _round(self) -> None:
+        """Serve what has arrived, as far as nothing holds; then put away what is left."""
+        reader = self._reader
+        if not self._holds:
+            self._log_requests = request_logger.isEnabledFor(logging.DEBUG)
+            try:
+                for _ in range(self._limits.requests_per_round):
+                    frame = reader.next_frame()
+                    if frame is None:
+                        break
+                    if self._serve(frame):
+                        break
+                else:
+                    # There may be more. Others first.
+                    asyncio.get_running_loop().call_soon(self._go_on)
+            except ProtocolError as error:
+                self._blame(str(error))
+            if self._out:
+                self._flush()
+        reader.settle()
+        if reader.held_bytes != self._charged_bytes:
+            self._charge()
+        if self._holds and not self._reads_ahead and reader.pending_bytes > self._limits.read_ahead_bytes:
+            self._reads_ahead = True
+            if not self._lacks_memory:
+                self._transport.pause_reading()
+
+    def _serve(self, frame: memoryview) -> int:
+        """Decode one request, call its handler, and write or await the answer; returns the holds.
+
+        Raises:
+            ProtocolError: this is no request that we serve.
+        """
+        self._served += 1
+        self._counters.requests += 1
+        try:
+            code, correlation_id, client_id_bytes = _unpack_request_header(frame)
+        except StructError:
+            raise ProtocolError(f"A request header does not fit into {len(frame)} bytes") from None
+        route = self._routes.get(code)
+        if route is None:
+            route = self._dispatch.find(code)
+            if route is None:
+                self._answer_unsupported_api_versions(correlation_id)
+                return self._holds
+        pos = 10
+        client_id = None
+        if client_id_bytes >= 0:
+            pos += client_id_bytes
+            name = frame[10:pos]
+            if name != self._client_id_bytes:
+                if len(name) < client_id_bytes:
+                    raise ProtocolError(f"The header of {route.name} v{route.version} is cut short")
+                self._client_id_bytes = bytes(name)
+                self._client_id = str(name, "utf-8", "replace")
+            client_id = self._client_id
+        if route.flexible_request:
+            try:
+                pos = skip_tags(frame, pos, len(frame)) if frame[pos] else pos + 1
+            except IndexError:
+                raise ProtocolError(f"The header of {route.name} v{route.version} is cut short") from None
+        if route.keeps_request:
+            frame = memoryview(bytearray(frame))
+        request, _ = route.decode(frame, pos)
+        route.requests += 1
+        if self._log_requests:
+            request_logger.debug(
+                "< %r %s v%d #%d from %s", self, route.name, route.version, correlation_id, client_id
+            )
+        context = RequestContext(
+            self._node, self, code >> 16, route.version, correlation_id, client_id, self.principal
+        )
+        try:
+            answer = route.handle(request, context)
+        except Exception as error:
+            answer = self._failed(route, request, error)
+        kind = answer.__class__
+        if answer is NO_RESPONSE:
+            pass
+        elif kind is Later:
+            self._await(route, correlation_id, request, answer.awaitable, holds=0)
+            if len(self._slots) >= self._limits.outstanding_answers:
+                self._holds |= OUTSTANDING
+        elif kind is CoroutineType:
+            self._holds |= HANDLING
+            self._await(route, correlation_id, request, answer, holds=HANDLING)
+        elif not self._slots:
+            if answer is CLOSE:
+                self.close()
+            else:
+                self._write(route, correlation_id, answer, self._out, self._cuts)
+        else:
+            slot = _Slot()
+            self._slots.append(slot)
+            self._fill(slot, route, correlation_id, answer)
+        return self._holds
+
+    def _await(
+        self, route: Route, correlation_id: int, request: Any, awaitable: Awaitable[Any], holds: int
+    ) -> None:
+        slot = _Slot()
+        self._slots.append(slot)
+        task = asyncio.get_running_loop().create_task(
+            self._awaited(slot, route, correlation_id, request, awaitable, holds)
+        )
+        handlers = self._network.handlers
+        handlers.add(task)
+        task.add_done_callback(handlers.discard)
+
+    async def _awaited(
+        self,
+        slot: _Slot,
+        route: Route,
+        correlation_id: int,
+        request: Any,
+        awaitable: Awaitable[Any],
+        holds: int,
+    ) -> None:
+        """Wait for an answer and send it when its turn has come."""
+        try:
+            answer = await awaitable
+        except Disconnected:
+            return
+        except Exception as error:
+            answer = self._failed(route, request, error)
+        if self.closed:
+            return
+        self._fill(slot, route, correlation_id, answer)
+        self._active = True
+        self._send_ready()
+        if len(self._slots) < self._limits.outstanding_answers:
+            holds |= OUTSTANDING
+        self._let_go(holds)
+
+    # Answers.
+
+    def _fill(self, slot: _Slot, route: Route, correlation_id: int, answer: Any) -> None:
+        slot.ready = True
+        if answer is CLOSE:
+            slot.closes = True
+        elif answer is not NO_RESPONSE:
+            slot.closes = not self._write(route, correlation_id, answer, slot.out, slot.cuts)
+
+    def _send_ready(self) -> None:
+        """Send the answers whose turn has come."""
+        slots = self._slots
+        while slots and slots[0].ready:
+            slot = slots.popleft()
+            if slot.out:
+                self._out, self._cuts = slot.out, slot.cuts
+                self._flush()
+            if slot.closes:
+                self.close()
+                return
+        if not slots and self._holds & CLOSING:
+            self.close()
+
+    def _write(self, route: Route, correlation_id: int, answer: Any, out: bytearray, cuts: list[Cut]) -> bool:
+        """Append an answer's frame to `out` and `cuts`; False if it cannot be encoded, which is our fault."""
+        start = len(out)
+        cuts_before = len(cuts)
+        if route.flexible_response:
+            out += _pack_flexible_response_header(0, correlation_id, 0)
+        else:
+            out += _pack_response_header(0, correlation_id)
+        try:
+            route.encode(answer, out, cuts)
+        except Exception:
+            del out[start:], cuts[cuts_before:]
+            self._counters.handler_failures += 1
+            logger.exception(
+                "The answer to %s v%d cannot be encoded; closing %r", route.name, route.version, self
+            )
+            self.close()
+            return False
+        size = len(out) - start - 4
+        if len(cuts) > cuts_before:
+            for _, content in cuts[cuts_before:]:
+                size += buffers_length(content)
+        _pack_frame_length(out, start, size)
+        if self._log_requests:
+            request_logger.debug(
+                "> %r %s v%d #%d %d bytes", self, route.name, route.version, correlation_id, size
+            )
+        return True
+
+    def _flush(self) -> None:
+        """Hand everything written to the transport."""
+        out, cuts = self._out, self._cuts
+        self._out = bytearray()
+        if cuts:
+            self._cuts = []
+            parts = assemble(out, cuts)
+            self._counters.bytes_sent += buffers_length(parts)
+            self._transport.writelines(parts)
+        elif out:
+            self._counters.bytes_sent += len(out)
+            self._transport.write(out)
+
+    def _answer_unsupported_api_versions(self, correlation_id: int) -> None:
+        """KIP-511: the v0 body, so that a client of any version learns which versions there are."""
+        from pykafka_broker.apis.api_versions import unsupported_version
+
+        route = self._dispatch.find(API_VERSIONS_V0)
+        assert route is not None
+        if not self._slots:
+            self._write(route, correlation_id, unsupported_version(), self._out, self._cuts)
+        else:
+            slot = _Slot()
+            self._slots.append(slot)
+            self._fill(slot, route, correlation_id, unsupported_version())
+
+    # Errors.
+
+    def _blame(self, what: str) -> None:
+        """The peer broke the protocol."""
+        self._counters.connections_closed_for_errors += 1
+        client = f" (client id {self._client_id!r})" if self._client_id else ""
+        self._network.complaints.log(
+            logging.WARNING, "protocol", self.peer_host, f"Closing connection {self!r}{client}: {what}"
+        )
+        self.close()
+
+    def _failed(self, route: Route, request: Any, error: Exception) -> Any:
+        """A handler raised; the answer that says so, or CLOSE."""
+        if isinstance(error, ProtocolError):
+            self._counters.connections_closed_for_errors += 1
+            self._network.complaints.log(
+                logging.WARNING,
+                "protocol",
+                self.peer_host,
+                f"Closing connection {self!r} after {route.name} v{route.version}: {error}",
+            )
+            return CLOSE
+        error_response = getattr(route.api, "error_response", None)
+        if not isinstance(error, KafkaError):
+            self._counters.handler_failures += 1
+            logger.error("Failed to serve %s v%d of %r", route.name, route.version, self, exc_info=error)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif error_response is None:
+            self._counters.handler_failures += 1
+            logger.error(
+                "%s v%d of %r cannot answer %s", route.name, route.version, self, error, exc_info=error
+            )
+        return CLOSE if error_response is None else error_response(request, error)
+
+    # Holds and back-pressure.
+
+    def _hold(self, reason: int) -> None:
+        self._holds |= reason
+
+    def _let_go(self, reasons: int) -> None:
+        """A hold ended. The next round comes in a turn of its own: this may be called within one."""
+        if self._holds & reasons:
+            self._holds &= ~reasons
+            if not self._holds and (self._reader.pending_bytes or self._reads_ahead):
+                asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Serve requests that had to wait, and read again."""
+        if self.closed or self._holds:
+            return
+        self._reader.land()
+        self._round()
+        if self._reads_ahead and not self._holds:
+            self._reads_ahead = False
+            if not self._lacks_memory:
+                self._transport.resume_reading()
+
+    def _charge(self) -> None:
+        self._charged_bytes = self._reader.held_bytes
+        self._network.request_memory.holds(self, self._charged_bytes)
+
+    def wait_for_memory(self) -> None:
+        """Requests of all connections take all the memory they may: stop reading."""
+        self._lacks_memory = True
+        if not self._reads_ahead and not self.closed:
+            self._transport.pause_reading()
+
+    def memory_available(self) -> None:
+        """Go on reading."""
+        self._lacks_memory = False
+        if not self._reads_ahead and not self.closed:
+            self._transport.resume_reading()
+
+    def _count_unsent(self, unsent_bytes: int) -> None:
+        self._network.unsent.used_bytes += unsent_bytes - self._unsent_bytes
+        self._unsent_bytes = unsent_bytes
+
+    # The sweep.
+
+    def check(self, now_ms: int) -> None:
+        """Close what is idle, what takes forever to arrive, and what is not read."""
+        if self.closed:
+            return
+        if self._active:
+            self._active = False
+            self._active_ms = now_ms
+        if self._holds & UNREAD:
+            self._check_unread(now_ms)
+            return
+        pending_bytes = self._reader.pending_bytes
+        if not pending_bytes:
+            self._arriving_since_ms = None
+            if self._charged_bytes and self._active_ms != now_ms:
+                self._reader.release()
+                self._charge()
+            if not self._slots and now_ms - self._active_ms >= self._limits.idle_ms:
+                self._counters.connections_closed_idle += 1
+                logger.debug("Closing idle connection %r", self)
+                self.abort()
+        elif not self._holds and not self._lacks_memory:
+            self._check_arrival(now_ms, pending_bytes)
+
+    def _check_arrival(self, now_ms: int, pending_bytes: int) -> None:
+        """A request has begun; it must end in time."""
+        if self._arriving_since_ms is None or self._served != self._served_before:
+            self._arriving_since_ms = now_ms
+            self._served_before = self._served
+            return
+        allowed_ms = self._limits.request_arrival_ms + pending_bytes * 1000 // (16 * 1024)
+        if now_ms - self._arriving_since_ms > allowed_ms:
+            self._blame_and_abort("slow", f"a request did not arrive within {allowed_ms} ms")
+
+    def _check_unread(self, now_ms: int) -> None:
+        """The peer has answers to read; it must read some in time."""
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes != self._unsent_bytes or self._stalled_since_ms is None:
+            self._count_unsent(unsent_bytes)
+            self._stalled_since_ms = now_ms
+        elif now_ms - self._stalled_since_ms >= self._limits.stalled_ms:
+            self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
+
+    @property
+    def stalled_since_ms(self) -> int | None:
+        """Since when the peer has not read a byte, as far as sweeps saw (monotonic); None while it does."""
+        return self._stalled_since_ms
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Answers the peer has not read, if they are above the high water mark."""
+        return self._unsent_bytes
+
+    def drop_unread(self) -> None:
+        """All peers together leave too much unread, and this one is among the slowest."""
+        self._blame_and_abort(
+            "unread", f"{self._unsent_bytes} bytes of answers are unread and memory is short"
+        )
+
+    def _blame_and_abort(self, kind: str, what: str) -> None:
+        self._counters.connections_closed_for_errors += 1
+        self._network.complaints.log(
+            logging.WARNING, kind, self.peer_host, f"Closing connection {self!r}: {what}"
+        )
+        self.abort()
+
+
+API_VERSIONS_V0 = 18 << 16
+
+
+def plain_address(host: str) -> str:
+    """An IPv4 address as such, also when it came in on an IPv6 socket."""
+    return host.removeprefix("::ffff:") if "." in host else host

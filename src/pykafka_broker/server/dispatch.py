@@ -1,0 +1,97 @@
+"""From the first four bytes of a request, API key and version, to everything needed to serve it.
+
+A `Route` is one version of one API: its compiled decoder, its handler, which header formats go with it.
+Routes are made on first use (compiling takes about a millisecond) and found again by one dictionary look-up.
+What is served is said by the `Api` table alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pykafka_broker.apis.api import Api, Handler
+from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.schema import schema_of
+
+API_VERSIONS = 18
+#: inspect.CO_COROUTINE; importing inspect takes longer than starting the server.
+_COROUTINE_FLAG = 0x80
+
+
+class Route:
+    """One version of one API."""
+
+    __slots__ = (
+        "api",
+        "decode",
+        "flexible_request",
+        "flexible_response",
+        "handle",
+        "keeps_request",
+        "name",
+        "requests",
+        "version",
+    )
+
+    def __init__(self, api: Api, version: int) -> None:
+        self.api = api
+        self.version = version
+        self.name = api.name
+        self.handle: Handler = api.handle
+        self.decode: Decoder[Any] = decoder(api.request, version)
+        self.flexible_request = version in schema_of(api.request).flexible
+        # A client of any age must be able to read the answer to its first question.
+        self.flexible_response = self.flexible_request and api.key != API_VERSIONS
+        #: An `async def` handler starts after the receive buffer has been given to others.
+        self.keeps_request = bool(getattr(api.handle, "__code__", _NO_CODE).co_flags & _COROUTINE_FLAG)
+        #: Requests served, for metrics.
+        self.requests = 0
+
+    def encode(self, response: object, out: bytearray, cuts: list[Cut]) -> None:
+        """Append the answer's body to `out`."""
+        compiled: Encoder[Any] = encoder(type(response), self.version)
+        compiled(response, out, cuts)
+
+
+class _NoCode:
+    co_flags = 0
+
+
+_NO_CODE = _NoCode()
+
+
+class Dispatch:
+    """All routes of a listener."""
+
+    def __init__(self, apis: Iterable[Api]) -> None:
+        self.apis = {api.key: api for api in apis}
+        self.routes: dict[int, Route] = {}
+
+    def find(self, code: int) -> Route | None:
+        """The route of `code` (API key and version as one unsigned number); None for an unserved ApiVersions.
+
+        Raises:
+            ProtocolError: no such API, or not this version of it.
+        """
+        route = self.routes.get(code)
+        if route is not None:
+            return route
+        key, version = _signed(code >> 16), _signed(code & 0xFFFF)
+        api = self.apis.get(key)
+        if api is None:
+            raise ProtocolError(f"Received request api key {key} which is not served")
+        if not api.min_version <= version <= api.max_version:
+            if key == API_VERSIONS:
+                return None
+            raise ProtocolError(
+                f"Received request for api {api.name} with version {version} which is not served "
+                f"(versions {api.min_version}-{api.max_version} are)"
+            )
+        route = self.routes[code] = Route(api, version)
+        return route
+
+
+def _signed(value: int) -> int:
+    return value - 0x10000 if value > 0x7FFF else value

@@ -1,0 +1,446 @@
+"""Where clients come in: several listeners, the address each advertises, and who may connect.
+
+Sockets are accepted here and then handed to the event loop, because Kafka's limits apply before a connection
+exists: above `max.connections` new clients wait in the listen queue until somebody leaves (the inter-broker
+listener is let in, and the least recently active connection elsewhere makes room); above
+`max.connections.per.ip` they are closed at once. When the process has no file descriptor left, accepting
+pauses with one line in the log; some descriptors are kept free for log segments by bounding `max.connections`
+by the process's own limit.
+
+Advertised addresses: what `advertised.listeners` says; else the bound host; and for a listener bound to a
+wildcard address, which Kafka would refuse to advertise, the address at which the asking client itself reached
+us.
+
+One sweep serves all deadlines of all connections; there is no timer per connection.
+
+Left for later on purpose: TLS and SASL (`Endpoint.security_protocol` other than PLAINTEXT is refused at
+start) and connection creation rates.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+import sys
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pykafka_broker.server.clock import Timer
+from pykafka_broker.server.connection import Connection, Network, plain_address
+from pykafka_broker.server.dispatch import Dispatch
+
+logger = logging.getLogger("kafka.network.SocketServer")
+
+UNLIMITED = 2**31 - 1
+#: Descriptors kept for log segments, sockets to other nodes and the like.
+RESERVED_FILES = 256
+#: Connections accepted in one turn of the event loop.
+ACCEPTS_PER_TURN = 64
+#: How long accepting pauses after it failed.
+ACCEPT_PAUSE_MS = 250
+#: How often connections are looked at; deadlines are this exact.
+SWEEP_MS = 2_000
+#: Errors of accept(2) that concern only the connection that was about to be.
+_PEERS_FAULT = {
+    errno.ECONNABORTED,
+    errno.EPROTO,
+    errno.EPERM,
+    errno.ENETDOWN,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+}
+
+
+class Endpoint(NamedTuple):
+    """One entry of `listeners`, and what `advertised.listeners` says about it."""
+
+    name: str
+    #: "" is every address of the machine.
+    host: str
+    #: 0 lets the system choose.
+    port: int
+    security_protocol: str = "PLAINTEXT"
+    advertised_host: str | None = None
+    advertised_port: int | None = None
+    #: The inter-broker listener gets in above `max.connections`.
+    inter_broker: bool = False
+
+    @property
+    def is_wildcard(self) -> bool:
+        """True if the host names every address of the machine, so that it says nothing to a client."""
+        return self.host in ("", "0.0.0.0", "::")
+
+
+class ListenerLimits(NamedTuple):
+    """Who may connect; fields are Kafka's keys."""
+
+    max_connections: int = UNLIMITED
+    max_connections_per_ip: int = UNLIMITED
+    #: Address to count, already resolved.
+    max_connections_per_ip_overrides: Mapping[str, int] = {}
+    socket_listen_backlog_size: int = 50
+    #: -1 leaves the size, and its tuning, to the system.
+    socket_send_buffer_bytes: int = -1
+    socket_receive_buffer_bytes: int = -1
+
+
+class Listener:
+    """One endpoint: its listening sockets and its share of the connections."""
+
+    def __init__(self, listeners: Listeners, endpoint: Endpoint, dispatch: Dispatch) -> None:
+        self.endpoint = endpoint
+        self.dispatch = dispatch
+        self.port = endpoint.port
+        self.sockets: list[socket.socket] = []
+        self._listeners = listeners
+        self._accepting = False
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host as configured, and the port that is really bound."""
+        return self.endpoint.host, self.port
+
+    def bind(self, limits: ListenerLimits) -> None:
+        """Take the address; connections queue up from now on.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        try:
+            for family, address in _addresses(self.endpoint.host, self.endpoint.port):
+                host, *_ = address
+                self.sockets.append(_listening_socket(family, (host, self.port), limits))
+                self.port = self.sockets[0].getsockname()[1]
+        except OSError as error:
+            if not self.sockets or self.endpoint.port:
+                self.close()
+                where = f"{self.endpoint.host}:{self.endpoint.port}"
+                raise OSError(
+                    error.errno, f"Socket server failed to bind to {where}: {error.strerror}"
+                ) from error
+            # The port that the system chose for the host's first address is taken at another: the first will
+            # do.
+
+    def start(self) -> None:
+        """Accept connections."""
+        if not self._accepting:
+            self._accepting = True
+            loop = asyncio.get_running_loop()
+            for sock in self.sockets:
+                loop.add_reader(sock.fileno(), self._accept, sock)
+
+    def pause(self) -> None:
+        """Let connections wait in the listen queue."""
+        if self._accepting:
+            self._accepting = False
+            loop = asyncio.get_running_loop()
+            for sock in self.sockets:
+                loop.remove_reader(sock.fileno())
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._accepting:
+            self.pause()
+        for sock in self.sockets:
+            sock.close()
+        self.sockets = []
+
+    def _accept(self, sock: socket.socket) -> None:
+        listeners = self._listeners
+        for _ in range(ACCEPTS_PER_TURN):
+            if not listeners.has_room(self):
+                return
+            try:
+                client, address = sock.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _PEERS_FAULT:
+                    continue
+                listeners.accept_failed(self, error)
+                return
+            listeners.accepted(self, client, address)
+
+
+class Listeners:
+    """All listeners of a broker, and the connections that came in through them."""
+
+    def __init__(
+        self, network: Network, limits: ListenerLimits | None = None, open_file_limit: int | None = None
+    ) -> None:
+        self.network = network
+        self.limits = limits if limits is not None else ListenerLimits()
+        self.listeners: dict[str, Listener] = {}
+        self._open_file_limit = open_file_limit
+        self._per_ip: dict[str, int] = {}
+        self._count = 0
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting_for_room: set[Listener] = set()
+        self._sweep_timer: Timer | None = None
+        self._stopping = False
+
+    @property
+    def max_connections(self) -> int:
+        """The limit in force: what is configured, and what the process has descriptors for."""
+        configured = self.limits.max_connections
+        if self._open_file_limit is None:
+            return configured
+        return min(configured, max(self._open_file_limit - RESERVED_FILES, self._open_file_limit // 2))
+
+    def add(self, endpoint: Endpoint, dispatch: Dispatch) -> Listener:
+        """Bind another listener; it accepts after `start()`.
+
+        Raises:
+            OSError: the address cannot be had.
+            ValueError: the security protocol is not offered.
+        """
+        if endpoint.security_protocol != "PLAINTEXT":
+            raise ValueError(
+                f"Listener {endpoint.name}: security protocol {endpoint.security_protocol} is not offered, "
+                "only PLAINTEXT is"
+            )
+        listener = Listener(self, endpoint, dispatch)
+        listener.bind(self.limits)
+        self.listeners[endpoint.name] = listener
+        return listener
+
+    def start(self) -> None:
+        """Accept connections on every listener."""
+        for listener in self.listeners.values():
+            listener.start()
+            logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
+        self._schedule_sweep()
+
+    def stop_accepting(self) -> None:
+        """Close the listening sockets; open connections go on."""
+        self._stopping = True
+        for listener in self.listeners.values():
+            listener.close()
+
+    async def stop(self, grace_ms: int) -> None:
+        """Let every connection finish what it has started, for at most `grace_ms`, then close it."""
+        self.stop_accepting()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        connections = self.network.connections
+        for connection in list(connections):
+            connection.finish()
+        all_closed = asyncio.Event()
+
+        def one_closed() -> None:
+            if not connections:
+                all_closed.set()
+
+        for connection in connections:
+            connection.on_close(one_closed)
+        clock = self.network.clock
+        timer = clock.call_at(clock.monotonic_ms() + grace_ms, all_closed.set)
+        if connections:
+            await all_closed.wait()
+        timer.cancel()
+        for connection in list(connections):
+            connection.abort()
+        # Aborted connections are reported lost in the next turn of the loop.
+        await asyncio.sleep(0)
+
+    def set_limits(self, limits: ListenerLimits) -> None:
+        """Apply changed limits to connections to come."""
+        self.limits = limits
+        self._let_wait_end()
+
+    def advertised_for(self, connection: Connection) -> tuple[str, int]:
+        """Host and port under which the client of `connection` can reach this broker again."""
+        listener = self.listeners[connection.listener_name]
+        endpoint = listener.endpoint
+        port = endpoint.advertised_port or listener.port
+        if endpoint.advertised_host:
+            return endpoint.advertised_host, port
+        if endpoint.is_wildcard:
+            return connection.local_address[0], port
+        return endpoint.host, port
+
+    def advertised(self, name: str) -> tuple[str, int]:
+        """Host and port to register for a listener; for a wildcard, with no client to ask, our name."""
+        listener = self.listeners[name]
+        endpoint = listener.endpoint
+        host = endpoint.advertised_host or (socket.gethostname() if endpoint.is_wildcard else endpoint.host)
+        return host, endpoint.advertised_port or listener.port
+
+    # Accepting.
+
+    def has_room(self, listener: Listener) -> bool:
+        """True if another connection may be accepted; else the listener waits until one leaves."""
+        if self._count < self.max_connections:
+            return True
+        if listener.endpoint.inter_broker and self._make_room():
+            return True
+        listener.pause()
+        self._waiting_for_room.add(listener)
+        self.network.complaints.log(
+            logging.INFO,
+            "max.connections",
+            listener.name,
+            f"Listener {listener.name} lets new connections wait: there are {self._count}, "
+            f"and at most {self.max_connections} may be",
+        )
+        return False
+
+    def accepted(self, listener: Listener, client: socket.socket, address: tuple[str, int]) -> None:
+        """A client came in: count it, or send it away."""
+        peer = plain_address(address[0]), address[1]
+        host = peer[0]
+        most = self.limits.max_connections_per_ip_overrides.get(host, self.limits.max_connections_per_ip)
+        if self._per_ip.get(host, 0) >= most:
+            client.close()
+            self.network.counters.connections_rejected += 1
+            self.network.complaints.log(
+                logging.INFO,
+                "max.connections.per.ip",
+                host,
+                f"Rejected connection from {host}, address already has the configured maximum of {most} "
+                "connections.",
+            )
+            return
+        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+        self._count += 1
+        task = asyncio.get_running_loop().create_task(self._open(listener, client, peer))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
+        connection = Connection(self.network, listener.dispatch, listener.name, peer, self._lost)
+        try:
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.limits.socket_send_buffer_bytes > 0:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.socket_send_buffer_bytes)
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: connection, client)
+        except OSError as error:
+            # Gone before it was here.
+            logger.debug("Connection from %s:%d failed: %s", *peer, error)
+            client.close()
+            self._forget(peer[0])
+            return
+        if self._stopping:
+            connection.finish()
+
+    def accept_failed(self, listener: Listener, error: OSError) -> None:
+        """accept(2) failed for want of a resource: try again in a moment instead of turning in circles."""
+        listener.pause()
+        self.network.complaints.log(
+            logging.ERROR,
+            "accept",
+            listener.name,
+            f"Listener {listener.name} cannot accept connections ({error.strerror}); trying again",
+        )
+        clock = self.network.clock
+        clock.call_at(clock.monotonic_ms() + ACCEPT_PAUSE_MS, listener.start)
+
+    def _lost(self, connection: Connection) -> None:
+        self._forget(connection.peer_host)
+
+    def _forget(self, host: str) -> None:
+        self._count -= 1
+        left = self._per_ip[host] - 1
+        if left:
+            self._per_ip[host] = left
+        else:
+            del self._per_ip[host]
+        if self._waiting_for_room:
+            self._let_wait_end()
+
+    def _let_wait_end(self) -> None:
+        if self._count < self.max_connections and not self._stopping:
+            waiting, self._waiting_for_room = self._waiting_for_room, set()
+            for listener in waiting:
+                listener.start()
+
+    def _make_room(self) -> bool:
+        """Close the connection that was idle longest, if one came in elsewhere than between brokers."""
+        candidates = [
+            connection
+            for connection in self.network.connections
+            if not self.listeners[connection.listener_name].endpoint.inter_broker
+        ]
+        if not candidates:
+            return False
+        idlest = min(candidates, key=lambda connection: connection.idle_since_ms)
+        logger.info("Closing %r to make room for a connection of the inter-broker listener", idlest)
+        idlest.abort()
+        return True
+
+    # The sweep.
+
+    def _schedule_sweep(self) -> None:
+        limits = self.network.limits
+        shortest = min(limits.idle_ms, limits.request_arrival_ms, limits.stalled_ms)
+        clock = self.network.clock
+        self._sweep_timer = clock.call_at(
+            clock.monotonic_ms() + max(10, min(SWEEP_MS, shortest // 4)), self._sweep
+        )
+
+    def _sweep(self) -> None:
+        """Look at every connection once."""
+        now_ms = self.network.clock.monotonic_ms()
+        for connection in list(self.network.connections):
+            connection.check(now_ms)
+        unsent = self.network.unsent
+        if unsent.used_bytes > unsent.limit_bytes:
+            self._drop_slow_readers(now_ms)
+        self._schedule_sweep()
+
+    def _drop_slow_readers(self, now_ms: int) -> None:
+        """Too many answers wait for peers that do not read; those with most to read and no progress go."""
+        unsent = self.network.unsent
+        stalled = [
+            connection
+            for connection in self.network.connections
+            if connection.stalled_since_ms is not None and connection.stalled_since_ms < now_ms
+        ]
+        excess_bytes = unsent.used_bytes - unsent.limit_bytes
+        for connection in sorted(stalled, key=lambda connection: -connection.unsent_bytes):
+            if excess_bytes <= 0:
+                break
+            excess_bytes -= connection.unsent_bytes
+            connection.drop_unread()
+
+
+def _addresses(host: str, port: int) -> Iterable[tuple[socket.AddressFamily, tuple[str, int]]]:
+    """What to bind for `host`: every address it has, IPv4 first; "" is one socket for both, if possible."""
+    if not host:
+        if socket.has_dualstack_ipv6():
+            return [(socket.AF_INET6, ("::", port))]
+        return [(socket.AF_INET, ("0.0.0.0", port))]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = {(family, (str(address[0]), port)) for family, _, _, _, address in found}
+    return sorted(addresses, key=lambda item: item[0] != socket.AF_INET)
+
+
+def _listening_socket(
+    family: socket.AddressFamily, address: tuple[str, int], limits: ListenerLimits
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            # On Windows the option means that two processes may listen on the same port.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+        if limits.socket_receive_buffer_bytes > 0:
+            # Before listen(2), so that the window is negotiated with it.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.socket_receive_buffer_bytes)
+        sock.bind(address)
+        sock.listen(limits.socket_listen_backlog_size)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock

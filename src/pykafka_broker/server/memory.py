@@ -1,0 +1,97 @@
+"""How much memory unfinished requests and unsent answers may take, over all connections.
+
+Apache Kafka reserves a request's announced size before it reads the request, and by default without a bound.
+Here memory is charged as bytes arrive, and there is always a bound: `queued.max.request.bytes`, or
+`DEFAULT_REQUEST_BYTES` when that is -1.
+
+Charging by arrival can end with many half-read requests and no room to finish any. So when the bound is
+reached, every connection that holds part of a request stops reading except one, the owner, which may exceed
+the bound by the one request it is reading; when it has finished, the next in line goes on. The bound is
+therefore exceeded by one request at most, plus the few kilobytes that other connections bring before they are
+told to wait.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+#: The bound when queued.max.request.bytes is -1.
+DEFAULT_REQUEST_BYTES = 256 * 1024 * 1024
+#: Answers that peers have not read yet, over all connections; beyond it the slowest readers are disconnected.
+DEFAULT_UNSENT_BYTES = 512 * 1024 * 1024
+
+
+class Holder(Protocol):
+    """A connection that holds part of a request."""
+
+    def wait_for_memory(self) -> None:
+        """Stop reading."""
+        ...
+
+    def memory_available(self) -> None:
+        """Go on reading."""
+        ...
+
+
+class RequestMemory:
+    """What connections hold of requests they have not finished reading or have not started yet."""
+
+    __slots__ = ("_held", "_owner", "_waiting", "limit_bytes", "used_bytes")
+
+    def __init__(self, limit_bytes: int = -1) -> None:
+        self.limit_bytes = limit_bytes if limit_bytes > 0 else DEFAULT_REQUEST_BYTES
+        self.used_bytes = 0
+        self._held: dict[Holder, int] = {}
+        self._owner: Holder | None = None
+        self._waiting: dict[Holder, None] = {}
+
+    @property
+    def full(self) -> bool:
+        """True while the bound is reached: only one connection goes on with a large request."""
+        return self.used_bytes >= self.limit_bytes
+
+    def holds(self, holder: Holder, held_bytes: int) -> None:
+        """`holder` now holds `held_bytes`; it, or others, may be told to wait or to go on."""
+        self.used_bytes += held_bytes - self._held.get(holder, 0)
+        if held_bytes:
+            self._held[holder] = held_bytes
+        else:
+            self._held.pop(holder, None)
+            self._waiting.pop(holder, None)
+            if holder is self._owner:
+                self._owner = None
+        if self.used_bytes >= self.limit_bytes:
+            self._stop_all_but_one(holder)
+        self._let_go_on()
+
+    def _stop_all_but_one(self, latest: Holder) -> None:
+        if self._owner is None and latest in self._held and not self._waiting:
+            self._owner = latest
+        for holder in self._held:
+            if holder is not self._owner and holder not in self._waiting:
+                self._waiting[holder] = None
+                holder.wait_for_memory()
+
+    def _let_go_on(self) -> None:
+        waiting = self._waiting
+        while waiting and (self._owner is None or self.used_bytes < self.limit_bytes):
+            holder = next(iter(waiting))
+            del waiting[holder]
+            if self.used_bytes >= self.limit_bytes:
+                self._owner = holder
+            holder.memory_available()
+
+
+class UnsentAnswers:
+    """What connections have answered and their peers have not read."""
+
+    __slots__ = ("limit_bytes", "used_bytes")
+
+    def __init__(self, limit_bytes: int = DEFAULT_UNSENT_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.used_bytes = 0
+
+    @property
+    def budget_bytes(self) -> int:
+        """How large one more answer should be at most: a share of what is left, never less than 64 KiB."""
+        return max(64 * 1024, (self.limit_bytes - self.used_bytes) // 8)

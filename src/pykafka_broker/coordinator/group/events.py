@@ -1,0 +1,287 @@
+"""What can happen to the groups of a shard, and what the callers are told.
+
+Requests are the wire's requests without the wire: no optional versions, no unset fields. Each carries the
+token its answer goes to and the time. Versions appear where Kafka's behaviour depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple, Union
+
+from pykafka_broker.coordinator.group.state import NO_TOPIC_ID, Protocol
+from pykafka_broker.protocol.errors import ErrorCode
+
+
+class JoinGroup(NamedTuple):
+    """A member, or (with an empty id) somebody who wants to be one, asks to join the next generation."""
+
+    token: int
+    now_ms: int
+    version: int
+    group_id: str
+    member_id: str
+    client_id: str
+    client_host: str
+    #: Text of a fresh UUID, used if a member id has to be made up.
+    uuid: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    group_instance_id: str | None = None
+
+
+class JoinedMember(NamedTuple):
+    """A member as the leader sees it."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+
+
+class JoinResult(NamedTuple):
+    """The answer to JoinGroup; only the leader of the generation gets `members`."""
+
+    error: ErrorCode
+    member_id: str
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    leader_id: str = ""
+    skip_assignment: bool = False
+    members: tuple[JoinedMember, ...] = ()
+
+
+class SyncGroup(NamedTuple):
+    """A member asks for its assignment; the leader brings everybody's."""
+
+    token: int
+    now_ms: int
+    group_id: str
+    member_id: str
+    generation: int
+    assignments: tuple[tuple[str, bytes], ...] = ()
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+
+
+class SyncResult(NamedTuple):
+    """The answer to SyncGroup."""
+
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+class Heartbeat(NamedTuple):
+    """A member is alive. Answered with an `ErrorCode`."""
+
+    token: int
+    now_ms: int
+    group_id: str
+    member_id: str
+    generation: int
+    group_instance_id: str | None = None
+
+
+class LeavingMember(NamedTuple):
+    """Who leaves; an administrator may name a static member by its instance id alone."""
+
+    member_id: str
+    group_instance_id: str | None = None
+
+
+class LeaveGroup(NamedTuple):
+    """Members leave now instead of timing out."""
+
+    token: int
+    now_ms: int
+    group_id: str
+    members: tuple[LeavingMember, ...]
+
+
+class LeaveResult(NamedTuple):
+    """The answer to LeaveGroup: one error for all, or one each."""
+
+    error: ErrorCode
+    members: tuple[tuple[LeavingMember, ErrorCode], ...] = ()
+
+
+class PartitionCommit(NamedTuple):
+    """An offset to commit; null metadata is stored as the empty string."""
+
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = None
+
+
+class TopicCommit(NamedTuple):
+    """Offsets to commit for one topic."""
+
+    topic: str
+    partitions: tuple[PartitionCommit, ...]
+    topic_id: bytes = NO_TOPIC_ID
+
+
+class CommitOffsets(NamedTuple):
+    """Store offsets for a group; answered with a `CommitResult`."""
+
+    token: int
+    now_ms: int
+    version: int
+    group_id: str
+    topics: tuple[TopicCommit, ...]
+    member_id: str = ""
+    generation: int = -1
+    group_instance_id: str | None = None
+    #: OffsetCommit v2-4 may ask for its own retention; -1 leaves it to the broker.
+    retention_ms: int = -1
+
+
+#: (topic name, topic id, ((partition, error), ...)) for each topic of the request, in its order.
+CommitResult = tuple[tuple[str, bytes, tuple[tuple[int, ErrorCode], ...]], ...]
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic."""
+
+    topic: str
+    partitions: tuple[int, ...]
+    topic_id: bytes = NO_TOPIC_ID
+
+
+class FetchOffsets(NamedTuple):
+    """Read a group's offsets; `topics` None means all there are."""
+
+    token: int
+    group_id: str
+    topics: tuple[TopicPartitions, ...] | None
+    #: Ask to be told UNSTABLE_OFFSET_COMMIT rather than an offset an open transaction is about to replace.
+    require_stable: bool = False
+
+
+class FetchedOffset(NamedTuple):
+    """What is committed for one partition; offset -1 and no error if nothing is."""
+
+    partition: int
+    offset: int = -1
+    leader_epoch: int = -1
+    metadata: str = ""
+    error: ErrorCode = ErrorCode.NONE
+
+
+class FetchResult(NamedTuple):
+    """The answer to FetchOffsets for one group."""
+
+    error: ErrorCode
+    topics: tuple[tuple[str, bytes, tuple[FetchedOffset, ...]], ...] = ()
+
+
+class DeleteOffsets(NamedTuple):
+    """Forget offsets of topics nobody in the group reads."""
+
+    token: int
+    group_id: str
+    topics: tuple[TopicPartitions, ...]
+
+
+class DeleteOffsetsResult(NamedTuple):
+    """The answer to DeleteOffsets."""
+
+    error: ErrorCode
+    topics: tuple[tuple[str, tuple[tuple[int, ErrorCode], ...]], ...] = ()
+
+
+class ListGroups(NamedTuple):
+    """List the groups; empty filters let everything through."""
+
+    token: int
+    states: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+
+
+class ListedGroup(NamedTuple):
+    """One line of ListGroups."""
+
+    group_id: str
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+class DescribeGroup(NamedTuple):
+    """Describe one classic group."""
+
+    token: int
+    version: int
+    group_id: str
+
+
+class DescribedMember(NamedTuple):
+    """A member as DescribeGroups shows it."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+class DescribedGroup(NamedTuple):
+    """The answer to DescribeGroup."""
+
+    error: ErrorCode
+    group_id: str
+    state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: tuple[DescribedMember, ...] = ()
+    error_message: str | None = None
+
+
+class DeleteGroup(NamedTuple):
+    """Forget an empty group and its offsets. Answered with an `ErrorCode`."""
+
+    token: int
+    group_id: str
+
+
+class TopicsDeleted(NamedTuple):
+    """Topics are gone from the cluster, given as (name, topic id): so are the offsets committed to them."""
+
+    topics: tuple[tuple[str, bytes], ...]
+
+
+class Loaded(NamedTuple):
+    """The shard has been rebuilt from its log and starts to serve."""
+
+    now_ms: int
+
+
+class TimerFired(NamedTuple):
+    """A timer the core had set is due."""
+
+    key: Hashable
+    now_ms: int
+
+
+Event = Union[
+    JoinGroup,
+    SyncGroup,
+    Heartbeat,
+    LeaveGroup,
+    CommitOffsets,
+    FetchOffsets,
+    DeleteOffsets,
+    ListGroups,
+    DescribeGroup,
+    DeleteGroup,
+    TopicsDeleted,
+    Loaded,
+    TimerFired,
+]

@@ -1,0 +1,266 @@
+"""The durable facts of the group coordinator: which records it writes, and how they rebuild its state.
+
+Schemas and versions are those Apache Kafka 4.3 writes into `__consumer_offsets`: OffsetCommit (type 1) with
+value version 4, or version 1 when the commit carried its own retention, and GroupMetadata (type 2) with value
+version
+3. A null value deletes. A key is a 16-bit record type and the key's fields, a value is a 16-bit version and
+   the value's fields.
+
+Read are also the two types' older versions and the legacy OffsetCommit key (type 0). Every other type
+(KIP-848, share and streams groups, or what a newer broker left behind) is skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Union
+
+from pykafka_broker.coordinator.group.state import (
+    ClassicGroup,
+    CommittedOffset,
+    Groups,
+    Member,
+    Phase,
+    Protocol,
+)
+from pykafka_broker.coordinator.group.subscription import subscribed_topics
+from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.messages.records.group import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from pykafka_broker.protocol.schema import schema_of
+
+OFFSET_COMMIT_VALUE_VERSION = 4
+#: The only version that has room for an expiry time; it has none for the leader epoch and the topic id.
+OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION = 1
+GROUP_METADATA_VALUE_VERSION = 3
+
+LEGACY_OFFSET_COMMIT_TYPE = 0
+OFFSET_COMMIT_TYPE = 1
+GROUP_METADATA_TYPE = 2
+
+
+class Record(NamedTuple):
+    """A coordinator record: a key and, unless it deletes, a value to be written in `value_version`."""
+
+    key: Union[OffsetCommitKey, GroupMetadataKey]
+    value: Union[OffsetCommitValue, GroupMetadataValue, None]
+    value_version: int = 0
+
+
+# ---- what transitions emit ----
+
+
+def offset_record(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> Record:
+    """The record of a committed offset."""
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    expires = committed.expire_timestamp_ms != -1
+    return Record(
+        OffsetCommitKey(group=group_id, topic=topic, partition=partition),
+        value,
+        OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION if expires else OFFSET_COMMIT_VALUE_VERSION,
+    )
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> Record:
+    """The record that a partition has no committed offset any more."""
+    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def group_record(group: ClassicGroup) -> Record:
+    """The record of a group that is stable or empty."""
+    members = [
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(group.protocol_name),
+            assignment=member.assignment,
+        )
+        for member in group.members.values()
+    ]
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=group.phase_began_ms,
+        members=members,
+    )
+    return Record(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VALUE_VERSION)
+
+
+def new_group_record(group_id: str, now_ms: int) -> Record:
+    """The record of a group somebody has just asked to join: nothing but its name."""
+    return group_record(ClassicGroup(group_id, phase_began_ms=now_ms))
+
+
+def group_tombstone(group_id: str) -> Record:
+    """The record that a group is gone."""
+    return Record(GroupMetadataKey(group=group_id), None)
+
+
+# ---- bytes ----
+
+
+def encode_record(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value as they stand in the log."""
+    record_type = schema_of(record.key).api_key
+    assert record_type is not None
+    key = record_type.to_bytes(2) + encode(record.key, 0)
+    if record.value is None:
+        return key, None
+    return key, record.value_version.to_bytes(2) + encode(record.value, record.value_version)
+
+
+def decode_record(key: bytes, value: bytes | None) -> Record | None:
+    """The record in a log entry, or None if it is of a type or a version that is not known here.
+
+    Raises:
+        ProtocolError: the bytes are not what their type and version promise.
+
+    """
+    record_type = int.from_bytes(key[:2])
+    record_key: OffsetCommitKey | GroupMetadataKey
+    value_class: type[OffsetCommitValue] | type[GroupMetadataValue]
+    if record_type == OFFSET_COMMIT_TYPE:
+        record_key, _ = decode(OffsetCommitKey, 0, key, 2)
+        value_class = OffsetCommitValue
+    elif record_type == GROUP_METADATA_TYPE:
+        record_key, _ = decode(GroupMetadataKey, 0, key, 2)
+        value_class = GroupMetadataValue
+    elif record_type == LEGACY_OFFSET_COMMIT_TYPE:
+        legacy, _ = decode(LegacyOffsetCommitKey, 0, key, 2)
+        record_key = OffsetCommitKey(group=legacy.group, topic=legacy.topic, partition=legacy.partition)
+        value_class = OffsetCommitValue
+    else:
+        return None
+    if value is None:
+        return Record(record_key, None)
+    version = int.from_bytes(value[:2])
+    if version not in schema_of(value_class).versions:
+        return None
+    record_value, _ = decode(value_class, version, value, 2)
+    return Record(record_key, record_value, version)
+
+
+# ---- replay ----
+
+
+class Replay:
+    """Folds records into a state. Costs O(1) a record, because until `state` is asked for it fills plain
+    dicts.
+    """
+
+    def __init__(self) -> None:
+        self._groups: dict[str, ClassicGroup] = {}
+        self._offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+
+    def apply(self, record: Record) -> None:
+        """Take in one record; later records win over earlier ones of the same key."""
+        key, value = record.key, record.value
+        if isinstance(key, GroupMetadataKey):
+            if value is None:
+                self._groups.pop(key.group, None)
+            else:
+                assert isinstance(value, GroupMetadataValue)
+                self._groups[key.group] = group_from_record(key.group, value)
+        elif value is None:
+            self._forget_offset(key.group, key.topic, key.partition)
+        else:
+            assert isinstance(value, OffsetCommitValue)
+            if key.group not in self._groups:
+                self._groups[key.group] = ClassicGroup(key.group)
+            topics = self._offsets.setdefault(key.group, {})
+            topics.setdefault(key.topic, {})[key.partition] = offset_from_record(value)
+
+    def _forget_offset(self, group_id: str, topic: str, partition: int) -> None:
+        topics = self._offsets.get(group_id, {})
+        partitions = topics.get(topic, {})
+        partitions.pop(partition, None)
+        if not partitions:
+            topics.pop(topic, None)
+        if not topics:
+            self._offsets.pop(group_id, None)
+
+    def state(self) -> Groups:
+        """The state so far; the fold is over then, its dicts belong to the state."""
+        offsets = {
+            group_id: VersionedMap.owning(
+                {topic: VersionedMap.owning(partitions) for topic, partitions in topics.items()}
+            )
+            for group_id, topics in self._offsets.items()
+        }
+        return Groups(VersionedMap.owning(self._groups), VersionedMap.owning(offsets))
+
+
+def replay(records: Iterable[Record]) -> Groups:
+    """The durable state `records` lead to."""
+    fold = Replay()
+    for record in records:
+        fold.apply(record)
+    return fold.state()
+
+
+def offset_from_record(value: OffsetCommitValue) -> CommittedOffset:
+    """The committed offset in a record's value."""
+    return CommittedOffset(
+        value.offset,
+        value.leader_epoch,
+        value.metadata,
+        value.commit_timestamp,
+        value.expire_timestamp,
+        value.topic_id,
+    )
+
+
+def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    """The group in a record's value. A member is known by the one protocol the group had chosen."""
+    members: dict[str, Member] = {}
+    static_members: dict[str, str] = {}
+    for member in value.members:
+        members[member.member_id] = Member(
+            member_id=member.member_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            # Version 0 knew no rebalance timeout.
+            rebalance_timeout_ms=(
+                member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
+            ),
+            session_timeout_ms=member.session_timeout,
+            protocols=(Protocol(value.protocol or "", member.subscription),),
+            group_instance_id=member.group_instance_id,
+            assignment=member.assignment,
+        )
+        if member.group_instance_id is not None:
+            static_members[member.group_instance_id] = member.member_id
+    supporters: Mapping[str, int] = {value.protocol or "": len(members)} if members else {}
+    return ClassicGroup(
+        group_id,
+        phase=Phase.STABLE if members else Phase.EMPTY,
+        generation=value.generation,
+        protocol_type=value.protocol_type or None,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+        phase_began_ms=value.current_state_timestamp,
+        members=members,
+        static_members=static_members,
+        supporters=supporters,
+        subscribed_topics=subscribed_topics(value.protocol_type, value.protocol, members.values()),
+    )

@@ -1,0 +1,47 @@
+"""What a consumer tells its group's leader, as far as the coordinator reads it: the topics it subscribes to.
+
+A member's metadata is a message of the consumer protocol: a 16-bit version, then fields of which the first,
+in every version there will ever be, is the array of topic names. Assignments and metadata of other protocol
+types are opaque bytes here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka_broker.coordinator.group.state import CONSUMER_PROTOCOL_TYPE, Member
+
+
+def subscribed_topics(
+    protocol_type: str | None, protocol_name: str | None, members: Iterable[Member]
+) -> frozenset[str] | None:
+    """All topics the members subscribe to; None if this is no consumer group or a member cannot be
+    understood.
+    """
+    if protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    topics: set[str] = set()
+    for member in members:
+        names = _topics_of(member.metadata(protocol_name))
+        if names is None:
+            return None
+        topics.update(names)
+    return frozenset(topics)
+
+
+def _topics_of(metadata: bytes) -> list[str] | None:
+    count = int.from_bytes(metadata[2:6], signed=True)
+    if len(metadata) < 6 or count < 0:
+        return None
+    names = []
+    pos = 6
+    for _ in range(count):
+        end = pos + 2 + int.from_bytes(metadata[pos : pos + 2], signed=True)
+        if end < pos + 2 or end > len(metadata):
+            return None
+        try:
+            names.append(metadata[pos + 2 : end].decode())
+        except UnicodeDecodeError:
+            return None
+        pos = end
+    return names

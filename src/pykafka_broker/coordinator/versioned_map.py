@@ -1,0 +1,123 @@
+"""A mapping whose older versions stay readable: the state of a core with a million entries changes in O(1).
+
+A core's state is a value: a transition returns the next one and the shell keeps the old one until the records
+are in the log. Copying a dict of every committed offset for each commit would make that dear, so the tables
+of a core are `VersionedMap`s (Baker's rerooting): the newest version owns the dict, an older one only notes
+what to undo to get back from the next newer version. Reading and changing the newest version costs what a
+dict costs. Reading an older one first moves the dict over to it, which costs as much as the changes in
+between: it happens after a failed append and in tests, never in the run of things.
+
+Values compare with `==` like any mapping. Not for threads. An iteration ends when the map changes version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar, overload
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+Default = TypeVar("Default")
+
+_ABSENT: Final[Any] = object()
+
+
+class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
+    """An immutable mapping; `with_changes` makes the next version in time proportional to the changes."""
+
+    # Exactly one version of a family has `_data`; every other has `_newer` and what to `_undo` from it.
+    __slots__ = ("_data", "_newer", "_undo")
+
+    def __init__(self, data: Mapping[Key, Value] | None = None) -> None:
+        self._data: dict[Key, Value] | None = dict(data) if data else {}
+        self._newer: VersionedMap[Key, Value] | None = None
+        self._undo: dict[Key, Value] = {}
+
+    @classmethod
+    def owning(cls, data: dict[Key, Value]) -> VersionedMap[Key, Value]:
+        """Wrap `data` without copying it; the caller gives it up."""
+        created = cls()
+        created._data = data
+        return created
+
+    def with_changes(
+        self, changes: Mapping[Key, Value], removed: Iterable[Key] = ()
+    ) -> VersionedMap[Key, Value]:
+        """The version after setting `changes` and dropping `removed`, where those are there."""
+        data = self._dict()
+        undo: dict[Key, Value] = {}
+        for key, value in changes.items():
+            undo[key] = data.get(key, _ABSENT)
+            data[key] = value
+        for key in removed:
+            if key in data:
+                value = data.pop(key)
+                undo.setdefault(key, value)
+        newer: VersionedMap[Key, Value] = VersionedMap.__new__(VersionedMap)
+        newer._data = data
+        newer._newer = None
+        newer._undo = {}
+        self._data = None
+        self._newer = newer
+        self._undo = undo
+        return newer
+
+    def with_item(self, key: Key, value: Value) -> VersionedMap[Key, Value]:
+        """The version after setting one entry."""
+        return self.with_changes({key: value})
+
+    def without(self, key: Key) -> VersionedMap[Key, Value]:
+        """The version after dropping one entry."""
+        return self.with_changes({}, (key,))
+
+    def _dict(self) -> dict[Key, Value]:
+        if self._data is not None:
+            return self._data
+        path = []
+        version = self
+        while version._newer is not None:
+            path.append(version)
+            version = version._newer
+        data = version._data
+        assert data is not None
+        for older in reversed(path):
+            redo: dict[Key, Value] = {}
+            for key, value in older._undo.items():
+                redo[key] = data.get(key, _ABSENT)
+                if value is _ABSENT:
+                    del data[key]
+                else:
+                    data[key] = value
+            version._data, version._newer, version._undo = None, older, redo
+            older._data, older._newer, older._undo = data, None, {}
+            version = older
+        return data
+
+    def __getitem__(self, key: Key) -> Value:
+        return self._dict()[key]
+
+    @overload
+    def get(self, key: Key, /) -> Value | None: ...
+    @overload
+    def get(self, key: Key, /, default: Value | Default) -> Value | Default: ...
+    def get(self, key: Key, /, default: Any = None) -> Any:
+        data = self._data
+        return (self._dict() if data is None else data).get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._dict()
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._dict())
+
+    def __len__(self) -> int:
+        return len(self._dict())
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, VersionedMap):
+            # Two versions of one family cannot both hold the dict, so one of them is read from a copy.
+            return self is other or dict(self._dict()) == other._dict()
+        return self._dict() == other
+
+    def __repr__(self) -> str:
+        return f"VersionedMap({self._dict()!r})"

@@ -185,8 +185,8 @@ def _read_partition(
     )
     if limit == "last_stable" and plan.size_bytes:
         data.aborted_transactions = [
-            AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
-            for producer_id, first_offset in plan.aborted_transactions()
+            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
+            for txn in plan.aborted_transactions()
         ]
     return data, plan
 

@@ -1,0 +1,1 @@
+"""Programs to read and to run; tests/spark runs them too."""

@@ -1,0 +1,3 @@
+"""Our broker beside Apache Kafka and kfake on the same machine: `make bench`. How to read it:
+bench/README.md.
+"""

@@ -1,0 +1,84 @@
+"""`python -m bench`: run the rows against each broker in turn, print the table, save it as JSON and as a
+plot.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import statistics
+import sys
+from pathlib import Path
+
+from bench import load
+from bench.report import Report, plot
+from bench.rows import NOT_FOR_KFAKE, ONCE, ROWS, Run
+from bench.systems import SYSTEMS, UnavailableError, describe_machine
+from interop.brokers import BrokerError
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=(__doc__ or "").split(": ", 1)[1])
+    parser.add_argument("--brokers", default=",".join(SYSTEMS), help="of %(default)s")
+    parser.add_argument("--rows", default=",".join(ROWS), help="of %(default)s")
+    parser.add_argument("--scale", type=float, default=1.0, help="size of the load (default: %(default)s)")
+    parser.add_argument("--repeat", type=int, default=1, help="measure each row so often and take the median")
+    parser.add_argument("--output", type=Path, help="where to save the JSON (default: bench/results)")
+    chosen = parser.parse_args()
+    for name, known in (("brokers", SYSTEMS), ("rows", ROWS)):
+        asked = [part for part in getattr(chosen, name).split(",") if part]
+        if unknown := [part for part in asked if part not in known]:
+            parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(known)})")
+        # In the order in which they are declared, whatever the order they are asked for.
+        setattr(chosen, name, [part for part in known if part in asked])
+    return chosen
+
+
+def measure(system: str, chosen: argparse.Namespace, report: Report) -> None:
+    broker = SYSTEMS[system]()
+    values = report.values.setdefault(system, {})
+    with contextlib.closing(broker):
+        broker.start()
+        run = Run(broker, chosen.scale, chosen.repeat)
+        for name in chosen.rows:
+            if system == "kfake" and name in NOT_FOR_KFAKE:
+                continue
+            progress(f"{system}: {name}")
+            try:
+                results = [ROWS[name](run) for _ in range(1 if name in ONCE else chosen.repeat)]
+            except Exception as error:
+                report.failures[f"{system} {name}"] = f"{type(error).__name__}: {error}"
+                if broker.process is None or broker.process.poll() is not None:
+                    raise BrokerError(f"{system} is gone after row {name}:\n{broker.log_tail()}") from error
+                continue
+            for figure in results[0]:
+                values[f"{name}.{figure}"] = statistics.median(result[figure] for result in results)
+
+
+def progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    chosen = options()
+    shown = {"scale": chosen.scale, "repeat": chosen.repeat}
+    report = Report(describe_machine(), load.generator()[0], shown)
+    for system in chosen.brokers:
+        try:
+            measure(system, chosen, report)
+        except (UnavailableError, BrokerError) as error:
+            report.failures[system] = str(error)
+    progress("")
+    report.print()
+    file = report.save(chosen.output)
+    print(f"saved: {file}")
+    try:
+        plot(report, file.with_suffix(".png"))
+    except ImportError:
+        print("no plot: matplotlib is not installed (extra: bench)")
+    return 1 if any(what.split()[0] == "ours" for what in report.failures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""What the bench measures and what is good enough: one line per figure, with its floor and its aim.
+
+A bound is a ratio to another broker's figure of the same run: Apache Kafka's unless it says kfake's. The
+floor must be met; the aim is to be ahead of both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Values = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Bound:
+    ratio: float
+    of: str = "apache"
+
+    def __str__(self) -> str:
+        return f"{self.ratio:g}x" + ("" if self.of == "apache" else f" {self.of}")
+
+
+@dataclass(frozen=True)
+class Figure:
+    key: str
+    title: str
+    unit: str
+    better: Literal["lower", "higher"]
+    floor: Bound | None = None
+    aim: Bound | None = None
+
+    def meets(self, bound: Bound | None, values: Values) -> bool | None:
+        """Whether our figure keeps the bound; None where one of the two was not measured."""
+        if bound is None:
+            return None
+        mine, theirs = values.get("ours", {}).get(self.key), values.get(bound.of, {}).get(self.key)
+        if mine is None or theirs is None:
+            return None
+        return mine <= theirs * bound.ratio if self.better == "lower" else mine >= theirs * bound.ratio
+
+    def ratio(self, values: Values) -> float | None:
+        """Ours as a multiple of Apache Kafka's."""
+        mine, theirs = values.get("ours", {}).get(self.key), values.get("apache", {}).get(self.key)
+        return mine / theirs if mine is not None and theirs else None
+
+
+def lower(key: str, title: str, unit: str, floor: Bound | None = None, aim: Bound | None = None) -> Figure:
+    return Figure(key, title, unit, "lower", floor, aim)
+
+
+def higher(key: str, title: str, unit: str, floor: Bound | None = None, aim: Bound | None = None) -> Figure:
+    return Figure(key, title, unit, "higher", floor, aim)
+
+
+X = Bound
+KFAKE = Bound(1.0, "kfake")
+
+FIGURES = (
+    lower("start.seconds", "start: process start to first answered request", "s", X(0.25), X(0.1)),
+    lower("idle.memory", "memory, idle", "MB", X(0.15), X(0.1)),
+    lower("idle.cpu", "processor, idle", "% of a core", X(0.3), X(0.05)),
+    higher("produce_100.per_s", "produce 100 B records", "records/s", X(1.0), KFAKE),
+    higher("produce_100.mb_s", "  the same in bytes", "MB/s"),
+    lower("produce_100.cpu", "  broker's processor time", "s/GB", X(0.6), X(0.3)),
+    higher("produce_1k.mb_s", "produce 1 KB records", "MB/s", X(1.0), X(1.5)),
+    lower("produce_1k.cpu", "  broker's processor time", "s/GB", X(0.5), X(0.2)),
+    higher("produce_acks1.mb_s", "produce 1 KB records, acks=1", "MB/s", X(1.0), X(1.3)),
+    higher("consume_100.per_s", "consume 100 B records from page cache", "records/s", X(0.9), X(1.0)),
+    lower("consume_100.cpu", "  broker's processor time", "s/GB", None, X(1.0)),
+    higher("consume_1k.mb_s", "consume 1 KB records from page cache", "MB/s", X(0.8), X(1.0)),
+    lower("consume_1k.cpu", "  broker's processor time", "s/GB", None, X(1.0)),
+    lower("ping.p50_us", "one record, wait for its ack: p50", "us", X(0.6), KFAKE),
+    lower("ping.p99_us", "  p99", "us", X(0.2), KFAKE),
+    higher(
+        "ping16.per_s", "16 connections, one record each at a time", "acks/s", X(1.5), Bound(0.8, "kfake")
+    ),
+    lower("ping16.p99_ms", "  p99", "ms", X(0.5)),
+    lower("echo.p50_us", "produce to consumer, end to end: p50", "us", X(0.6), KFAKE),
+    lower("echo.p99_us", "  p99", "us", X(0.2), KFAKE),
+    higher("perf_produce.per_s", "ProducerPerformance, 100 B", "records/s", X(1.0), KFAKE),
+    higher("perf_consume.per_s", "ConsumerPerformance, 100 B", "records/s", X(0.9), X(1.0)),
+    lower("perf_echo.mean_us", "EndToEndLatency, mean", "us", X(1.0), KFAKE),
+    lower("spark.write_s", "Spark, rows of 100 B: write", "s", X(1.1), X(0.9)),
+    lower("spark.read_s", "  read", "s", X(1.1), X(0.9)),
+    lower("spark.copy_s", "  stream copy", "s", X(1.1), X(0.9)),
+    lower("memory.used", "memory after the load", "MB", X(0.1), X(0.06)),
+    lower("stop.seconds", "clean stop", "s", X(0.5), X(0.2)),
+)

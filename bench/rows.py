@@ -1,0 +1,186 @@
+"""The rows of the bench in the order in which they run: each measures a few figures of one running broker.
+
+A row returns its figures by the part of their key behind the dot (`bench/figures.py`). Sizes are those of
+scale 1.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench import jvm, load, pinger
+from bench.process import cpu_seconds, resident_megabytes
+from interop.brokers import BrokerProcess
+
+KB, GB = 1_000, 1_000_000_000
+PARTITIONS = 4
+SETTLE_S = 3.0
+IDLE_WINDOW_S = 10.0
+
+
+@dataclass
+class Run:
+    """One broker on its way through the rows."""
+
+    broker: BrokerProcess
+    scale: float
+    repeat: int
+    moved_bytes: float = 0
+    stored: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        return self.broker.address
+
+    def scaled(self, count: int, least: int = 1_000) -> int:
+        return max(least, int(count * self.scale))
+
+    def topic(self, name: str) -> str:
+        """The topic of this name, created at its first use."""
+        if name not in self.stored:
+            admin = AdminClient({"bootstrap.servers": self.address, "enable.metrics.push": False})
+            for created in admin.create_topics([NewTopic(name, PARTITIONS, 1)]).values():
+                created.result(30)
+            self.stored[name] = 0
+        return name
+
+    def loaded(self, what: str, topic: str, records: int, size: int, **options: object) -> dict[str, float]:
+        """Run the load generator; its result with the broker's processor seconds per GB of payload."""
+        before = cpu_seconds(self.broker.pid)
+        result = load.run(what, self.address, topic, records, size=size, **options)
+        used = cpu_seconds(self.broker.pid) - before
+        payload = records * size
+        self.moved_bytes += payload
+        if what == "produce":
+            self.stored[topic] += records
+        return {
+            "per_s": records / result["seconds"],
+            "mb_s": payload / result["seconds"] / 1e6,
+            "cpu": used / (payload / GB),
+        }
+
+    def filled(self, topic: str, records: int, size: int) -> str:
+        """The topic with at least so many records in it."""
+        missing = records - self.stored[self.topic(topic)]
+        if missing > 0:
+            self.loaded("produce", topic, missing, size)
+        return topic
+
+
+def start(run: Run) -> dict[str, float]:
+    """Restarts of a formatted data folder: formatting is a separate step with Apache Kafka."""
+    took = []
+    for _ in range(max(3, run.repeat)):
+        run.broker.stop()
+        took.append(run.broker.start())
+    return {"seconds": statistics.median(took)}
+
+
+def idle(run: Run) -> dict[str, float]:
+    time.sleep(SETTLE_S)
+    before, started = cpu_seconds(run.broker.pid), time.perf_counter()
+    time.sleep(IDLE_WINDOW_S)
+    used = (cpu_seconds(run.broker.pid) - before) / (time.perf_counter() - started)
+    return {"memory": resident_megabytes(run.broker.pid), "cpu": used * 100}
+
+
+def produce_100(run: Run) -> dict[str, float]:
+    return run.loaded("produce", run.topic("bench-100"), run.scaled(10_000_000), 100)
+
+
+def produce_1k(run: Run) -> dict[str, float]:
+    return run.loaded("produce", run.topic("bench-1k"), run.scaled(2_000_000), KB)
+
+
+def produce_acks1(run: Run) -> dict[str, float]:
+    return run.loaded("produce", run.topic("bench-acks1"), run.scaled(2_000_000), KB, acks="1")
+
+
+def consume_100(run: Run) -> dict[str, float]:
+    records = run.scaled(10_000_000)
+    return run.loaded("consume", run.filled("bench-100", records, 100), records, 100)
+
+
+def consume_1k(run: Run) -> dict[str, float]:
+    records = run.scaled(2_000_000)
+    return run.loaded("consume", run.filled("bench-1k", records, KB), records, KB)
+
+
+def ping(run: Run) -> dict[str, float]:
+    return pinger.one_at_a_time(run.address, run.topic("bench-ping"), run.scaled(20_000))
+
+
+def ping16(run: Run) -> dict[str, float]:
+    return pinger.many_connections(run.address, run.topic("bench-ping"), run.scaled(100_000))
+
+
+def echo(run: Run) -> dict[str, float]:
+    return load.run("echo", run.address, run.topic("bench-echo"), run.scaled(10_000), size=100)
+
+
+def perf_produce(run: Run) -> dict[str, float]:
+    records = run.scaled(2_000_000)
+    result = jvm.producer_performance(run.address, run.topic("bench-perf"), records)
+    run.stored["bench-perf"] += records
+    return result
+
+
+def perf_consume(run: Run) -> dict[str, float]:
+    records = run.scaled(2_000_000)
+    return jvm.consumer_performance(run.address, run.filled("bench-perf", records, 100), records)
+
+
+def perf_echo(run: Run) -> dict[str, float]:
+    return jvm.end_to_end_latency(run.address, run.topic("bench-perf-echo"), run.scaled(5_000))
+
+
+def spark(run: Run) -> dict[str, float]:
+    rows = run.scaled(2_000_000, least=20_000)
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.spark_job", "--bootstrap", run.address, "--rows", str(rows)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"the Spark job failed: {done.stderr[-2000:]}")
+    printed: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return {name: printed[name] for name in ("write_s", "read_s", "copy_s")}
+
+
+def memory(run: Run) -> dict[str, float]:
+    """After 10 GB of payload at scale 1, in and out counted together; what is missing is produced here."""
+    while (missing := 10 * GB * run.scale - run.moved_bytes) > 0:
+        run.loaded("produce", run.topic("bench-memory"), min(int(missing / KB) + 1, 2_000_000), KB)
+    return {"used": resident_megabytes(run.broker.pid)}
+
+
+def stop(run: Run) -> dict[str, float]:
+    seconds = run.broker.stop()
+    run.broker.start()
+    return {"seconds": seconds}
+
+
+Row = Callable[[Run], dict[str, float]]
+
+ROWS: dict[str, Row] = {
+    row.__name__: row
+    for row in (
+        *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
+        *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, stop),
+    )
+}
+
+#: Rows that hold their own repetitions, or that only make sense once.
+ONCE = {"start", "idle", "spark", "memory", "stop"}
+
+#: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
+NOT_FOR_KFAKE = {"spark"}

@@ -494,7 +494,7 @@ _APPLY: dict[type, Callable[[ImageBuilder, Any, int], None]] = {
     m.AccessControlEntryRecord: ImageBuilder._put_acl,
     m.RemoveAccessControlEntryRecord: ImageBuilder._remove_acl,
     m.NoOpRecord: ImageBuilder._nothing,
-    m.ZkMigrationRecord: ImageBuilder._nothing,
+    m.ZkMigrationStateRecord: ImageBuilder._nothing,
     m.RemoveUserScramCredentialRecord: ImageBuilder._remove_scram,
     m.BeginTransactionRecord: ImageBuilder._nothing,
     m.EndTransactionRecord: ImageBuilder._nothing,

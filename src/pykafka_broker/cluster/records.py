@@ -36,7 +36,7 @@ RECORD_TYPES: tuple[type, ...] = (
     m.AccessControlEntryRecord,
     m.RemoveAccessControlEntryRecord,
     m.NoOpRecord,
-    m.ZkMigrationRecord,
+    m.ZkMigrationStateRecord,
     m.RemoveUserScramCredentialRecord,
     m.BeginTransactionRecord,
     m.EndTransactionRecord,

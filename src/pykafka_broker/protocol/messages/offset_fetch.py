@@ -37,7 +37,7 @@ class OffsetFetchRequest:
     group_id: str = string("1-7", default="")
     #: None asks for every topic.
     topics: list[OffsetFetchRequestTopic] | None = array(
-        OffsetFetchRequestTopic, "1-7", nullable="2+", default=None
+        OffsetFetchRequestTopic, "1-7", nullable="2+", default=[]
     )
     groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, "8+", default=[])
     require_stable: bool = boolean("7+", default=False)

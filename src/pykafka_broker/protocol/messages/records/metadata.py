@@ -212,7 +212,7 @@ class NoOpRecord:
 
 
 @message(api_key=21, versions="0", flexible="0+")
-class ZkMigrationRecord:
+class ZkMigrationStateRecord:
     zk_migration_state: int = i8()
 
 

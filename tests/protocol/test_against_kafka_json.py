@@ -1,0 +1,150 @@
+"""Our declarations say what Apache Kafka's own schemas say.
+
+The schemas are in Kafka's jars, in the folder that PYKAFKA_BROKER_KAFKA_JARS names or, without it, in
+`.cache/kafka-4.3.1/libs`.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, schema_of, string, uuid
+from tests.support.kafka_schemas import Json, differences, schemas_in
+from tests.support.messages import everything
+
+REPOSITORY = Path(__file__).parents[2]
+JARS = Path(os.environ.get("PYKAFKA_BROKER_KAFKA_JARS") or REPOSITORY / ".cache" / "kafka-4.3.1" / "libs")
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Json]:
+    found = schemas_in(JARS)
+    if not found:
+        reason = f"no Kafka jars in {JARS}: PYKAFKA_BROKER_KAFKA_JARS may name another folder"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return found
+
+
+def test_every_declaration_agrees_with_apaches_schema(schemas: dict[str, Json]) -> None:
+    found = [difference for cls in everything() for difference in differences(cls, schemas[cls.__name__])]
+
+    assert found == []
+
+
+def test_every_message_of_apache_is_declared(schemas: dict[str, Json]) -> None:
+    alive = {name for name, schema in schemas.items() if schema["validVersions"] != "none"}
+
+    assert {cls.__name__ for cls in everything()} == alive
+
+
+# The comparison itself must be able to fail: a message, a schema that agrees, and every way to disagree.
+
+
+@message()
+class Topic:
+    name: str = string()
+    partitions: list[int] = array(i32())
+
+
+@message(api_key=7, versions="0-2", flexible="2+")
+class Sample:
+    client_id: str | None = string(nullable="1+", compact=False)
+    error_code: int = i16("1+", default=-1)
+    topic_id: bytes = uuid("2+", default=bytes(16))
+    topics: list[Topic] = array(Topic)
+    enabled: bool = boolean("2+", tag=0, default=True)
+
+
+AGREEING: Json = {
+    "name": "Sample",
+    "apiKey": 7,
+    "validVersions": "0-2",
+    "flexibleVersions": "2+",
+    "fields": [
+        {
+            "name": "ClientId",
+            "type": "string",
+            "versions": "0+",
+            "nullableVersions": "1+",
+            "flexibleVersions": "none",
+        },
+        {"name": "ErrorCode", "type": "int16", "versions": "1+", "default": "-1"},
+        {"name": "TopicId", "type": "uuid", "versions": "2+"},
+        {
+            "name": "Topics",
+            "type": "[]Topic",
+            "versions": "0+",
+            "fields": [
+                {"name": "Name", "type": "string", "versions": "0+"},
+                {"name": "Partitions", "type": "[]int32", "versions": "0+"},
+            ],
+        },
+        {
+            "name": "Enabled",
+            "type": "bool",
+            "versions": "2+",
+            "tag": 0,
+            "taggedVersions": "2+",
+            "default": "true",
+        },
+    ],
+}
+
+
+def test_a_schema_that_agrees_shows_no_difference() -> None:
+    assert differences(Sample, AGREEING) == []
+    assert schema_of(Sample).api_key == 7
+
+
+@pytest.mark.parametrize(
+    ("plant", "seen"),
+    [
+        (lambda s: s.update(name="Simple"), "Sample: name Sample, theirs Simple"),
+        (lambda s: s.update(apiKey=8), "Sample: api key 7, theirs 8"),
+        (lambda s: s.update(validVersions="0-3"), "Sample: versions range(0, 3), theirs range(0, 4)"),
+        (lambda s: s.update(flexibleVersions="1+"), "Sample: flexible versions range(2, 32768)"),
+        (lambda s: s["fields"].pop(1), "Sample v1: fields ['client_id', 'error_code', 'topics']"),
+        (lambda s: s["fields"].reverse(), "Sample v0: fields ['client_id', 'topics']"),
+        (lambda s: s["fields"][1].update(versions="2+"), "Sample v1: fields"),
+        (lambda s: s["fields"][1].update(type="int32"), "Sample v1.error_code: kind i16, theirs i32"),
+        (lambda s: s["fields"][1].update(default="0"), "Sample v1.error_code: default -1, theirs 0"),
+        (lambda s: s["fields"][1].pop("default"), "Sample v1.error_code: default -1"),
+        (
+            lambda s: s["fields"][0].pop("nullableVersions"),
+            "Sample v1.client_id: nullable True, theirs False",
+        ),
+        (
+            lambda s: s["fields"][0].update(nullableVersions="2+"),
+            "Sample v1.client_id: nullable True, theirs False",
+        ),
+        (lambda s: s["fields"][0].pop("flexibleVersions"), "Sample v2.client_id: compact False, theirs True"),
+        (
+            lambda s: s["fields"][0].update(default="null"),
+            "Sample v0.client_id: default REQUIRED, theirs None",
+        ),
+        (lambda s: s["fields"][4].update(tag=1), "Sample v2.enabled: tag 0, theirs 1"),
+        (lambda s: s["fields"][4].update(taggedVersions="3+"), "Sample v2.enabled: tag 0, theirs None"),
+        (lambda s: s["fields"][4].update(default="false"), "Sample v2.enabled: default True, theirs False"),
+        (
+            lambda s: s["fields"][3]["fields"][0].update(name="Topic"),
+            "Sample v0.topics: fields ['name', 'partitions']",
+        ),
+        (
+            lambda s: s["fields"][3]["fields"][1].update(type="[]int64"),
+            "Sample v0.topics.partitions: element i32, theirs i64",
+        ),
+        (lambda s: s["fields"][3].update(type="Topic"), "Sample v0.topics: kind array, theirs struct"),
+    ],
+)
+def test_a_planted_difference_is_found(plant: Callable[[Json], object], seen: str) -> None:
+    theirs = copy.deepcopy(AGREEING)
+    plant(theirs)
+
+    assert any(difference.startswith(seen) for difference in differences(Sample, theirs))

@@ -13,6 +13,9 @@ What the shell guarantees, and its tests show:
 * An answer never overtakes an earlier write. A reply waits until everything appended before it, by
   whomever, has been committed, even when its own transition wrote nothing: nobody reads what may still be
   lost.
+* A commit that does not come fails the answers that wait for it after `commit_timeout_ms` with
+  REQUEST_TIMED_OUT: their writes may still succeed. Replies a core holds back itself (a parked JoinGroup) are
+  not concerned.
 * Timers belong to the installed state, not to the commit: they are set and cancelled at once.
 
 Durable state is rebuilt by the owner, which folds `replay` over the log, builds the shard with the result
@@ -26,9 +29,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.step import CancelTimer, Reply, Send, SetTimer, Step
 
 State = TypeVar("State")
@@ -68,7 +71,9 @@ class Shard(Generic[State, Event]):
         timer_event: Callable[[Hashable, int], Event],
         append: Callable[[tuple[object, ...]], int],
         scheduler: Scheduler,
+        written: int = 0,
         committed: int = 0,
+        commit_timeout_ms: int = 5_000,
         send: Callable[[Send], None] | None = None,
     ) -> None:
         self.state = state
@@ -77,8 +82,11 @@ class Shard(Generic[State, Event]):
         self._append = append
         self._scheduler = scheduler
         self._send = send
-        self._written = self._committed = committed
-        self._parked: deque[tuple[int, Reply | Send]] = deque()
+        self._written = written
+        self._committed = committed
+        self._commit_timeout_ms = commit_timeout_ms
+        self._parked: deque[_Parked] = deque()
+        self._commit_check: Handle | None = None
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timers: dict[Hashable, _Timer] = {}
         self._last_token = 0
@@ -114,7 +122,7 @@ class Shard(Generic[State, Event]):
             match effect:
                 case Reply() | Send():
                     if self._parked or self._written > self._committed:
-                        self._parked.append((self._written, effect))
+                        self._park(effect)
                     else:
                         self._perform(effect)
                 case SetTimer(key, at_ms):
@@ -127,12 +135,11 @@ class Shard(Generic[State, Event]):
         if offset <= self._committed:
             return
         self._committed = offset
-        while self._parked and self._parked[0][0] <= offset:
-            self._perform(self._parked.popleft()[1])
+        while self._parked and self._parked[0].offset <= offset:
+            self._perform(self._parked.popleft().effect)
 
     def close(self, error: Exception) -> None:
-        """Answer everybody who waits with `error`, drop the timers and refuse what comes later with the
-        same error.
+        """Answer everybody who waits with `error`, drop the timers, and refuse with it what comes later.
 
         Used when the partition moves away or its log has failed: what was appended but not committed is
         then for the next owner to decide.
@@ -144,19 +151,44 @@ class Shard(Generic[State, Event]):
             timer.handle.cancel()
         self._timers.clear()
         self._parked.clear()
+        if self._commit_check is not None:
+            self._commit_check.cancel()
         waiting, self._waiting = self._waiting, {}
         for answer in waiting.values():
             if not answer.done():
                 answer.set_exception(error)
+
+    def _park(self, effect: Reply | Send) -> None:
+        due_ms = self._scheduler.now_ms() + self._commit_timeout_ms
+        self._parked.append(_Parked(self._written, effect, due_ms))
+        if self._commit_check is None:
+            self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
+
+    def _fail_overdue(self) -> None:
+        self._commit_check = None
+        now_ms = self._scheduler.now_ms()
+        while self._parked and self._parked[0].due_ms <= now_ms:
+            effect = self._parked.popleft().effect
+            if isinstance(effect, Reply):
+                self._answer(effect.token, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+        if self._parked:
+            self._commit_check = self._scheduler.call_at(self._parked[0].due_ms, self._fail_overdue)
 
     def _perform(self, effect: Reply | Send) -> None:
         if isinstance(effect, Send):
             assert self._send is not None, effect
             self._send(effect)
             return
-        answer = self._waiting.pop(effect.token, None)
-        if answer is not None and not answer.done():  # a caller that went away has cancelled its future
-            answer.set_result(effect.result)
+        self._answer(effect.token, effect.result)
+
+    def _answer(self, token: int, result: object) -> None:
+        answer = self._waiting.pop(token, None)
+        if answer is None or answer.done():  # a caller that went away has cancelled its future
+            return
+        if isinstance(result, Exception):
+            answer.set_exception(result)
+        else:
+            answer.set_result(result)
 
     # A heartbeat moves the same timer a little further, thousands of times a second. So a later deadline is
     # only noted: the handle that is already scheduled fires at the old one, sees the new one and goes to
@@ -196,6 +228,14 @@ class Shard(Generic[State, Event]):
             self._arm(key, now_ms + TIMER_RETRY_MS)
             if not isinstance(error, KafkaError):
                 raise
+
+
+class _Parked(NamedTuple):
+    """An effect that waits until everything below `offset` is committed, or until `due_ms`."""
+
+    offset: int
+    effect: Reply | Send
+    due_ms: int
 
 
 class _Timer:

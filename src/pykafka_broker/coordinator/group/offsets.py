@@ -119,9 +119,7 @@ def _commit_error(group: ClassicGroup | None, event: CommitOffsets) -> ErrorCode
 
 
 def _committed(commit: PartitionCommit, topic_id: bytes, event: CommitOffsets) -> CommittedOffset:
-    """The offset as it will be read back; the record version with an expiry keeps neither epoch nor topic
-    id.
-    """
+    """The offset as it will be read back: a record with an expiry keeps neither epoch nor topic id."""
     if event.retention_ms == -1:
         return CommittedOffset(
             commit.offset, commit.leader_epoch, commit.metadata or "", event.now_ms, topic_id=topic_id
@@ -185,9 +183,7 @@ def _shown(partition: int, committed: CommittedOffset) -> FetchedOffset:
 
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
-    """Forget offsets of topics nobody subscribes to. Only of consumer groups is that known while they
-    live.
-    """
+    """Forget offsets of topics nobody reads, which is only known of consumer groups while they live."""
     if not event.group_id:
         return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.INVALID_GROUP_ID))
     group = groups.groups.get(event.group_id)

@@ -164,9 +164,7 @@ def decode_record(key: bytes, value: bytes | None) -> Record | None:
 
 
 class Replay:
-    """Folds records into a state. Costs O(1) a record, because until `state` is asked for it fills plain
-    dicts.
-    """
+    """Folds records into a state, each in O(1): it fills plain dicts until `state` is asked for."""
 
     def __init__(self) -> None:
         self._groups: dict[str, ClassicGroup] = {}

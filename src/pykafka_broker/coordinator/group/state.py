@@ -34,6 +34,8 @@ class GroupCoordinatorConfig(NamedTuple):
     offset_metadata_max_bytes: int = 4_096
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000
+    #: The number of a compression codec (0: none); for the records, not for the topic.
+    offsets_topic_compression_codec: int = 0
 
 
 class Phase(enum.Enum):
@@ -141,9 +143,7 @@ class ClassicGroup(NamedTuple):
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Can somebody with these protocols be a member? One of them must be common to all, unless it is the
-        first.
-        """
+        """Can somebody with these protocols be a member? The first may bring any, later ones one all have."""
         if self.phase is Phase.EMPTY:
             return bool(protocol_type and protocols)
         return self.protocol_type == protocol_type and any(

@@ -15,9 +15,7 @@ from pykafka_broker.coordinator.group.state import CONSUMER_PROTOCOL_TYPE, Membe
 def subscribed_topics(
     protocol_type: str | None, protocol_name: str | None, members: Iterable[Member]
 ) -> frozenset[str] | None:
-    """All topics the members subscribe to; None if this is no consumer group or a member cannot be
-    understood.
-    """
+    """All topics the members subscribe to; None if that cannot be known."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     topics: set[str] = set()

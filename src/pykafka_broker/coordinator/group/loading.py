@@ -1,0 +1,69 @@
+"""From the log of a shard to its state.
+
+The log is read once. Only the newest value of each key matters, so older ones are not even decoded: a group
+that has committed a million times costs a million dictionary entries replaced, and one record decoded.
+
+Offsets committed in a transaction count when its marker says so, and then unless a later commit has come in
+between. (What is still open when the log ends is not kept: transactional commits are not served yet.)
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.group.records import Replay, decode_record
+from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
+from pykafka_broker.protocol.records.control import ControlRecordType, decode_key
+
+#: Offset and value of a key's newest record; a null value deletes.
+_Newest = dict[bytes, tuple[int, "bytes | None"]]
+
+
+class Loader:
+    """Takes in the batches of a log from its start, then builds the state."""
+
+    def __init__(self) -> None:
+        #: In the order of the log, so that a group's record and its offsets keep their order.
+        self._newest: _Newest = {}
+        self._open_transactions: dict[int, _Newest] = {}
+        self.end_offset = 0
+
+    def add(self, batches: Buffer) -> int:
+        """Take in whole batches; returns how many records there were."""
+        count = 0
+        for pos, header in iter_batches(batches):
+            batch = memoryview(batches)[pos : pos + header.size_in_bytes]
+            if header.is_control:
+                self._end_transaction(header, batch)
+            elif header.is_transactional:
+                self._take(batch, self._open_transactions.setdefault(header.producer_id, {}))
+            else:
+                self._take(batch, self._newest)
+            self.end_offset = header.next_offset
+            count += header.records_count
+        return count
+
+    def _take(self, batch: Buffer, newest: _Newest) -> None:
+        for record in read_records(batch, check_crc=False):
+            if record.key is not None:
+                newest.pop(record.key, None)
+                newest[record.key] = (record.offset, record.value)
+
+    def _end_transaction(self, header: BatchHeader, batch: Buffer) -> None:
+        pending = self._open_transactions.pop(header.producer_id, {})
+        marker = next(read_records(batch))
+        if decode_key(marker.key) is not ControlRecordType.COMMIT:
+            return
+        for key, (offset, value) in pending.items():
+            if self._newest.get(key, (-1, None))[0] < offset:
+                self._newest.pop(key, None)
+                self._newest[key] = (offset, value)
+
+    def state(self) -> Groups:
+        """What the log leads to."""
+        fold = Replay()
+        for key, (_, value) in self._newest.items():
+            record = decode_record(key, value)
+            if record is not None:
+                fold.apply(record)
+        return fold.state()

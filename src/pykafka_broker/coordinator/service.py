@@ -1,0 +1,522 @@
+"""The group coordinator as the broker's API handlers see it: one method per API, over one shard per
+partition.
+
+A group lives in the shard of partition `abs(hash(group id)) % partitions` of `__consumer_offsets`, with
+Java's hash, so that every broker agrees. A shard exists while its partition is led by this broker:
+
+    unload ◀── NOT_COORDINATOR ── load(): COORDINATOR_LOAD_IN_PROGRESS ── served
+
+Before the topic exists, everything is answered with COORDINATOR_NOT_AVAILABLE. A heartbeat during the load is
+answered well: the session starts anew when the load is done.
+
+Nothing here raises for what a client did: errors are `ErrorCode`s in the results. The log is reached through
+`append`; the owner says with `on_high_watermark` what is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeVar, Union
+
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.events import (
+    CommitResult,
+    DeleteOffsetsResult,
+    DescribedGroup,
+    Event,
+    FetchResult,
+    JoinResult,
+    LeaveResult,
+    LeavingMember,
+    ListedGroup,
+    SyncResult,
+    TopicCommit,
+    TopicPartitions,
+)
+from pykafka_broker.coordinator.group.loading import Loader
+from pykafka_broker.coordinator.group.records import Record, encode_record
+from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups, Protocol
+from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.coordinator.shard import Scheduler, Shard
+from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.step import Step
+
+#: A load gives the event loop a turn after this many records.
+RECORDS_PER_TURN = 2_000
+#: Deletions that do not fit into one batch may be spread over several; anything else must stay together.
+MAX_TOMBSTONE_BATCH_BYTES = 512 * 1024
+
+Result = TypeVar("Result")
+GroupShard = Shard[Groups, Event]
+
+
+class _Loading:
+    """A partition whose log is being read, and the topics deleted meanwhile."""
+
+    def __init__(self) -> None:
+        self.high_watermark = 0
+        self.deleted_topics: list[tuple[str, bytes]] = []
+
+
+class GroupOffsets(NamedTuple):
+    """One group of an OffsetFetch request; `topics` None asks for all."""
+
+    group_id: str
+    topics: tuple[TopicPartitions, ...] | None
+
+
+class GroupService:
+    """Routes each request to the shard of its group.
+
+    `append(partition, batch)` appends one record batch (its offsets and leader epoch are for the log to set)
+    and returns the log end offset after it, or raises `KafkaError`. `new_uuid` makes the text of a random
+    UUID.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: GroupCoordinatorConfig,
+        append: Callable[[int, bytes], int],
+        scheduler: Scheduler,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        #: May be replaced at any time; holds for the next event.
+        self.config = config
+        self._append_batch = append
+        self._scheduler = scheduler
+        self._new_uuid = new_uuid
+        self._partition_count = 0
+        self._partitions: dict[int, Union[GroupShard, _Loading]] = {}
+
+    # ---- partitions ----
+
+    def set_partition_count(self, count: int) -> None:
+        """Say how many partitions `__consumer_offsets` has; 0 while there is no such topic."""
+        self._partition_count = count
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition a group belongs to.
+
+        Raises:
+            KafkaError: COORDINATOR_NOT_AVAILABLE while there is no topic.
+
+        """
+        if not self._partition_count:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return java_hash_abs(group_id) % self._partition_count
+
+    async def load(
+        self,
+        partition: int,
+        batches: Iterable[Buffer] | AsyncIterator[Buffer],
+        *,
+        high_watermark: int | None = None,
+    ) -> None:
+        """Serve a partition from now on, after reading its log.
+
+        `batches` yields buffers of whole record batches, from the log's start to its end. `high_watermark` is
+        needed where the log's end may not be committed yet; answers then wait until it is.
+
+        Raises:
+            KafkaError, ProtocolError: the log cannot be understood; the partition is not served.
+
+        """
+        self.unload(partition)
+        loading = self._partitions[partition] = _Loading()
+        loader = Loader()
+        try:
+            unpaused = 0
+            async for buffer in _each(batches):
+                if self._partitions.get(partition) is not loading:
+                    return  # unloaded, or loaded once more, meanwhile
+                unpaused += loader.add(buffer)
+                if unpaused >= RECORDS_PER_TURN:
+                    unpaused = 0
+                    await asyncio.sleep(0)
+            state = loader.state()
+        except BaseException:
+            if self._partitions.get(partition) is loading:
+                del self._partitions[partition]
+            raise
+        if self._partitions.get(partition) is not loading:
+            return
+        committed = loader.end_offset if high_watermark is None else high_watermark
+        shard = self._make_shard(partition, state, loader.end_offset, max(committed, loading.high_watermark))
+        self._partitions[partition] = shard
+        shard.tell(events.Loaded(self._scheduler.now_ms()))
+        if loading.deleted_topics:
+            self._forget_topics(shard, loading.deleted_topics)
+
+    def unload(self, partition: int) -> None:
+        """Stop serving a partition: everybody who waits is told to look for the coordinator again."""
+        shard = self._partitions.pop(partition, None)
+        if isinstance(shard, Shard):
+            shard.close(KafkaError(ErrorCode.NOT_COORDINATOR))
+
+    def close(self) -> None:
+        """Stop serving all partitions."""
+        for partition in tuple(self._partitions):
+            self.unload(partition)
+
+    @property
+    def loaded_partitions(self) -> frozenset[int]:
+        """The partitions that are served."""
+        return frozenset(p for p, shard in self._partitions.items() if isinstance(shard, Shard))
+
+    def on_high_watermark(self, partition: int, offset: int) -> None:
+        """Everything below `offset` of a partition is committed."""
+        shard = self._partitions.get(partition)
+        if isinstance(shard, Shard):
+            shard.on_commit(offset)
+        elif shard is not None:
+            shard.high_watermark = offset
+
+    def forget_topics(self, topics: Iterable[tuple[str, bytes]]) -> None:
+        """Topics, given as (name, topic id), are gone from the cluster, and so are offsets committed to them."""
+        deleted = list(topics)
+        for shard in tuple(self._partitions.values()):
+            if isinstance(shard, Shard):
+                self._forget_topics(shard, deleted)
+            else:
+                shard.deleted_topics.extend(deleted)
+
+    def _forget_topics(self, shard: GroupShard, topics: Sequence[tuple[str, bytes]]) -> None:
+        try:
+            shard.tell(events.TopicsDeleted(tuple(topics)))
+        except KafkaError:
+            # Not worth failing a metadata update for: unread offsets expire, and a topic id tells old from
+            # new.
+            return
+
+    def _make_shard(self, partition: int, state: Groups, written: int, committed: int) -> GroupShard:
+        return Shard(
+            state,
+            transition=self._transition,
+            timer_event=_timer_event,
+            append=lambda records: self._append(partition, records),
+            scheduler=self._scheduler,
+            written=written,
+            committed=committed,
+        )
+
+    def _transition(self, state: Groups, event: Event) -> Step[Groups]:
+        return transition(state, event, self.config)
+
+    def _append(self, partition: int, records: tuple[object, ...]) -> int:
+        now_ms = self._scheduler.now_ms()
+        encoded = [(now_ms, *encode_record(record), ()) for record in records if isinstance(record, Record)]
+        codec = Codec(self.config.offsets_topic_compression_codec)
+        end_offset = 0
+        for batch in _batches(encoded):
+            end_offset = self._append_batch(partition, build_batch(batch, codec=codec))
+        return end_offset
+
+    def _shard(self, group_id: str) -> GroupShard:
+        shard = self._partitions.get(self.partition_for(group_id))
+        if isinstance(shard, Shard):
+            return shard
+        loading = shard is not None
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR)
+
+    async def _ask(self, group_id: str, event_with: Callable[[int], Event]) -> Any:
+        """Let the group's shard answer.
+
+        Raises:
+            KafkaError: with the code a client is to see.
+
+        """
+        try:
+            return await self._shard(group_id).ask(event_with)
+        except KafkaError as error:
+            raise KafkaError(_as_answered(error.code), error.message) from None
+
+    # ---- membership ----
+
+    async def join(
+        self,
+        *,
+        version: int,
+        group_id: str,
+        member_id: str,
+        client_id: str | None,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocol_type: str,
+        protocols: Iterable[tuple[str, bytes]],
+        group_instance_id: str | None = None,
+    ) -> JoinResult:
+        """JoinGroup. The answer comes when the next generation begins. Version 0 has no rebalance timeout."""
+        offered = tuple(Protocol(name, bytes(metadata)) for name, metadata in protocols)
+        try:
+            result: JoinResult = await self._ask(
+                group_id,
+                lambda token: events.JoinGroup(
+                    token=token,
+                    now_ms=self._scheduler.now_ms(),
+                    version=version,
+                    group_id=group_id,
+                    member_id=member_id,
+                    client_id=client_id or "",
+                    client_host=client_host,
+                    uuid=self._new_uuid(),
+                    session_timeout_ms=session_timeout_ms,
+                    rebalance_timeout_ms=rebalance_timeout_ms if version else session_timeout_ms,
+                    protocol_type=protocol_type,
+                    protocols=offered,
+                    group_instance_id=group_instance_id,
+                ),
+            )
+        except KafkaError as error:
+            result = JoinResult(error.code, member_id)
+        if version < FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL and result.protocol_name is None:
+            return result._replace(protocol_name="")
+        return result
+
+    async def sync(
+        self,
+        *,
+        version: int,
+        group_id: str,
+        member_id: str,
+        generation: int,
+        assignments: Iterable[tuple[str, bytes]] = (),
+        group_instance_id: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+    ) -> SyncResult:
+        """SyncGroup. The answer comes when the leader has brought the assignment."""
+        if version >= FIRST_SYNC_VERSION_WITH_PROTOCOL and None in (protocol_type, protocol_name):
+            return SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        assigned = tuple((member, bytes(assignment)) for member, assignment in assignments)
+        try:
+            result: SyncResult = await self._ask(
+                group_id,
+                lambda token: events.SyncGroup(
+                    token=token,
+                    now_ms=self._scheduler.now_ms(),
+                    group_id=group_id,
+                    member_id=member_id,
+                    generation=generation,
+                    assignments=assigned,
+                    group_instance_id=group_instance_id,
+                    protocol_type=protocol_type,
+                    protocol_name=protocol_name,
+                ),
+            )
+        except KafkaError as error:
+            return SyncResult(error.code)
+        return result
+
+    async def heartbeat(
+        self, *, group_id: str, member_id: str, generation: int, group_instance_id: str | None = None
+    ) -> ErrorCode:
+        """Heartbeat."""
+        now_ms = self._scheduler.now_ms()
+        try:
+            error: ErrorCode = await self._ask(
+                group_id,
+                lambda token: events.Heartbeat(
+                    token, now_ms, group_id, member_id, generation, group_instance_id
+                ),
+            )
+        except KafkaError as failure:
+            if failure.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                return ErrorCode.NONE
+            return failure.code
+        return error
+
+    async def leave(self, *, group_id: str, members: Iterable[tuple[str, str | None]]) -> LeaveResult:
+        """LeaveGroup, for members given as (member id, group instance id)."""
+        leaving = tuple(LeavingMember(*member) for member in members)
+        try:
+            result: LeaveResult = await self._ask(
+                group_id,
+                lambda token: events.LeaveGroup(token, self._scheduler.now_ms(), group_id, leaving),
+            )
+        except KafkaError as error:
+            return LeaveResult(error.code)
+        return result
+
+    # ---- offsets ----
+
+    async def commit_offsets(
+        self,
+        *,
+        version: int,
+        group_id: str,
+        topics: tuple[TopicCommit, ...],
+        member_id: str = "",
+        generation: int = -1,
+        group_instance_id: str | None = None,
+        retention_ms: int = -1,
+    ) -> CommitResult:
+        """OffsetCommit."""
+        try:
+            result: CommitResult = await self._ask(
+                group_id,
+                lambda token: events.CommitOffsets(
+                    token=token,
+                    now_ms=self._scheduler.now_ms(),
+                    version=version,
+                    group_id=group_id,
+                    topics=topics,
+                    member_id=member_id,
+                    generation=generation,
+                    group_instance_id=group_instance_id,
+                    retention_ms=retention_ms,
+                ),
+            )
+        except KafkaError as error:
+            code = error.code
+            return tuple(
+                (topic.topic, topic.topic_id, tuple((commit.partition, code) for commit in topic.partitions))
+                for topic in topics
+            )
+        return result
+
+    async def fetch_offsets(
+        self, groups: Iterable[GroupOffsets], *, require_stable: bool = False
+    ) -> list[FetchResult]:
+        """OffsetFetch: one result per group, in the order asked."""
+        return [await self._fetch_offsets(group, require_stable) for group in groups]
+
+    async def _fetch_offsets(self, group: GroupOffsets, require_stable: bool) -> FetchResult:
+        try:
+            result: FetchResult = await self._ask(
+                group.group_id,
+                lambda token: events.FetchOffsets(token, group.group_id, group.topics, require_stable),
+            )
+        except KafkaError as error:
+            # Consumers before 3.9 do not know what to do with COORDINATOR_NOT_AVAILABLE here.
+            waits = error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE and self._partition_count
+            return FetchResult(ErrorCode.NOT_COORDINATOR if waits else error.code)
+        return result
+
+    async def delete_offsets(
+        self, *, group_id: str, topics: tuple[TopicPartitions, ...]
+    ) -> DeleteOffsetsResult:
+        """OffsetDelete."""
+        try:
+            result: DeleteOffsetsResult = await self._ask(
+                group_id, lambda token: events.DeleteOffsets(token, group_id, topics)
+            )
+        except KafkaError as error:
+            return DeleteOffsetsResult(error.code)
+        return result
+
+    # ---- administration ----
+
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> tuple[ErrorCode, list[ListedGroup]]:
+        """ListGroups: the groups coordinated here. While a partition loads, the list would not be true."""
+        if not self._partition_count:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
+        wanted_states, wanted_types = tuple(states), tuple(types)
+        listed: list[ListedGroup] = []
+        for shard in tuple(self._partitions.values()):
+            if not isinstance(shard, Shard):
+                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, []
+            try:
+                listed += await shard.ask(lambda token: events.ListGroups(token, wanted_states, wanted_types))
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_COORDINATOR:
+                    return _as_answered(error.code), []
+        return ErrorCode.NONE, listed
+
+    async def describe_groups(self, group_ids: Iterable[str], *, version: int) -> list[DescribedGroup]:
+        """DescribeGroups: classic groups, in the order asked."""
+        return [await self._describe_group(group_id, version) for group_id in group_ids]
+
+    async def _describe_group(self, group_id: str, version: int) -> DescribedGroup:
+        try:
+            described: DescribedGroup = await self._ask(
+                group_id, lambda token: events.DescribeGroup(token, version, group_id)
+            )
+        except KafkaError as error:
+            return DescribedGroup(error.code, group_id)
+        return described
+
+    async def delete_groups(self, group_ids: Iterable[str]) -> list[tuple[str, ErrorCode]]:
+        """DeleteGroups: (group id, error) for each different group."""
+        return [(group_id, await self._delete_group(group_id)) for group_id in dict.fromkeys(group_ids)]
+
+    async def _delete_group(self, group_id: str) -> ErrorCode:
+        try:
+            error: ErrorCode = await self._ask(group_id, lambda token: events.DeleteGroup(token, group_id))
+        except KafkaError as failure:
+            return failure.code
+        return error
+
+
+FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL = 7
+FIRST_SYNC_VERSION_WITH_PROTOCOL = 5
+
+_ANSWERED = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def _as_answered(code: ErrorCode) -> ErrorCode:
+    """What a client is told when the log says `code`: a client of the coordinator knows no log."""
+    return _ANSWERED.get(code, code)
+
+
+def _timer_event(key: Hashable, now_ms: int) -> Event:
+    return events.TimerFired(key, now_ms)
+
+
+@lru_cache(maxsize=65_536)
+def java_hash_abs(text: str) -> int:
+    """`Utils.abs(text.hashCode())` of Java: the smallest int, which has no positive counterpart, becomes
+    0.
+    """
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8) + low) & 0xFFFFFFFF
+    if value < 0x80000000:
+        return value
+    return (0x100000000 - value) & 0x7FFFFFFF
+
+
+_Entry = tuple[int, bytes, Union[bytes, None], tuple[()]]
+
+
+def _batches(entries: list[_Entry]) -> Iterable[list[_Entry]]:
+    """One batch, unless these are only deletions, and too many of them for one."""
+    if any(value is not None for _, _, value, _ in entries):
+        yield entries
+        return
+    batch: list[_Entry] = []
+    size = 0
+    for entry in entries:
+        if size > MAX_TOMBSTONE_BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(entry)
+        size += len(entry[1])
+    yield batch
+
+
+async def _each(buffers: Iterable[Buffer] | AsyncIterator[Buffer]) -> AsyncIterator[Buffer]:
+    if isinstance(buffers, AsyncIterator):
+        async for buffer in buffers:
+            yield buffer
+    else:
+        for buffer in buffers:
+            yield buffer

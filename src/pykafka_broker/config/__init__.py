@@ -1,8 +1,8 @@
 """Configuration: Kafka's keys, where their values come from, and which value is in force.
 
-`BrokerConfig` is one broker's effective configuration as an immutable value; `DynamicConfig` holds the current
-one and knows where every value came from. The tables of keys are `broker.py`, `topic.py`, `group.py` and
-`client_metrics.py`.
+`BrokerConfig` is one broker's effective configuration as an immutable value; `DynamicConfig` holds the
+current one and knows where every value came from. The tables of keys are `broker.py`, `topic.py`,
+`group.py` and `client_metrics.py`.
 """
 
 from __future__ import annotations

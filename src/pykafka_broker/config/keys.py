@@ -210,7 +210,7 @@ class ThrottledReplicas:
             if not (colon and partition.isdecimal() and broker.isdecimal()):
                 raise invalid(
                     name,
-                    render(value, LIST),
+                    f"[{', '.join(value)}]",
                     f"{name} must be the literal '*' or a list of replicas in the following format: "
                     "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
                 )
@@ -232,7 +232,7 @@ class OffsetReset:
                 value,
                 f"Invalid value `{value}` for configuration {name}. "
                 "The value must be either 'earliest', 'latest' or "
-                "of the format 'by_duration:<PnDTnHnMn.nS.>'.",
+                "of the format 'by_duration:<PnDTnHnMn.nS>'.",
             )
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Listeners: where the broker listens, what it tells clients, which security protocol each name stands for."""
+"""Listeners: where the broker listens, what it tells clients, and by which security protocol."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """`BrokerConfig`: one broker's configuration, typed and checked, as one immutable value.
 
-`config["num.partitions"]` is a dictionary look-up of an already typed value. The constructor takes the strings
-of a properties file (whatever their source, see `sources.py`) and refuses what Apache Kafka 4.3 refuses, in its
-words; on top of that it refuses what this broker cannot honour and what would be dangerous to ignore. Dynamic
-changes make a new value (`with_dynamic`, see `dynamic.py`).
+`config["num.partitions"]` is a dictionary look-up of an already typed value. The constructor takes the
+strings of a properties file (whatever their source, see `sources.py`) and refuses what Apache Kafka 4.3
+refuses, in its words; on top of that it refuses what this broker cannot honour and what would be dangerous to
+ignore. Dynamic changes make a new value (`with_dynamic`, see `dynamic.py`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, SYNONYMS
 from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Voter, parse_voters
 from pykafka_broker.config.listeners import (
     SERVED_SECURITY_PROTOCOLS,
@@ -132,7 +132,10 @@ class BrokerConfig:
         new.originals = self.originals
         new.cluster_id = self.cluster_id
         new.standalone = self.standalone
-        new.values = {**self.values, **_typed_overrides(overrides)}
+        typed = _typed_overrides(overrides)
+        # Of keys that set the same thing only the dynamically set one counts.
+        replaced = {other for group in SYNONYMS if any(name in typed for name in group) for other in group}
+        new.values = {**self.values, **{name: BROKER[name].default for name in replaced}, **typed}
         new._derive()
         check_bounds(new.values)
         return new

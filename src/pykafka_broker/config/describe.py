@@ -1,0 +1,229 @@
+"""What DescribeConfigs tells: each key's value, where it comes from, and what else would set it.
+
+Apache Kafka 4.3's rules, its oddities included, for tools compare: a key of unknown type is taken for a
+secret; a synonym list starts at the entry that bears the described name, so that a value from
+`log.retention.hours` appears as the default of `retention.ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS, SYNONYMS
+from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
+from pykafka_broker.config.group import GROUP_KEYS
+from pykafka_broker.config.keys import REQUIRED, ConfigType, Key, render
+from pykafka_broker.config.settings import LISTENER_PREFIX, base_key
+from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
+from pykafka_broker.config.topics import topic_values
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from pykafka_broker.config.dynamic import DynamicConfig
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from, numbered as on the wire."""
+
+    UNKNOWN = 0
+    TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+
+class Synonym(NamedTuple):
+    """A place that sets the value, or would if the ones before it did not."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """One key of one resource, as DescribeConfigs tells it."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: ConfigSource
+    is_sensitive: bool
+    synonyms: tuple[Synonym, ...]
+    type: ConfigType
+    documentation: str | None
+
+
+def describe_broker(configs: DynamicConfig, name: str) -> list[ConfigEntry]:
+    """Everything about this broker; or, for the empty name, the dynamic defaults of all brokers.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, for another broker's name.
+    """
+    if name == "":
+        return [_cluster_default(key, text) for key, text in configs.cluster_overrides.items()]
+    node_id = configs.static.node_id
+    if parse_broker_id(name) != node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
+        )
+    configured = {**configs.static.originals, **configs.cluster_overrides, **configs.broker_overrides}
+    names = [key.name for key in BROKER_KEYS if not key.internal]
+    listed = set(names)
+    names += [key for key in configured if key not in listed]
+    return [_broker_entry(key, configs, configured) for key in names]
+
+
+def parse_broker_id(name: str) -> int:
+    """The number a BROKER resource is named by.
+
+    Raises:
+        KafkaError: INVALID_REQUEST.
+    """
+    try:
+        return int(name)
+    except ValueError:
+        text = f"Broker id must be an integer, but it is: {name}"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text) from None
+
+
+def describe_topic(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Everything about a topic with these overrides."""
+    values = topic_values(overrides, configs.current)
+    keys = [key for key in TOPIC_KEYS if not key.internal or key.name in overrides]
+    return [
+        _entry(
+            key,
+            render(values[key.name], key.type),
+            ConfigSource.TOPIC if key.name in overrides else None,
+            _broker_synonyms(configs, BROKER_SYNONYMS[key.name][0][0]) if key.name in BROKER_SYNONYMS else (),
+        )
+        for key in keys
+    ]
+
+
+def describe_group(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Everything about a group with these overrides."""
+    entries = []
+    for key in GROUP_KEYS:
+        broker_key = f"group.{key.name}"
+        if broker_key in BROKER:
+            default: Any = configs.current[broker_key]
+            synonyms = _broker_synonyms(configs, broker_key)
+        else:
+            default = key.default
+            synonyms = (Synonym(key.name, render(default, key.type), ConfigSource.DEFAULT),)
+        is_set = key.name in overrides
+        value = key.parse(overrides[key.name]) if is_set else default
+        source = ConfigSource.GROUP if is_set else None
+        entries.append(_entry(key, render(value, key.type), source, synonyms))
+    return entries
+
+
+def describe_client_metrics(overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Everything about a client metrics subscription."""
+    return [
+        _entry(
+            key,
+            overrides.get(key.name, render(key.default, key.type)),
+            ConfigSource.CLIENT_METRICS if key.name in overrides else None,
+            (),
+        )
+        for key in CLIENT_METRICS_KEYS
+    ]
+
+
+def _entry(
+    key: Key, value: str | None, own_source: ConfigSource | None, synonyms: tuple[Synonym, ...]
+) -> ConfigEntry:
+    """An entry of any resource but a broker; `own_source` is None where the resource does not set the key."""
+    if own_source is not None:
+        synonyms = (Synonym(key.name, value, own_source), *synonyms)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return ConfigEntry(key.name, value, False, source, False, synonyms, key.type, key.documentation)
+
+
+def _cluster_default(name: str, text: str) -> ConfigEntry:
+    key = base_key(name)
+    is_sensitive = key is None or key.is_sensitive
+    synonym = Synonym(name, None if is_sensitive else text, ConfigSource.DYNAMIC_DEFAULT_BROKER)
+    return ConfigEntry(
+        name,
+        synonym.value,
+        not is_dynamic(name),
+        synonym.source,
+        is_sensitive,
+        (synonym,),
+        ConfigType.UNKNOWN if key is None else key.type,
+        None if key is None else key.documentation,
+    )
+
+
+def _broker_entry(name: str, configs: DynamicConfig, configured: Mapping[str, str]) -> ConfigEntry:
+    key = base_key(name)
+    synonyms = _broker_synonyms(configs, name)
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    if key is None:
+        return ConfigEntry(name, None, True, source, True, synonyms, ConfigType.UNKNOWN, None)
+    if key.is_sensitive:
+        value = None
+    elif name in BROKER and not key.internal:
+        value = render(configs.current[name], key.type)
+    else:
+        value = configured[name]
+    return ConfigEntry(
+        name, value, not is_dynamic(name), source, key.is_sensitive, synonyms, key.type, key.documentation
+    )
+
+
+def is_dynamic(name: str) -> bool:
+    """Whether DescribeConfigs shows a broker key as changeable: a key with a listener prefix never is."""
+    key = None if name.startswith(LISTENER_PREFIX) else base_key(name)
+    return key is not None and key.scope != "read-only"
+
+
+def _broker_synonyms(configs: DynamicConfig, name: str) -> tuple[Synonym, ...]:
+    key = base_key(name)
+    is_sensitive = key is None or key.is_sensitive
+    found = [
+        Synonym(synonym, None if is_sensitive else text, source)
+        for layer, source in (
+            (configs.broker_overrides, ConfigSource.DYNAMIC_BROKER),
+            (configs.cluster_overrides, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+            (configs.static.originals, ConfigSource.STATIC_BROKER),
+            (None, ConfigSource.DEFAULT),
+        )
+        for synonym, text in _layer_values(layer, broker_key_synonyms(name))
+    ]
+    start = next((i for i, synonym in enumerate(found) if synonym.name == name), len(found))
+    return tuple(found[start:])
+
+
+def _layer_values(layer: Mapping[str, str] | None, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        text = _default_text(name) if layer is None else layer.get(name)
+        if text is not None:
+            yield name, text
+
+
+def _default_text(name: str) -> str | None:
+    key = BROKER.get(name)
+    return None if key is None or key.default is REQUIRED else render(key.default, key.type)
+
+
+def broker_key_synonyms(name: str) -> tuple[str, ...]:
+    """The broker keys that set what `name` sets, `name` included, strongest first."""
+    if name == "log.flush.interval.ms":
+        return ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
+    for group in SYNONYMS:
+        if name in group:
+            return group
+    if name.startswith(LISTENER_PREFIX) and (key := base_key(name)) is not None:
+        return (name, key.name)
+    return (name,)

@@ -1,0 +1,239 @@
+"""Which dynamic configurations are accepted: what controller and broker check before a change is recorded.
+
+`TableRules` is what the controller asks (`cluster.state.ConfigRules`). `validate_broker_configs` is what
+the broker that receives the request checks first, because only the broker itself knows its static
+configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.config.broker import BROKER
+from pykafka_broker.config.client_metrics import CLIENT_METRICS
+from pykafka_broker.config.group import GROUP
+from pykafka_broker.config.keys import LIST, PER_BROKER, READ_ONLY, REQUIRED, ConfigError, Key, render
+from pykafka_broker.config.settings import LISTENER_PREFIX, base_key
+from pykafka_broker.config.topic import TOPIC
+from pykafka_broker.config.topics import validate_topic_configs
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from pykafka_broker.config.dynamic import DynamicConfig
+    from pykafka_broker.config.settings import BrokerConfig
+
+#: Resource types of the protocol.
+TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
+
+TABLES: dict[int, Mapping[str, Key]] = {
+    TOPIC_RESOURCE: TOPIC,
+    BROKER_RESOURCE: BROKER,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS,
+    GROUP_RESOURCE: GROUP,
+}
+
+#: Keys of a listener that also make sense for all brokers at once.
+CLUSTER_WIDE_LISTENER_KEYS = frozenset(
+    {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+)
+#: What a client metrics subscription may select clients by.
+MATCH_SELECTORS = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+MIN_PUSH_INTERVAL_MS, MAX_PUSH_INTERVAL_MS = 100, 3_600_000
+
+
+class TableRules:
+    """The controller's knowledge of configuration keys, from the tables and this node's configuration."""
+
+    def __init__(self, configs: DynamicConfig) -> None:
+        self.configs = configs
+
+    def validate(self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]) -> None:
+        """Accept the complete set of values a resource is to have.
+
+        Raises:
+            KafkaError: INVALID_CONFIG or INVALID_REQUEST, in Kafka's words.
+        """
+        if resource_type == TOPIC_RESOURCE:
+            if not name:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+            validate_topic_configs(new, self.configs.current)
+        elif resource_type == BROKER_RESOURCE:
+            _check_broker_name(name)
+        elif resource_type == GROUP_RESOURCE:
+            validate_group_configs(name, new, self.configs.current)
+        elif resource_type == CLIENT_METRICS_RESOURCE:
+            validate_client_metrics_configs(name, new)
+        else:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+    def is_list(self, resource_type: int, key: str) -> bool:
+        """Whether APPEND and SUBTRACT make sense for the key."""
+        row = TABLES.get(resource_type, {}).get(key)
+        return row is not None and row.type is LIST
+
+    def default(self, resource_type: int, key: str) -> str | None:
+        """The value a key has when nothing is set: what APPEND and SUBTRACT start from."""
+        row = TABLES.get(resource_type, {}).get(key)
+        return None if row is None or row.default is REQUIRED else render(row.default, row.type)
+
+    def static(self, key: str) -> str | None:
+        """Look up this node's own value of a broker key, from its properties file or the default."""
+        return self.configs.static.originals.get(key) or self.default(BROKER_RESOURCE, key)
+
+
+def _check_broker_name(name: str) -> None:
+    if not name:
+        return
+    if not name.lstrip("-").isdecimal():
+        text = "Unable to parse broker name as a base 10 number."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    if int(name) < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Invalid negative broker ID.")
+
+
+def validate_group_configs(name: str, new: Mapping[str, str], config: BrokerConfig) -> None:
+    """Accept the complete set of a group's overrides: within the bounds the broker sets for groups.
+
+    Raises:
+        KafkaError: INVALID_CONFIG, or INVALID_REQUEST for an empty group id.
+    """
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+    try:
+        values = _parsed(new, GROUP, "Unknown group config name: ")
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    for key, value in values.items():
+        kind, _, rest = key.partition(".")
+        low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
+        if rest == "num.standby.replicas":
+            high = "group.streams.max.standby.replicas"
+        if low in BROKER and value < config[low]:
+            text = f"{key} must be greater than or equal to {low}"
+            raise KafkaError(ErrorCode.INVALID_CONFIG, text)
+        if high in BROKER and value > config[high]:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} must be less than or equal to {high}")
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values.get(session, config[f"group.{session}"]) <= values.get(
+            heartbeat, config[f"group.{heartbeat}"]
+        ):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"{session} must be greater than {heartbeat}")
+
+
+def validate_client_metrics_configs(name: str, new: Mapping[str, str]) -> None:
+    """Accept the complete set of values of a client metrics subscription.
+
+    Raises:
+        KafkaError: INVALID_CONFIG or INVALID_REQUEST.
+    """
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Subscription name can't be empty")
+    for key in new:
+        if key not in CLIENT_METRICS:
+            text = f"Unknown client metrics configuration: {key}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    try:
+        values = _parsed(new, CLIENT_METRICS, "")
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    interval = values.get("interval.ms", MIN_PUSH_INTERVAL_MS)
+    if not MIN_PUSH_INTERVAL_MS <= interval <= MAX_PUSH_INTERVAL_MS:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Invalid value {interval} for interval.ms, interval must be between {MIN_PUSH_INTERVAL_MS} and "
+            f"{MAX_PUSH_INTERVAL_MS} (1 hour)",
+        )
+    for pattern in values.get("match", ()):
+        if not _is_match_pattern(pattern):
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")
+
+
+def _is_match_pattern(pattern: str) -> bool:
+    import re
+
+    selector, equals, expression = pattern.partition("=")
+    if not equals or selector.strip() not in MATCH_SELECTORS:
+        return False
+    try:
+        re.compile(expression.strip())
+    except re.error:
+        return False
+    return True
+
+
+def _parsed(texts: Mapping[str, str], table: Mapping[str, Key], unknown: str) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, text in texts.items():
+        if name not in table:
+            raise ConfigError(unknown + name)
+        values[name] = table[name].parse(text)
+    return values
+
+
+def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicConfig) -> None:
+    """Accept the complete set of dynamic values of this broker, or of all brokers if `name` is empty.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, in Kafka's words.
+    """
+    node_id = configs.static.node_id
+    if name:
+        if not name.lstrip("+-").isdecimal():
+            text = f"Node id must be an integer, but it is: {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+        if int(name) != node_id:
+            text = f"Unexpected broker id, expected {node_id}, but received {name}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, text)
+    for reason, names in (
+        ("Cannot update these configs dynamically", [key for key in new if _is_read_only(key)]),
+        (
+            "These security configs can be dynamically updated only per-listener using the listener prefix",
+            [key for key in new if _needs_listener_prefix(key)],
+        ),
+    ):
+        _refuse(reason, names)
+    try:
+        for key, text in new.items():
+            if row := base_key(key):
+                row.parse(text)
+        if not name:
+            _refuse(
+                "Cannot update these configs at default cluster level, broker id must be specified",
+                [key for key in new if _is_per_broker(key)],
+            )
+        cluster, broker = (configs.cluster_overrides, new) if name else (new, configs.broker_overrides)
+        configs.static.with_dynamic({**cluster, **broker})
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _refuse(reason: str, names: list[str]) -> None:
+    if names:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{reason}: [{', '.join(names)}]")
+
+
+def _is_read_only(name: str) -> bool:
+    row = BROKER.get(name)
+    return row is not None and row.scope == READ_ONLY
+
+
+def _needs_listener_prefix(name: str) -> bool:
+    return name.startswith("ssl.") and name in BROKER
+
+
+def _is_per_broker(name: str) -> bool:
+    row = base_key(name)
+    if name.startswith(LISTENER_PREFIX):
+        return row is None or row.name not in CLUSTER_WIDE_LISTENER_KEYS
+    return row is not None and row.scope == PER_BROKER

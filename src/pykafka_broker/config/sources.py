@@ -1,0 +1,178 @@
+"""Where a broker's static configuration comes from: file, environment, overrides, start-up defaults.
+
+Stronger first: overrides (`--override`, `--listen`, `--data-dir`), environment variables, the properties
+file, and below them Kafka's own defaults. Two choices are ours:
+
+* With a properties file the file is taken to be complete, as Apache Kafka takes it. Without one, the
+  settings of `STANDALONE` stand below the environment and the overrides: a single node that needs no other
+  setting. They are those of the `server.properties` that ships with Kafka 4.3, except that only the
+  loopback interface is served, and that the controller, which nobody else needs to reach, gets no listener.
+* Data goes to `pykafka-data` in the current directory where nothing is said, never to a system folder that is
+  emptied now and then.
+
+Environment variables are read as Kafka's container image reads them: `KAFKA_` is taken off, the rest is
+lower case, `___` becomes `-`, `__` becomes `_`, `_` becomes `.`. `KAFKA_CFG_` (of another well-known image)
+does the same. Unlike in those images, the environment adds to a properties file and never replaces it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.settings import BrokerConfig
+
+DEFAULT_DATA_DIR = "pykafka-data"
+
+#: What a node needs that is started without a properties file.
+STANDALONE = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "listeners": "PLAINTEXT://127.0.0.1:9092",
+    "controller.listener.names": "CONTROLLER",
+    "num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+}
+
+#: Variables of the container image that are not configuration keys.
+NOT_KEYS = frozenset(
+    "KAFKA_" + name
+    for name in (
+        "VERSION",
+        "HEAP_OPTS",
+        "LOG4J_OPTS",
+        "OPTS",
+        "JMX_OPTS",
+        "JVM_PERFORMANCE_OPTS",
+        "GC_LOG_OPTS",
+        "LOG4J_ROOT_LOGLEVEL",
+        "LOG4J_LOGGERS",
+        "TOOLS_LOG4J_LOGLEVEL",
+        "JMX_HOSTNAME",
+    )
+)
+_QUORUM_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
+
+
+def load(
+    *,
+    file: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    overrides: Iterable[str] = (),
+    listen: str | None = None,
+    data_dir: str | None = None,
+    cluster_id: str | None = None,
+) -> BrokerConfig:
+    """The static configuration from all its sources.
+
+    `environ` is os.environ or a part of it; `overrides` are `key=value`; `listen` is `host:port`.
+
+    Raises:
+        ConfigError: something in them cannot be read or accepted.
+        OSError: the file cannot be read.
+    """
+    environ = environ or {}
+    from_environment = read_environment(environ)
+    from_file = {} if file is None else read_properties(file)
+    configured = {**from_file, **from_environment, **parse_overrides(overrides)}
+    if listen is not None:
+        configured["listeners"] = _with_client_listener(configured, listen)
+        configured.pop("advertised.listeners", None)
+    if data_dir is not None:
+        configured["log.dirs"] = data_dir
+        configured.pop("log.dir", None)
+    standalone = file is None and not any(configured.get(key) for key in _QUORUM_KEYS)
+    if file is None:
+        if "listeners" not in configured and "advertised.listeners" in configured:
+            configured["listeners"] = _on_every_interface(configured["advertised.listeners"])
+        below = STANDALONE
+        if "broker.id" in configured:
+            below = {key: value for key, value in STANDALONE.items() if key != "node.id"}
+        configured = {**below, **configured}
+    if "log.dir" not in configured and "log.dirs" not in configured:
+        configured["log.dirs"] = DEFAULT_DATA_DIR
+    return BrokerConfig(
+        configured, cluster_id=cluster_id or environ.get("CLUSTER_ID") or None, standalone=standalone
+    )
+
+
+def read_properties(path: str) -> dict[str, str]:
+    """The settings of a Java properties file.
+
+    Raises:
+        ConfigError: the file is not one.
+        OSError: it cannot be read.
+    """
+    # Takes longer to import than everything else here: only who has a file pays.
+    import javaproperties
+
+    with open(path, encoding="utf-8") as file:
+        try:
+            return dict(javaproperties.load(file))
+        except (UnicodeDecodeError, javaproperties.InvalidUEscapeError) as error:
+            raise ConfigError(f"{path} is not a properties file: {error}") from None
+
+
+def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`."""
+    settings: dict[str, str] = {}
+    for prefix in ("KAFKA_CFG_", "KAFKA_"):
+        for variable, value in environ.items():
+            is_alias = variable.startswith("KAFKA_CFG_")
+            if (
+                variable in NOT_KEYS
+                or not variable.startswith(prefix)
+                or is_alias != (prefix == "KAFKA_CFG_")
+            ):
+                continue
+            settings[key_of_variable(variable[len(prefix) :])] = value
+    return settings
+
+
+def key_of_variable(name: str) -> str:
+    """The key that a variable without its prefix stands for."""
+    dotted = name.lower().replace("_", ".")
+    return dotted.replace("...", "-").replace("..", "_")
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
+    """`key=value` entries; a later one beats an earlier one.
+
+    Raises:
+        ConfigError: an entry has no `=` or no key.
+    """
+    settings = {}
+    for entry in overrides:
+        key, equals, value = entry.partition("=")
+        if not equals or not key.strip():
+            raise ConfigError(f"{entry!r} is not an override: write key=value")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:
+    """`listeners` where the clients' listener is at `listen`; the controllers' listeners stay."""
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise ConfigError(f"{listen!r} is not an address to listen on: write HOST:PORT")
+    if host in ("0.0.0.0", "*"):
+        # Every interface; what clients are told is then the address they reached the broker by.
+        host = ""
+    controllers = configured.get("controller.listener.names", "").split(",")
+    kept = [
+        entry.strip()
+        for entry in configured.get("listeners", "").split(",")
+        if entry.strip() and entry.strip().partition("://")[0] in controllers
+    ]
+    name = configured.get("inter.broker.listener.name", "PLAINTEXT")
+    return ",".join([f"{name}://{host}:{port}", *kept])
+
+
+def _on_every_interface(advertised: str) -> str:
+    """Listeners for these advertised ones, on all interfaces: what Kafka's image derives."""
+    entries = (entry.strip().partition("://") for entry in advertised.split(",") if entry.strip())
+    return ",".join(f"{name}://0.0.0.0:{address.rpartition(':')[2]}" for name, _, address in entries)

@@ -1,0 +1,175 @@
+"""Where the static configuration comes from, and which source wins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.config import ConfigError
+from pykafka_broker.config.sources import DEFAULT_DATA_DIR, load, read_environment
+
+#: What Testcontainers' Java module sets for a `KafkaContainer`, with the host's port filled in.
+TESTCONTAINERS = {
+    "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
+    "KAFKA_LISTENERS": "PLAINTEXT://0.0.0.0:9092,BROKER://0.0.0.0:9093,CONTROLLER://0.0.0.0:9094",
+    "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://localhost:32771,BROKER://5f3e:9093",
+    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "KAFKA_INTER_BROKER_LISTENER_NAME": "BROKER",
+    "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+    "KAFKA_PROCESS_ROLES": "broker,controller",
+    "KAFKA_NODE_ID": "1",
+    "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9094",
+    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+    "KAFKA_LOG_FLUSH_INTERVAL_MESSAGES": "9223372036854775807",
+    "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+    "KAFKA_HEAP_OPTS": "-Xmx512m",
+}
+
+FILE = """
+# A node as Apache Kafka 4.3 would accept it.
+process.roles = broker,controller
+node.id: 7
+controller.listener.names CONTROLLER
+controller.quorum.bootstrap.servers=localhost\\:9093
+listeners=PLAINTEXT://:9092,\\
+          CONTROLLER://:9093
+log.dirs=/data/kafka
+num.partitions=3
+broker.rack=caf\\u00e9
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "server.properties"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_without_any_source_a_node_serves_itself_on_the_loopback_interface() -> None:
+    config = load()
+    assert [str(e) for e in config.listeners] == ["PLAINTEXT://127.0.0.1:9092"]
+    assert config.node_id == 1
+    assert config.process_roles == {"broker", "controller"}
+    assert config.standalone
+    assert config.log_dirs == (DEFAULT_DATA_DIR,)
+    assert config["offsets.topic.replication.factor"] == 1
+    assert config["transaction.state.log.min.isr"] == 1
+    assert config["group.initial.rebalance.delay.ms"] == 3000
+    assert config.cluster_id is None
+
+
+def test_a_properties_file_is_read_as_java_reads_it(file: str) -> None:
+    config = load(file=file)
+    assert config.node_id == 7
+    assert [str(e) for e in config.listeners] == ["PLAINTEXT://:9092", "CONTROLLER://:9093"]
+    assert config["broker.rack"] == "café"
+    assert config.log_dirs == ("/data/kafka",)
+    assert not config.standalone
+
+
+def test_a_properties_file_is_complete_and_what_it_lacks_is_not_made_up(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=1\n")
+    with pytest.raises(ConfigError, match=r'Missing required configuration "process\.roles"'):
+        load(file=str(path))
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="is not a properties file"):
+        load(file=str(path))
+
+
+def test_overrides_beat_the_environment_and_the_environment_beats_the_file(file: str) -> None:
+    environ = {"KAFKA_NUM_PARTITIONS": "5", "KAFKA_MESSAGE_MAX_BYTES": "1000"}
+    config = load(file=file, environ=environ, overrides=["num.partitions=6", "num.partitions=7"])
+    assert config["num.partitions"] == 7
+    assert config["message.max.bytes"] == 1000
+    assert config.node_id == 7
+
+
+def test_the_environment_of_a_testcontainers_container_is_understood() -> None:
+    config = load(environ=TESTCONTAINERS)
+    assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
+    assert [e.name for e in config.broker_listeners] == ["PLAINTEXT", "BROKER"]
+    assert [e.name for e in config.controller_listeners] == ["CONTROLLER"]
+    assert [(e.name, e.host, e.port) for e in config.advertised_listeners] == [
+        ("PLAINTEXT", "localhost", 32771),
+        ("BROKER", "5f3e", 9093),
+    ]
+    assert config.inter_broker_listener_name == "BROKER"
+    assert config["group.initial.rebalance.delay.ms"] == 0
+    assert config.unknown == []
+
+
+def test_underscores_of_a_variable_stand_for_dots_underscores_and_dashes() -> None:
+    environ = {"KAFKA_A_B": "dot", "KAFKA_A__B": "underscore", "KAFKA_A___B": "dash", "PATH": "/bin"}
+    assert read_environment(environ) == {"a.b": "dot", "a_b": "underscore", "a-b": "dash"}
+
+
+def test_variables_of_the_other_well_known_image_are_an_alias() -> None:
+    environ = {"KAFKA_CFG_NODE_ID": "2", "KAFKA_CFG_NUM_PARTITIONS": "4", "KAFKA_NUM_PARTITIONS": "5"}
+    assert read_environment(environ) == {"node.id": "2", "num.partitions": "5"}
+
+
+def test_variables_for_the_launcher_are_not_keys() -> None:
+    environ = {
+        "KAFKA_OPTS": "-D",
+        "KAFKA_JMX_OPTS": "-D",
+        "KAFKA_LOG4J_LOGGERS": "a=INFO",
+        "KAFKA_VERSION": "4",
+    }
+    assert read_environment(environ) == {}
+
+
+def test_listeners_follow_from_advertised_ones_as_in_the_container_image() -> None:
+    config = load(environ={"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka.example:9092"})
+    assert [str(e) for e in config.listeners] == ["PLAINTEXT://0.0.0.0:9092"]
+
+
+def test_listen_moves_the_clients_listener_and_keeps_the_controllers(file: str) -> None:
+    config = load(file=file, listen="127.0.0.1:0")
+    assert [str(e) for e in config.listeners] == ["PLAINTEXT://127.0.0.1:0", "CONTROLLER://:9093"]
+
+
+def test_listening_everywhere_advertises_no_meta_address() -> None:
+    config = load(listen="0.0.0.0:9092")
+    assert config.advertised_listeners[0].host == ""
+
+
+@pytest.mark.parametrize("address", ["localhost", "9092", "host:port", ":"])
+def test_an_address_without_host_and_port_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="write HOST:PORT"):
+        load(listen=address)
+
+
+def test_the_data_dir_replaces_what_the_file_says(file: str) -> None:
+    assert load(file=file, data_dir="/elsewhere").log_dirs == ("/elsewhere",)
+
+
+@pytest.mark.parametrize("entry", ["num.partitions", "=3", ""])
+def test_an_override_without_key_and_value_is_refused(entry: str) -> None:
+    with pytest.raises(ConfigError, match="write key=value"):
+        load(overrides=[entry])
+
+
+def test_a_given_cluster_id_beats_the_environment() -> None:
+    assert load(environ={"CLUSTER_ID": "a"}, cluster_id="b").cluster_id == "b"
+
+
+def test_an_old_broker_id_names_the_node() -> None:
+    config = load(overrides=["broker.id=3"])
+    assert config.node_id == 3
+
+
+def test_without_a_file_the_properties_parser_is_not_imported() -> None:
+    script = (
+        "import sys; from pykafka_broker.config.sources import load; load(overrides=['num.partitions=2'], "
+        "environ={'KAFKA_NODE_ID': '3'}); sys.exit('javaproperties' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

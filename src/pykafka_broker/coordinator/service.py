@@ -178,7 +178,7 @@ class GroupService:
             shard.high_watermark = offset
 
     def forget_topics(self, topics: Iterable[tuple[str, bytes]]) -> None:
-        """Topics, given as (name, topic id), are gone from the cluster, and so are offsets committed to them."""
+        """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
         deleted = list(topics)
         for shard in tuple(self._partitions.values()):
             if isinstance(shard, Shard):

@@ -1,0 +1,437 @@
+"""Opening a partition's folder: after a clean stop by a glance at the end, after a crash by scanning what is unflushed.
+
+What is found, and what is done about it:
+
+| found | done |
+|---|---|
+| clean shutdown marker | indexes are trusted; only the last segment's end is looked at |
+| no marker | every segment at or past the recovery point is scanned batch by batch, its indexes are rebuilt |
+| torn tail | cut off, one log line with the number of bytes |
+| damage with good batches behind it | fenced (CORRUPT_MESSAGE), remembered in `.damaged`, one log line |
+| index missing or not an index | rebuilt from the log when first needed |
+| no usable producer snapshot | producer state rebuilt from an older one, or from the log |
+| leader-epoch-checkpoint missing or garbage | rebuilt from the batch headers |
+| `.deleted`, `.cleaned`, `.tmp` | removed: leftovers of a deletion, compaction or replacement cut short |
+| `.swap` | a finished compaction: renamed into place |
+
+Blocking; worker-safe, since nobody else knows the log yet.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pykafka_broker.log.checkpoints import (
+    MalformedFile,
+    decode_epochs,
+    decode_partition_metadata,
+    encode_epochs,
+    encode_partition_metadata,
+)
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.epochs import LeaderEpochs
+from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.index import InvalidIndex
+from pykafka_broker.log.names import (
+    CLEANED_SUFFIX,
+    DAMAGED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    WINDOW_SUFFIX,
+    offset_file,
+    parse_offset_file,
+)
+from pykafka_broker.log.partition import Environment, PartitionLog, note_batch, transaction_marker
+from pykafka_broker.log.producers import (
+    CorruptSnapshot,
+    ProducerState,
+    ProducerStates,
+    read_snapshot,
+    restore_windows,
+)
+from pykafka_broker.log.recovery import Scan
+from pykafka_broker.log.segment import Segment
+
+logger = logging.getLogger(__name__)
+
+
+def create_log(
+    environment: Environment,
+    directory: str,
+    topic: str,
+    partition: int,
+    topic_id: bytes,
+    config: LogConfig,
+    *,
+    start_offset: int = 0,
+) -> PartitionLog:
+    """A new partition in a new folder; FileExistsError if a log is there already."""
+    files = environment.files
+    files.make_directory(directory)
+    files.write_file(join(directory, PARTITION_METADATA), encode_partition_metadata(topic_id), sync=False)
+    path = join(directory, offset_file(start_offset, ""))
+    segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
+    files.write_file(join(directory, LEADER_EPOCH_CHECKPOINT), encode_epochs(()), sync=False)
+    return PartitionLog(
+        environment,
+        directory,
+        topic,
+        partition,
+        topic_id,
+        config,
+        segments=(segment,),
+        log_start_offset=start_offset,
+        log_end_offset=start_offset,
+        recovery_point=start_offset,
+        high_watermark=start_offset,
+        epochs=LeaderEpochs(),
+        producers=ProducerStates(start_offset),
+        snapshot_offset=-1,
+    )
+
+
+def read_topic_id(files: FileSystem, directory: str) -> bytes | None:
+    """The topic id in a folder's partition.metadata; None if the file is missing or not readable as one."""
+    try:
+        return decode_partition_metadata(files.read_file(join(directory, PARTITION_METADATA)))
+    except (FileNotFoundError, MalformedFile):
+        return None
+
+
+def open_log(
+    environment: Environment,
+    directory: str,
+    topic: str,
+    partition: int,
+    topic_id: bytes,
+    config: LogConfig,
+    *,
+    clean: bool,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    high_watermark: int = 0,
+    now_ms: int = 0,
+) -> PartitionLog:
+    """The partition in an existing folder. The offsets are what the checkpoints say, 0 where they say nothing."""
+    return _Loading(environment, directory, topic, partition, topic_id, config, clean, now_ms).load(
+        recovery_point, log_start_offset, high_watermark
+    )
+
+
+class _Loading:
+    """One folder being opened."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        clean: bool,
+        now_ms: int,
+    ) -> None:
+        self.environment = environment
+        self.files = environment.files
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.clean = clean
+        self.now_ms = now_ms
+        self.segments: list[Segment] = []
+        self.snapshots: list[int] = []
+        self.epochs = LeaderEpochs()
+
+    def load(self, recovery_point: int, log_start_offset: int, high_watermark: int) -> PartitionLog:
+        names = self._finish_interrupted_work([entry.name for entry in self.files.entries(self.directory)])
+        self._list_files(names)
+        if not self.segments:
+            path = self._path(log_start_offset, "")
+            self.segments = [Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)]
+        epochs_known = self._load_epochs()
+        if self.clean:
+            log_end_offset = self._end_of_trusted_log()
+        else:
+            log_end_offset = self._recover(recovery_point)
+        if not epochs_known:
+            self._rebuild_epochs()
+        log_start_offset = max(log_start_offset, self.segments[0].base_offset)
+        if log_start_offset > log_end_offset:
+            log_end_offset = self._start_over(log_start_offset)
+        changed = self.epochs.truncate_from_end(log_end_offset)
+        if self.epochs.truncate_from_start(log_start_offset) or changed or not epochs_known:
+            path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
+            self.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
+        producers, snapshot_offset = self._load_producers(log_start_offset, log_end_offset)
+        return PartitionLog(
+            self.environment,
+            self.directory,
+            self.topic,
+            self.partition,
+            self.topic_id,
+            self.config,
+            segments=tuple(self.segments),
+            log_start_offset=log_start_offset,
+            log_end_offset=log_end_offset,
+            recovery_point=log_end_offset if self.clean else min(recovery_point, log_end_offset),
+            high_watermark=high_watermark,
+            epochs=self.epochs,
+            producers=producers,
+            snapshot_offset=snapshot_offset,
+        )
+
+    def _path(self, offset: int, suffix: str) -> str:
+        return join(self.directory, offset_file(offset, suffix))
+
+    @property
+    def _title(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    # --- what lies in the folder -----------------------------------------------------------------------------------
+
+    def _finish_interrupted_work(self, names: list[str]) -> list[str]:
+        """Remove leftovers, put finished compactions in place; the names that remain."""
+        remaining = []
+        for name in names:
+            path = join(self.directory, name)
+            if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
+                self.files.remove(path)
+            elif name.endswith(SWAP_SUFFIX):
+                final = name[: -len(SWAP_SUFFIX)]
+                self.files.rename(path, join(self.directory, final))
+                remaining.append(final)
+            else:
+                remaining.append(name)
+        return sorted(set(remaining))
+
+    def _list_files(self, names: list[str]) -> None:
+        present = set(names)
+        for name in names:
+            parsed = parse_offset_file(name)
+            if parsed is None:
+                continue
+            offset, suffix = parsed
+            if suffix == LOG_SUFFIX:
+                segment = Segment(self.files, self._path(offset, ""), offset, 0, self.config.index_interval_bytes)
+                segment.size = segment.file.size()
+                self.segments.append(segment)
+                if offset_file(offset, DAMAGED_SUFFIX) in present:
+                    self._load_damages(segment)
+                if offset_file(offset, TXN_INDEX_SUFFIX) in present:
+                    self._load_aborted(segment)
+            elif suffix == SNAPSHOT_SUFFIX:
+                self.snapshots.append(offset)
+            elif offset_file(offset, LOG_SUFFIX) not in present and suffix in (INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+                self.files.remove(join(self.directory, name))
+
+    def _load_damages(self, segment: Segment) -> None:
+        try:
+            segment.load_damages()
+        except (ValueError, TypeError):
+            logger.warning("%s: the damage list of segment %d is unreadable", self._title, segment.base_offset)
+            self.clean = False
+
+    def _load_aborted(self, segment: Segment) -> None:
+        try:
+            segment.load_aborted_txns()
+        except InvalidIndex as error:
+            logger.warning("%s: scanning the log, segment %d: %s", self._title, segment.base_offset, error)
+            self.clean = False
+
+    # --- leader epochs ---------------------------------------------------------------------------------------------
+
+    def _load_epochs(self) -> bool:
+        try:
+            entries = decode_epochs(self.files.read_file(join(self.directory, LEADER_EPOCH_CHECKPOINT)))
+        except FileNotFoundError:
+            return False
+        except MalformedFile as error:
+            logger.warning("%s: leader epochs are rebuilt from the log: %s", self._title, error)
+            return False
+        self.epochs = LeaderEpochs(entries)
+        return bool(entries) or not any(segment.size for segment in self.segments)
+
+    def _rebuild_epochs(self) -> None:
+        for segment in self.segments:
+            for _, header in segment.headers(0):
+                if header.partition_leader_epoch > self.epochs.latest:
+                    self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+
+    # --- where the log ends ------------------------------------------------------------------------------------------
+
+    def _end_of_trusted_log(self) -> int:
+        """Walk the last segment's end from its last index entry; an odd byte there means it was not a clean stop."""
+        segment = self.segments[-1]
+        end_offset = segment.base_offset
+        start = segment.index.positions[-1] if len(segment.index) else 0
+        end = start
+        segment.bytes_since_index_entry = segment.size - start
+        for position, header in segment.headers(start):
+            end_offset = header.next_offset
+            end = position + header.size_in_bytes
+        if end != segment.size and not segment.damages:
+            logger.warning("%s: segment %d does not end as it should after a clean stop", self._title, segment.base_offset)
+            self.clean = False
+            return self._recover(segment.base_offset)
+        if segment.size:
+            segment.first_timestamp = next(iter(segment.headers(0)))[1].max_timestamp
+        return end_offset
+
+    def _recover(self, recovery_point: int) -> int:
+        """Scan every segment that may hold unflushed batches; the log end offset."""
+        latest_epoch = self.epochs.latest
+        for number, segment in enumerate(self.segments):
+            is_last = number == len(self.segments) - 1
+            if not is_last and self.segments[number + 1].base_offset <= recovery_point:
+                continue
+            next_base = None if is_last else self.segments[number + 1].base_offset
+            end_offset = self._recover_segment(segment, latest_epoch, next_base)
+        return end_offset
+
+    def _recover_segment(self, segment: Segment, latest_epoch: int, next_base: int | None) -> int:
+        segment.reset_indexes()
+        scan = Scan(
+            segment.file.pread,
+            segment.size,
+            segment.base_offset,
+            latest_epoch=latest_epoch,
+            gaps_allowed=self.config.is_compacted,
+        )
+        for position, header in scan:
+            segment.note_batch(
+                position, header.size_in_bytes, header.last_offset, header.max_timestamp, header.last_offset
+            )
+            if header.partition_leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+        damages = scan.damages
+        torn = segment.size - scan.valid_end
+        if torn and next_base is not None:
+            damages = [*damages, scan.tail_damage(next_base)]
+        elif torn:
+            logger.warning(
+                "%s: cut a torn tail of %d bytes at offset %d (segment %d, position %d)",
+                self._title,
+                torn,
+                scan.next_offset,
+                segment.base_offset,
+                scan.valid_end,
+            )
+            segment.size = scan.valid_end
+            segment.file.truncate(scan.valid_end)
+        if tuple(damages) != segment.damages:
+            for damage in damages:
+                logger.error(
+                    "%s: offsets %d to %d are damaged (segment %d, bytes %d to %d) and will not be served",
+                    self._title,
+                    damage.first_offset,
+                    damage.next_offset - 1,
+                    segment.base_offset,
+                    damage.position,
+                    damage.end_position,
+                )
+            segment.damages = tuple(damages)
+            segment.save_damages()
+        if next_base is not None:
+            segment.save_indexes(final=True)
+        return scan.next_offset
+
+    def _start_over(self, log_start_offset: int) -> int:
+        """The log start offset is past everything there is: what is left cannot be served; begin there."""
+        logger.warning("%s: nothing is left at or past the log start offset %d", self._title, log_start_offset)
+        for segment in self.segments:
+            segment.unlink()
+        path = self._path(log_start_offset, "")
+        self.segments = [Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)]
+        return log_start_offset
+
+    # --- producer state ----------------------------------------------------------------------------------------------
+
+    def _load_producers(self, log_start_offset: int, log_end_offset: int) -> tuple[ProducerStates, int]:
+        """From the newest snapshot that tells all five batches, and the log behind it; that, and its offset."""
+        producers = ProducerStates(log_start_offset)
+        usable = [offset for offset in sorted(self.snapshots, reverse=True) if offset <= log_end_offset]
+        chosen = -1
+        fallback: tuple[int, list[ProducerState]] | None = None
+        for offset in usable:
+            loaded = self._read_snapshot(offset)
+            if loaded is None:
+                continue
+            states, complete = loaded
+            if complete:
+                chosen = offset
+                producers.load(states, offset)
+                break
+            # Only the last batch of each producer is known here: go back one more and read the log in between.
+            fallback = fallback or (offset, states)
+            if offset <= self.segments[-1].base_offset:
+                chosen = offset
+                producers.load(states, offset)
+                break
+        for offset in self.snapshots:
+            if offset > log_end_offset:
+                self._remove_snapshot(offset)
+        self._replay(producers, chosen if chosen >= 0 else log_start_offset, log_end_offset)
+        if fallback is not None and chosen < 0:
+            _add_missing(producers, fallback[1])
+        producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
+        producers.end_offset = log_end_offset
+        self._remove_stray_snapshots(usable, log_end_offset)
+        return producers, chosen
+
+    def _read_snapshot(self, offset: int) -> tuple[list[ProducerState], bool] | None:
+        """(states, whether every producer's window is known) of the snapshot at `offset`; None if it is unusable."""
+        try:
+            states = read_snapshot(self.files.read_file(self._path(offset, SNAPSHOT_SUFFIX)))
+        except (CorruptSnapshot, FileNotFoundError) as error:
+            logger.warning("%s: ignoring the producer snapshot at %d: %s", self._title, offset, error)
+            self._remove_snapshot(offset)
+            return None
+        if not states:
+            return states, True
+        try:
+            return states, restore_windows(states, self.files.read_file(self._path(offset, WINDOW_SUFFIX)))
+        except (CorruptSnapshot, FileNotFoundError):
+            return states, False
+
+    def _replay(self, producers: ProducerStates, start_offset: int, log_end_offset: int) -> None:
+        for number, segment in enumerate(self.segments):
+            following = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else log_end_offset
+            if following <= start_offset:
+                continue
+            begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0
+            for position, header in segment.headers(begin):
+                if header.base_offset < start_offset or header.producer_id < 0:
+                    continue
+                marker = None
+                if header.is_control:
+                    marker = transaction_marker(segment.file.pread(header.size_in_bytes, position), header)
+                aborted = note_batch(producers, header, marker)
+                if aborted is not None and aborted not in segment.aborted_txns:
+                    segment.append_aborted(aborted)
+
+    def _remove_snapshot(self, offset: int) -> None:
+        self.files.remove(self._path(offset, SNAPSHOT_SUFFIX))
+        self.files.remove(self._path(offset, WINDOW_SUFFIX))
+
+    def _remove_stray_snapshots(self, offsets: list[int], log_end_offset: int) -> None:
+        """Kafka keeps one per segment, and the newest."""
+        bases = {segment.base_offset for segment in self.segments}
+        for offset in offsets[1:]:
+            if offset not in bases:
+                self._remove_snapshot(offset)
+
+
+def _add_missing(producers: ProducerStates, states: list[ProducerState]) -> None:
+    """Producers that a snapshot knows and the log no longer shows (their batches were deleted)."""
+    for state in states:
+        producers.producers.setdefault(state.producer_id, state)

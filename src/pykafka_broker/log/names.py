@@ -1,0 +1,90 @@
+"""File and folder names of a log directory, as Apache Kafka writes them. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TXN_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+#: Ours: the older batches of the snapshot of the same name (producers.py). Kafka ignores files it does not know.
+WINDOW_SUFFIX = ".window"
+#: Ours: ranges of a segment that are damaged and must not be served (recovery.py).
+DAMAGED_SUFFIX = ".damaged"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+TEMPORARY_SUFFIX = ".tmp"
+
+#: What belongs to one segment and goes when it goes.
+SEGMENT_SUFFIXES = (
+    LOG_SUFFIX,
+    INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    WINDOW_SUFFIX,
+    DAMAGED_SUFFIX,
+)
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+META_PROPERTIES = "meta.properties"
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+
+METADATA_TOPIC = "__cluster_metadata"
+#: The only foreign folder that may lie in a log directory.
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+
+_FILE = re.compile(r"(\d{20})(\.[a-z.]+)")
+_FUTURE_OR_GONE = re.compile(r"(\S+)-(\d+)\.([0-9a-f]{32})-(delete|future|stray)")
+_PARTITION = re.compile(r"(\S+)-(\d+)")
+#: Longest file name the usual file systems take; a deleted folder's topic name is cut so that the rest fits.
+_MAX_NAME = 255
+
+
+def offset_file(offset: int, suffix: str) -> str:
+    """`00000000000000000042.log`"""
+    return f"{offset:020d}{suffix}"
+
+
+def parse_offset_file(name: str) -> tuple[int, str] | None:
+    """(offset, suffix) of a file named by an offset."""
+    match = _FILE.fullmatch(name)
+    return (int(match[1]), match[2]) if match else None
+
+
+class FolderName(NamedTuple):
+    """A partition's folder; `state` is "" in service, else "delete", "future" or "stray"."""
+
+    topic: str
+    partition: int
+    state: str
+
+
+def partition_folder(topic: str, partition: int) -> str:
+    """`orders-3`"""
+    return f"{topic}-{partition}"
+
+
+def set_aside_folder(topic: str, partition: int, unique_hex: str, state: str) -> str:
+    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, about to be removed or looked at."""
+    rest = f"-{partition}.{unique_hex}-{state}"
+    return topic[: _MAX_NAME - len(rest)] + rest
+
+
+def parse_partition_folder(name: str) -> FolderName | None:
+    """Topic and partition of a folder, None if it is not a partition's."""
+    if match := _FUTURE_OR_GONE.fullmatch(name):
+        return FolderName(match[1], int(match[2]), match[4])
+    if (match := _PARTITION.fullmatch(name)) and not name.endswith(("-delete", "-future", "-stray")):
+        return FolderName(match[1], int(match[2]), "")
+    return None

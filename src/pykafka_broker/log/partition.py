@@ -1,0 +1,813 @@
+"""The log of one partition: append, read, and the offsets everything else goes by.
+
+    log start offset <= last stable offset <= high watermark <= log end offset
+
+* log end offset: the next offset to assign; moves at append.
+* high watermark: what all in-sync replicas have; moves when the caller says so (`advance_high_watermark`); consumers
+  see nothing past it.
+* last stable offset: the high watermark, or the start of the oldest transaction whose outcome is not below it;
+  read-committed consumers see nothing past it.
+* log start offset: what retention or DeleteRecords left.
+* recovery point: everything below is on stable storage; after a crash only what is past it is scanned.
+
+Everything runs on the event loop thread and never waits for a disk, except what is documented as worker-safe: `flush`,
+the lookups by timestamp and epoch, and `ReadPlan.read`. Appends do not sync: `AppendResult.flush_due` and `flush` let
+the caller hold an acknowledgement back until the bytes are durable.
+
+Measured on a 2-core VM, CPython 3.11, above CRC and `pwrite` themselves: see `append` and `plan_read`.
+
+Left out on purpose: remote (tiered) storage, message formats before v2, preallocation of `.log` files.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import threading
+from bisect import bisect_right
+from typing import Callable, Iterable, Literal, NamedTuple
+
+from pykafka_broker.log.checkpoints import encode_epochs
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
+from pykafka_broker.log.files import Buffer, FileSystem, join
+from pykafka_broker.log.index import AbortedTxn
+from pykafka_broker.log.names import DELETED_SUFFIX, LEADER_EPOCH_CHECKPOINT, SNAPSHOT_SUFFIX, WINDOW_SUFFIX, offset_file
+from pykafka_broker.log.producers import (
+    AppendOrigin,
+    ProducerState,
+    ProducerStates,
+    snapshot_bytes,
+    window_bytes,
+)
+from pykafka_broker.log.reading import ReadPlan, Span, aborted_in, end_of_read, nothing_at
+from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET
+from pykafka_broker.log.retention import SegmentFacts, expired_segments
+from pykafka_broker.log.segment import Segment
+from pykafka_broker.log.validation import prepare_client_batch
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import (
+    BatchHeader,
+    check_batch,
+    iter_batches,
+    read_records,
+)
+from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
+from pykafka_broker.protocol.records.crc import crc32c
+
+logger = logging.getLogger(__name__)
+
+Limit = Literal["high_watermark", "last_stable", "log_end"]
+
+#: Errors of a disk that may pass by themselves: full, over quota, mounted read-only for now.
+_PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+_LEADER_EPOCH_OFFSET = 12
+
+
+class AppendResult(NamedTuple):
+    """Where a batch is in the log: now, or already if it was a duplicate."""
+
+    first_offset: int
+    last_offset: int
+    #: -1 on a CreateTime topic, except for a duplicate: then the batch's greatest timestamp, as Kafka answers.
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool = False
+    #: `flush.messages` asks for a flush before this append is acknowledged.
+    flush_due: bool = False
+
+
+class FoundOffset(NamedTuple):
+    """The answer to a lookup by timestamp."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class Environment:
+    """What a log needs from whoever owns it; the defaults suit tests and tools."""
+
+    __slots__ = ("bury", "files", "on_failure", "run_later")
+
+    def __init__(
+        self,
+        files: FileSystem,
+        *,
+        run_later: Callable[[Callable[[], object]], None] | None = None,
+        bury: Callable[[Callable[[], object], int], None] | None = None,
+        on_failure: Callable[[str, OSError], None] | None = None,
+    ) -> None:
+        self.files = files
+        #: Run a job that may wait for the disk, in a worker thread, soon.
+        self.run_later = run_later or (lambda job: job() and None)
+        #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
+        self.bury = bury or (lambda job, delay_ms: job() and None)
+        #: The disk below this directory does not work any more.
+        self.on_failure = on_failure or (lambda directory, error: None)
+
+
+class PartitionLog:
+    """One partition's segments and state. Made by `loading.open_log`."""
+
+    __slots__ = (
+        "_active",
+        "_environment",
+        "_epochs_are_saved",
+        "_files",
+        "_io_lock",
+        "_latest_epoch",
+        "_pending_snapshots",
+        "_snapshot_offset",
+        "closed",
+        "config",
+        "directory",
+        "epochs",
+        "high_watermark",
+        "last_stable_offset",
+        "log_end_offset",
+        "log_start_offset",
+        "offline",
+        "on_advance",
+        "partition",
+        "producers",
+        "recovery_point",
+        "segments",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(
+        self,
+        environment: Environment,
+        directory: str,
+        topic: str,
+        partition: int,
+        topic_id: bytes,
+        config: LogConfig,
+        *,
+        segments: tuple[Segment, ...],
+        log_start_offset: int,
+        log_end_offset: int,
+        recovery_point: int,
+        high_watermark: int,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        snapshot_offset: int,
+    ) -> None:
+        self._environment = environment
+        self._files = environment.files
+        self.directory = directory
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        #: May be replaced at any time.
+        self.config = config
+        #: Oldest first, never empty; replaced, not changed, so that a held tuple stays what it was.
+        self.segments = segments
+        self._active = segments[-1]
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.recovery_point = recovery_point
+        self.high_watermark = max(log_start_offset, min(high_watermark, log_end_offset))
+        self.epochs = epochs
+        self._latest_epoch = epochs.latest
+        self._epochs_are_saved = True
+        self.producers = producers
+        self.last_stable_offset = self.high_watermark
+        self._update_last_stable_offset()
+        #: Called with the log, on the event loop, whenever high watermark, last stable or log start offset moved, or
+        #: the log was closed.
+        self.on_advance: list[Callable[[PartitionLog], None]] = []
+        #: The error that took this log out of service; every append is refused with it.
+        self.offline: OSError | None = None
+        self.closed = False
+        self._snapshot_offset = snapshot_offset
+        self._pending_snapshots: list[tuple[int, bytes, bytes]] = []
+        self._io_lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch in the log, -1 if none."""
+        return self._latest_epoch
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of batches in all segments, as DescribeLogDirs reports them."""
+        return sum([segment.size for segment in self.segments])
+
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that a power cut may still take."""
+        return self.log_end_offset - self.recovery_point
+
+    # --- append --------------------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        produce_version: int = 13,
+        internal_topic: bool = False,
+    ) -> AppendResult:
+        """Validate and write; the batch gets its offset and epoch in place if `records` is writable.
+
+        Raises KafkaError with Kafka's code. On a disk error nothing of the batch stays: KAFKA_STORAGE_ERROR, and the
+        next append finds the log as it was.
+        """
+        if origin is not AppendOrigin.CLIENT:
+            return self._append_internal(records, leader_epoch, origin)
+        if self.offline is not None:
+            raise self._storage_error(self.offline)
+        buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = prepare_client_batch(
+            records,
+            first_offset=self.log_end_offset,
+            leader_epoch=leader_epoch,
+            now_ms=now_ms,
+            config=self.config,
+            produce_version=produce_version,
+            internal_topic=internal_topic,
+        )
+        if header.producer_id >= 0:
+            duplicate = self.producers.check(header, origin)
+            if duplicate is not None:
+                return AppendResult(
+                    duplicate.last_offset - duplicate.offset_delta,
+                    duplicate.last_offset,
+                    duplicate.timestamp,
+                    self.log_start_offset,
+                    True,
+                )
+        self._write(buffer, leader_epoch, first_offset, last_offset, max_timestamp, offset_of_max)
+        producers = self.producers
+        if header.producer_id >= 0:
+            producers.append(header, first_offset, max_timestamp)
+        producers.end_offset = self.log_end_offset = last_offset + 1
+        return AppendResult(
+            first_offset,
+            last_offset,
+            log_append_time_ms,
+            self.log_start_offset,
+            False,
+            last_offset + 1 - self.recovery_point >= self.config.flush_messages,
+        )
+
+    def _append_internal(self, records: Buffer, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
+        """Batches that this broker or the leader made: trusted in content, checked against the log's state."""
+        if self.offline is not None:
+            raise self._storage_error(self.offline)
+        if origin is AppendOrigin.COORDINATOR:
+            records = _with_offsets(records, self.log_end_offset, leader_epoch)
+        first_offset = last_offset = -1
+        for position, header in iter_batches(records):
+            batch = memoryview(records)[position : position + header.size_in_bytes]
+            if origin is AppendOrigin.REPLICATION:
+                check_batch(batch)
+            elif header.partition_leader_epoch != leader_epoch:
+                raise KafkaError(ErrorCode.INVALID_RECORD, "Append from Raft leader did not set the batch epoch correctly")
+            if header.base_offset < self.log_end_offset:
+                raise KafkaError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"Unexpected offset in append to {self.topic}-{self.partition}: first offset "
+                    f"{header.base_offset} is less than the next offset {self.log_end_offset}",
+                )
+            self._append_batch(batch, header, origin)
+            first_offset = header.base_offset if first_offset < 0 else first_offset
+            last_offset = header.last_offset
+        if first_offset < 0:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "Record batch has no batches at all")
+        flush_due = self.unflushed_messages >= self.config.flush_messages
+        return AppendResult(first_offset, last_offset, -1, self.log_start_offset, False, flush_due)
+
+    def _append_batch(self, batch: memoryview, header: BatchHeader, origin: AppendOrigin) -> None:
+        marker = transaction_marker(batch, header)
+        if header.producer_id >= 0:
+            self.producers.check(header, origin, marker)
+        self._write(
+            batch,
+            header.partition_leader_epoch,
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            header.last_offset,
+        )
+        aborted = note_batch(self.producers, header, marker)
+        self.producers.end_offset = self.log_end_offset = header.next_offset
+        if aborted is not None:
+            try:
+                self._active.append_aborted(aborted)
+            except OSError as error:  # the marker is in the log; the index is rebuilt from it at the next recovery
+                self._environment.on_failure(self.directory, error)
+
+    def _write(
+        self,
+        batch: Buffer,
+        leader_epoch: int,
+        first_offset: int,
+        last_offset: int,
+        max_timestamp: int,
+        offset_of_max_timestamp: int,
+    ) -> None:
+        segment, size = self._active, len(batch)
+        config = self.config
+        try:
+            if (
+                segment.size + size > config.segment_bytes
+                or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+                or 0 <= segment.first_timestamp < max_timestamp - config.segment_ms + segment.jitter_ms
+                or segment.index_is_full(config.segment_index_bytes)
+            ):
+                if size > config.segment_bytes:
+                    raise KafkaError(
+                        ErrorCode.RECORD_LIST_TOO_LARGE,
+                        f"Message batch size is {size} bytes in append to partition {self.topic}-{self.partition}, "
+                        f"which exceeds the maximum configured segment size of {config.segment_bytes}.",
+                    )
+                if segment.size:
+                    self._roll(first_offset)
+                    segment = self._active
+            if leader_epoch != self._latest_epoch:
+                self._start_epoch(leader_epoch, first_offset)
+            segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp)
+        except OSError as error:
+            raise self._append_failed(segment, error) from error
+
+    def _append_failed(self, segment: Segment, error: OSError) -> KafkaError:
+        """Take back what was half written; a broken disk is reported, a full one is waited out."""
+        if segment.has_torn_tail:
+            try:
+                segment.cut_torn_tail()
+            except OSError:
+                logger.debug("cannot cut the torn tail of %s now, the next append will", segment.path)
+        if error.errno not in _PASSING_ERRORS:
+            self._environment.on_failure(self.directory, error)
+        return self._storage_error(error)
+
+    def _storage_error(self, error: OSError) -> KafkaError:
+        return KafkaError(
+            ErrorCode.KAFKA_STORAGE_ERROR,
+            f"Error while appending records to {self.topic}-{self.partition}: {error.strerror or error}",
+        )
+
+    def _start_epoch(self, epoch: int, start_offset: int) -> None:
+        """Written (not synced) before the first batch of the epoch, so that recovery may rely on it."""
+        if self.epochs.assign(epoch, start_offset):
+            self._save_epochs()
+        self._latest_epoch = max(epoch, self.epochs.latest)
+
+    def _save_epochs(self) -> None:
+        path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
+        self._files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
+        self._epochs_are_saved = False
+
+    # --- rolling and flushing --------------------------------------------------------------------------------------
+
+    def roll(self) -> None:
+        """Close the active segment and start the next one at the log end offset; nothing happens if it is empty."""
+        if self._active.size:
+            try:
+                self._roll(self.log_end_offset)
+            except OSError as error:
+                raise self._append_failed(self._active, error) from error
+
+    def _roll(self, base_offset: int) -> None:
+        old = self._active
+        if old.has_torn_tail:
+            old.cut_torn_tail()
+        path = join(self.directory, offset_file(base_offset, ""))
+        new = Segment.create(self._files, path, base_offset, self.config.index_interval_bytes)
+        new.jitter_ms = _jitter_ms(self.config, path)
+        self.segments = (*self.segments, new)
+        self._active = new
+        self._take_snapshot(base_offset)
+        self._environment.run_later(self._flush_closed)
+
+    def _take_snapshot(self, offset: int) -> None:
+        states = self.producers.producers.values()
+        self._pending_snapshots.append((offset, snapshot_bytes(states), window_bytes(states)))
+        self._snapshot_offset = offset
+
+    def _flush_closed(self) -> None:
+        """Make all but the active segment durable. Worker thread."""
+        try:
+            self._flush_up_to(self._active.base_offset)
+        except OSError as error:
+            self._environment.on_failure(self.directory, error)
+
+    def flush(self) -> int:
+        """Return once everything appended before the call is on stable storage; the new recovery point.
+
+        Worker-safe. An OSError here means the disk lost data it had taken: the directory must go out of service.
+        """
+        target = self.log_end_offset  # before the segments are looked at: an append moves it after its write
+        try:
+            self._flush_up_to(target)
+        except OSError as error:
+            self._environment.on_failure(self.directory, error)
+            raise self._storage_error(error) from error
+        return self.recovery_point
+
+    def _flush_up_to(self, target: int) -> None:
+        with self._io_lock:
+            segments = self.segments
+            active = segments[-1]
+            if target <= self.recovery_point and not self._pending_snapshots:
+                return
+            new_names = False
+            for segment, following in zip(segments, (*segments[1:], None)):
+                if following is not None and following.base_offset <= self.recovery_point:
+                    continue
+                if segment.base_offset >= target and segment is active:
+                    break
+                if segment is active:
+                    segment.file.sync()
+                else:
+                    segment.save_indexes(final=True)
+                    segment.sync()
+                new_names |= segment.base_offset >= self.recovery_point
+            new_names |= self._write_snapshots()
+            if not self._epochs_are_saved:
+                self._epochs_are_saved = True
+                self._sync_file(LEADER_EPOCH_CHECKPOINT)
+                new_names = True
+            if new_names:
+                self._files.sync_directory(self.directory)
+            self.recovery_point = max(self.recovery_point, target)
+
+    def _write_snapshots(self) -> bool:
+        pending, self._pending_snapshots = self._pending_snapshots, []
+        for offset, snapshot, window in pending:
+            self._files.write_file(join(self.directory, offset_file(offset, WINDOW_SUFFIX)), window, sync=True)
+            self._files.write_file(join(self.directory, offset_file(offset, SNAPSHOT_SUFFIX)), snapshot, sync=True)
+        return bool(pending)
+
+    def _sync_file(self, name: str) -> None:
+        file = self._files.open(join(self.directory, name))
+        try:
+            file.sync()
+        finally:
+            file.close()
+
+    def close(self, clean: bool = True) -> bool:
+        """Stop using the log; with `clean`, leave it so that the next start needs no recovery.
+
+        Returns whether that worked, and only then may the clean shutdown marker be written. Worker-safe once nobody
+        appends any more. Reads planned before still work.
+        """
+        if self.closed:
+            return True
+        self.closed = True
+        if not clean or self.offline is not None:
+            return False
+        try:
+            if self._active.has_torn_tail:
+                self._active.cut_torn_tail()
+            if self._snapshot_offset != self.log_end_offset:
+                self._take_snapshot(self.log_end_offset)
+            self.flush()
+            with self._io_lock:
+                self._active.save_indexes(final=True)
+        except (OSError, KafkaError) as error:
+            logger.error("%s-%d could not be closed in order: %s", self.topic, self.partition, error)
+            return False
+        return True
+
+    # --- watermarks --------------------------------------------------------------------------------------------------
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Raise the high watermark to `offset`, at most to the log end; lower values are ignored."""
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
+        if offset <= self.high_watermark:
+            return
+        self.high_watermark = offset
+        producers = self.producers
+        if producers.unreplicated or producers.ongoing:
+            producers.on_high_watermark(offset)
+            self._update_last_stable_offset()
+        else:
+            self.last_stable_offset = offset
+        if self.on_advance:
+            self._notify()
+
+    def _update_last_stable_offset(self) -> None:
+        unstable = self.producers.first_unstable_offset()
+        stable = self.high_watermark if unstable is None else min(unstable, self.high_watermark)
+        self.last_stable_offset = max(stable, self.log_start_offset)
+
+    def _notify(self) -> None:
+        for callback in tuple(self.on_advance):
+            callback(self)
+
+    def limit_offset(self, limit: Limit) -> int:
+        """The offset that a reader of this kind may not reach."""
+        if limit == "high_watermark":
+            return self.high_watermark
+        return self.last_stable_offset if limit == "last_stable" else self.log_end_offset
+
+    # --- read --------------------------------------------------------------------------------------------------------
+
+    def plan_read(
+        self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
+    ) -> ReadPlan:
+        """Decide what a fetch at `offset` returns; OFFSET_OUT_OF_RANGE outside [log start, log end].
+
+        Without `minimum_one_batch`, a first batch of more than `max_bytes` gives an empty plan.
+        """
+        limit_offset = self.limit_offset(limit)
+        if offset >= limit_offset or offset < self.log_start_offset:
+            if offset > self.log_end_offset or offset < self.log_start_offset:
+                raise KafkaError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"Received request for offset {offset} for partition {self.topic}-{self.partition}, "
+                    f"but we only have log segments from offset {self.log_start_offset} to {self.log_end_offset}.",
+                )
+            return nothing_at(offset)
+        segments = self.segments
+        number = len(segments) - 1
+        next_offset = self.log_end_offset
+        if offset < self._active.base_offset:
+            number = _segment_number(segments, offset)
+            next_offset = segments[number + 1].base_offset
+        segment = segments[number]
+        aborted = None
+        if limit == "last_stable":
+            aborted = self._aborted_later(segments[number:], offset, limit_offset)
+        if segment.damages:
+            _refuse_damaged(segment, offset)
+
+        start, size = segment.tail_batch(offset)
+        if start < 0:
+            found = segment.locate_cached(offset)
+            if found is None:
+                return _unresolved(segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted)
+            start, header = found
+            size = header.size_in_bytes
+        end = segment.size
+        if limit_offset < next_offset:
+            end = segment.tail_batch(limit_offset)[0]
+            if end < 0:
+                found = segment.locate_cached(limit_offset)
+                if found is None:
+                    return _unresolved(segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted)
+                end = found[0]
+        if start >= end or (max_bytes < size and not minimum_one_batch):
+            return nothing_at(offset)
+        end = end_of_read(segment, start, size, max_bytes, end)
+        return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
+
+    def _aborted_later(
+        self, segments: tuple[Segment, ...], offset: int, limit_offset: int
+    ) -> Callable[[], list[AbortedTxn]] | None:
+        """What `ReadPlan.aborted_transactions` calls; most logs have none, and then nothing is kept."""
+        if not any([segment.aborted_txns for segment in segments]):
+            return None
+        return lambda: aborted_in(segments, offset, limit_offset)
+
+    def available_bytes(self, offset: int, limit: Limit = "high_watermark") -> int:
+        """About how many bytes a reader at `offset` could get; cheap, never waits, for `fetch.min.bytes`."""
+        if offset >= self.limit_offset(limit) or offset < self.log_start_offset:
+            return 0
+        segments = self.segments
+        number = _segment_number(segments, offset)
+        segment = segments[number]
+        start = segment.tail_batch(offset)[0]
+        if start < 0:
+            start = segment.index.position_before(offset) if segment.indexes_loaded else 0
+        return sum([s.size for s in segments[number:]]) - start
+
+    # --- lookups by time and epoch -------------------------------------------------------------------------------------
+
+    def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
+        """The first record below `limit` whose timestamp is >= `timestamp`. Worker-safe; reads files."""
+        segments, limit_offset, start_offset = self.segments, self.limit_offset(limit), self.log_start_offset
+        for segment in segments:
+            if segment.base_offset >= limit_offset:
+                break
+            if segment.max_timestamp < timestamp:
+                continue
+            first = max(segment.time_index.offset_before(timestamp), start_offset)
+            for position, header in segment.headers(segment.index.position_before(first)):
+                if header.base_offset >= limit_offset:
+                    return None
+                if header.max_timestamp < timestamp or header.last_offset < start_offset:
+                    continue
+                batch = segment.file.pread(header.size_in_bytes, position)
+                for record in read_records(batch):
+                    if record.timestamp >= timestamp and record.offset >= start_offset:
+                        if record.offset >= limit_offset:
+                            return None
+                        return FoundOffset(record.offset, record.timestamp, header.partition_leader_epoch)
+        return None
+
+    def offset_of_max_timestamp(self) -> FoundOffset | None:
+        """The first record that carries the greatest timestamp of the log; None if it is empty. Worker-safe."""
+        newest = max(self.segments, key=lambda segment: segment.max_timestamp)
+        timestamp = newest.max_timestamp
+        if timestamp < 0:
+            return None
+        for position, header in newest.headers(newest.index.position_before(newest.offset_of_max_timestamp)):
+            if header.max_timestamp == timestamp:
+                for record in read_records(newest.file.pread(header.size_in_bytes, position)):
+                    if record.timestamp == timestamp:
+                        return FoundOffset(record.offset, timestamp, header.partition_leader_epoch)
+        return None
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
+        """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown. Worker-safe."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`, -1 if unknown. Worker-safe."""
+        return self.epochs.epoch_for_offset(offset)
+
+    # --- what goes away --------------------------------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int) -> int:
+        """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new log start."""
+        if not self.config.deletes_old_segments:
+            raise KafkaError(
+                ErrorCode.POLICY_VIOLATION, "Records of this topic cannot be deleted: cleanup.policy has no delete"
+            )
+        if before_offset == -1:
+            before_offset = self.high_watermark
+        if before_offset < 0 or before_offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {before_offset} of partition {self.topic}-{self.partition} "
+                f"since it is larger than the high watermark {self.high_watermark}",
+            )
+        self.advance_log_start_offset(before_offset)
+        return self.log_start_offset
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Raise the log start offset; segments wholly below go at the next `apply_retention`."""
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self.producers.on_high_watermark(offset)
+        self._update_last_stable_offset()
+        if self.epochs.truncate_from_start(offset):
+            self._environment.run_later(self._save_epochs_quietly)
+        self._notify()
+
+    def _save_epochs_quietly(self) -> None:
+        try:
+            with self._io_lock:
+                if not self.closed:
+                    self._save_epochs()
+        except OSError as error:
+            self._environment.on_failure(self.directory, error)
+
+    def apply_retention(self, now_ms: int) -> int:
+        """Remove the segments that are due by start offset, size and time; returns how many."""
+        ends = [segment.base_offset for segment in self.segments[1:]] + [self.log_end_offset]
+        facts = [
+            SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime) for s, end in zip(self.segments, ends)
+        ]
+        expired = expired_segments(
+            facts,
+            self.config,
+            now_ms=now_ms,
+            log_start_offset=self.log_start_offset,
+            high_watermark=self.high_watermark,
+        )
+        if expired.segments == 0:
+            return 0
+        if expired.segments == len(self.segments):
+            self.roll()
+        gone = self.segments[: expired.segments]
+        self.segments = self.segments[expired.segments :]
+        logger.info(
+            "%s-%d: deleting %d segments up to offset %d, %d bytes (%s)",
+            self.topic,
+            self.partition,
+            len(gone),
+            self.segments[0].base_offset,
+            sum([segment.size for segment in gone]),
+            ", ".join(sorted(set(expired.reasons))),
+        )
+        self._discard(gone)
+        self.advance_log_start_offset(self.segments[0].base_offset)
+        return len(gone)
+
+    def _discard(self, segments: Iterable[Segment]) -> None:
+        """Take segments out of the folder's view now, off the disk after `file.delete.delay.ms`; in worker threads."""
+        gone = tuple(segments)
+
+        def set_aside() -> None:
+            try:
+                for segment in gone:
+                    segment.set_aside(DELETED_SUFFIX)
+            except OSError as error:
+                self._environment.on_failure(self.directory, error)
+
+        def unlink() -> None:
+            for segment in gone:
+                segment.unlink(DELETED_SUFFIX)
+
+        self._environment.run_later(set_aside)
+        self._environment.bury(unlink, self.config.file_delete_delay_ms)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers idle for `producer.id.expiration.ms`; returns how many."""
+        return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    def active_producers(self) -> list[ProducerState]:
+        """What DescribeProducers shows."""
+        return list(self.producers.producers.values())
+
+
+def transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:
+    """The transaction marker in a control batch; None for data and for other control records."""
+    if not header.is_control or header.producer_id < 0:
+        return None
+    for record in read_records(batch, check_crc=False):
+        return decode_marker(record.key, record.value)
+    return None
+
+
+def note_batch(producers: ProducerStates, header: BatchHeader, marker: EndTransactionMarker | None) -> AbortedTxn | None:
+    """Let the producer state know of a batch that is in the log, as it is written or as it is read back."""
+    if header.producer_id < 0:
+        return None
+    if marker is not None:
+        return producers.append_marker(header, header.base_offset, header.max_timestamp, marker)
+    if not header.is_control:
+        producers.append(header, header.base_offset, header.max_timestamp)
+    return None
+
+
+def _with_offsets(records: Buffer, next_offset: int, leader_epoch: int) -> Buffer:
+    """Base offsets and leader epoch stamped into batches made by a coordinator of this broker, in place if possible."""
+    stamped = memoryview(bytearray(records) if memoryview(records).readonly else records)
+    for position, header in iter_batches(stamped):
+        stamped[position : position + 8] = next_offset.to_bytes(8, "big")
+        epoch_at = position + _LEADER_EPOCH_OFFSET
+        stamped[epoch_at : epoch_at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
+        next_offset += header.last_offset_delta + 1
+    return stamped
+
+
+def _segment_number(segments: tuple[Segment, ...], offset: int) -> int:
+    """Index of the segment that holds `offset`."""
+    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+def _refuse_damaged(segment: Segment, offset: int) -> None:
+    for damage in segment.damages:
+        if damage.first_offset <= offset < damage.next_offset:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"The log is damaged from offset {damage.first_offset} to {damage.next_offset - 1}",
+            )
+
+
+def _unresolved(
+    segments: tuple[Segment, ...],
+    offset: int,
+    max_bytes: int,
+    limit_offset: int,
+    minimum_one_batch: bool,
+    aborted: Callable[[], list[AbortedTxn]] | None,
+) -> ReadPlan:
+    """A plan that finds its place in a worker thread, in the first of `segments` that has a batch past `offset`."""
+
+    def resolve() -> Span | None:
+        for segment, following in zip(segments, (*segments[1:], None)):
+            found = segment.locate(offset)
+            if found is None:  # compaction left nothing of this segment past the offset
+                continue
+            start, header = found
+            end = segment.size
+            if (following is None or limit_offset < following.base_offset) and (at := segment.locate(limit_offset)):
+                end = at[0]
+            for damage in segment.damages:
+                if damage.position >= start:
+                    end = min(end, damage.position)
+            size = header.size_in_bytes
+            if start >= end or (max_bytes < size and not minimum_one_batch):
+                return None
+            boundary = segment.index.last_start_at_or_before(start + max(max_bytes, size))
+            return segment.file, start, min(end, max(boundary, start + size))
+        return None
+
+    bytes_left = sum([segment.size for segment in segments])
+    return ReadPlan(offset, min(max_bytes, bytes_left), None, resolve, aborted)
+
+
+def _jitter_ms(config: LogConfig, path: str) -> int:
+    """A share of `segment.jitter.ms` that differs from segment to segment, so that not all roll at once."""
+    return crc32c(path.encode()) % config.segment_jitter_ms if config.segment_jitter_ms > 0 else 0

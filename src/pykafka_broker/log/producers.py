@@ -1,0 +1,385 @@
+"""Producer state of one partition: who may append next, what is a retry, and which transactions are open.
+
+Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight` requests), so a
+retried batch is answered with its original offsets instead of being appended twice; a gap is refused, an old epoch is
+fenced. It also keeps what the last stable offset needs: open transactions, and completed ones whose marker is not yet
+below the high watermark (KIP-890 verification lives with the transaction coordinator, not here).
+
+`check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch header, so that
+rebuilding the state from a log is the same call per header (`Origin.REPLICATION`: nothing is refused).
+
+Snapshots have Kafka's `.snapshot` bytes (version 1: one batch per producer). Kafka forgets the other four batches over
+a restart, which makes clients write copies; we keep all five in a file of our own beside it (`window_bytes`), which
+is used only where it agrees with the snapshot and is otherwise rebuilt from the log.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from struct import Struct
+from struct import error as StructError
+from typing import Iterable, Iterator, NamedTuple
+
+from pykafka_broker.log.index import AbortedTxn
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence
+from pykafka_broker.protocol.records.control import EndTransactionMarker
+from pykafka_broker.protocol.records.crc import crc32c
+
+WINDOW_BATCHES = 5
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+_MAX_SEQUENCE = (1 << 31) - 1
+
+
+class AppendOrigin(Enum):
+    """Who appends, which decides how much is checked."""
+
+    #: A Produce request: everything is checked.
+    CLIENT = "client"
+    #: A coordinator of this broker: offsets are assigned, producer epochs checked, sequences not.
+    COORDINATOR = "coordinator"
+    #: The raft leader: offsets and epoch are already right.
+    RAFT_LEADER = "raft_leader"
+    #: A copy of what the leader has accepted: taken as it is.
+    REPLICATION = "replication"
+
+
+class BatchSummary(NamedTuple):
+    """One appended batch, as the window remembers it."""
+
+    last_sequence: int
+    last_offset: int
+    #: last offset - first offset; also last sequence - first sequence.
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def first_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+    @property
+    def first_sequence(self) -> int:
+        return minus_sequence(self.last_sequence, self.offset_delta)
+
+
+class ProducerState:
+    """What is known of one producer id."""
+
+    __slots__ = (
+        "producer_id",
+        "producer_epoch",
+        "coordinator_epoch",
+        "last_timestamp",
+        "current_txn_first_offset",
+        "window",
+    )
+
+    def __init__(
+        self,
+        producer_id: int,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        coordinator_epoch: int = -1,
+        last_timestamp: int = -1,
+        current_txn_first_offset: int = NO_OFFSET,
+        window: tuple[BatchSummary, ...] = (),
+    ) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = producer_epoch
+        self.coordinator_epoch = coordinator_epoch
+        self.last_timestamp = last_timestamp
+        self.current_txn_first_offset = current_txn_first_offset
+        #: Oldest first, at most five.
+        self.window = window
+
+    @property
+    def last_sequence(self) -> int:
+        return self.window[-1].last_sequence if self.window else NO_SEQUENCE
+
+    def _key(self) -> tuple[object, ...]:
+        return (
+            self.producer_id,
+            self.producer_epoch,
+            self.coordinator_epoch,
+            self.last_timestamp,
+            self.current_txn_first_offset,
+            self.window,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ProducerState) and self._key() == other._key()
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return "ProducerState" + repr(self._key())
+
+
+class ProducerStates:
+    """All producers of one partition, and its open transactions."""
+
+    __slots__ = ("producers", "ongoing", "unreplicated", "end_offset")
+
+    def __init__(self, end_offset: int = 0) -> None:
+        self.producers: dict[int, ProducerState] = {}
+        #: Open transactions, first offset -> producer id. New ones start past all others, so the order is by offset.
+        self.ongoing: dict[int, int] = {}
+        #: Ended transactions whose marker is not below the high watermark yet: first offset -> marker's offset.
+        self.unreplicated: dict[int, int] = {}
+        #: Everything below this offset is accounted for.
+        self.end_offset = end_offset
+
+    def check(self, header: BatchHeader, origin: AppendOrigin, marker: EndTransactionMarker | None = None) -> BatchSummary | None:
+        """Whether a batch of a producer may be appended: None = yes, a summary = it is there already. 0.4 us.
+
+        Raises KafkaError with the code Kafka answers: 45 for a gap, 47 for an old epoch, 48 for plain records in a
+        transaction, 52 for a marker of a deposed coordinator.
+        """
+        state = self.producers.get(header.producer_id)
+        if state is None or origin is AppendOrigin.REPLICATION:
+            return None
+        epoch = header.producer_epoch
+        if origin is AppendOrigin.CLIENT and epoch == state.producer_epoch:
+            first, delta = header.base_sequence, header.last_offset_delta
+            last = increment_sequence(first, delta)
+            for batch in reversed(state.window):
+                if batch.last_sequence == last and batch.offset_delta == delta:
+                    return batch
+        if epoch < state.producer_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {header.producer_id} is {epoch}, "
+                f"which is smaller than the last seen epoch {state.producer_epoch}",
+            )
+        if marker is not None:
+            if marker.coordinator_epoch < state.coordinator_epoch:
+                raise KafkaError(
+                    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                    f"Invalid coordinator epoch for producer {header.producer_id}: {marker.coordinator_epoch} "
+                    f"(zombie), {state.coordinator_epoch} (current)",
+                )
+            return None
+        if origin is AppendOrigin.CLIENT:
+            self._check_sequence(state, header)
+        if state.current_txn_first_offset != NO_OFFSET and not header.is_transactional:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected transactional write from producer {header.producer_id}",
+            )
+        return None
+
+    @staticmethod
+    def _check_sequence(state: ProducerState, header: BatchHeader) -> None:
+        """A new epoch starts at 0; otherwise the sequence follows the last one, wrapping past 2^31-1."""
+        first = header.base_sequence
+        if header.producer_epoch != state.producer_epoch:
+            if first != 0 and state.producer_epoch != NO_PRODUCER_EPOCH:
+                raise KafkaError(
+                    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                    f"Invalid sequence number for new epoch of producer {header.producer_id}: "
+                    f"{header.producer_epoch} (request epoch), {first} (seq. number), "
+                    f"{state.producer_epoch} (current producer epoch)",
+                )
+            return
+        last = state.last_sequence
+        if first != last + 1 and not (first == 0 and last == _MAX_SEQUENCE):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {header.producer_id}: {first} "
+                f"(incoming seq. number), {last} (current end sequence number)",
+            )
+
+    def append(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
+        """Record a data batch that is in the log from `first_offset` on. 1.0 us."""
+        producer_id, epoch, delta = header.producer_id, header.producer_epoch, header.last_offset_delta
+        state = self.producers.get(producer_id)
+        if state is None:
+            state = self.producers[producer_id] = ProducerState(producer_id)
+        batch = BatchSummary(increment_sequence(header.base_sequence, delta), first_offset + delta, delta, timestamp)
+        if epoch != state.producer_epoch:
+            state.producer_epoch = epoch
+            state.window = (batch,)
+        else:
+            state.window = (*state.window[1 - WINDOW_BATCHES :], batch)
+        state.last_timestamp = timestamp
+        if header.is_transactional and state.current_txn_first_offset == NO_OFFSET:
+            state.current_txn_first_offset = first_offset
+            self.ongoing[first_offset] = producer_id
+
+    def append_marker(
+        self, header: BatchHeader, offset: int, timestamp: int, marker: EndTransactionMarker
+    ) -> AbortedTxn | None:
+        """Record an end-transaction marker at `offset`; returns the index entry if it aborted something."""
+        producer_id = header.producer_id
+        state = self.producers.get(producer_id)
+        if state is None:
+            state = self.producers[producer_id] = ProducerState(producer_id)
+        if header.producer_epoch != state.producer_epoch:
+            state.producer_epoch = header.producer_epoch
+            state.window = ()
+        state.coordinator_epoch = marker.coordinator_epoch
+        state.last_timestamp = timestamp
+        first_offset, state.current_txn_first_offset = state.current_txn_first_offset, NO_OFFSET
+        if first_offset == NO_OFFSET:
+            return None
+        del self.ongoing[first_offset]
+        self.unreplicated[first_offset] = offset
+        if marker.commit:
+            return None
+        return AbortedTxn(producer_id, first_offset, offset, next(iter(self.ongoing), offset + 1))
+
+    def on_high_watermark(self, high_watermark: int) -> None:
+        """Transactions whose marker everybody may see no longer hold the last stable offset back."""
+        if self.unreplicated:
+            self.unreplicated = {f: last for f, last in self.unreplicated.items() if last >= high_watermark}
+
+    def first_unstable_offset(self) -> int | None:
+        """Start of the oldest transaction that is open, or whose outcome is not below the high watermark yet."""
+        first = next(iter(self.ongoing), None)
+        if self.unreplicated:
+            oldest_ended = min(self.unreplicated)
+            return oldest_ended if first is None else min(first, oldest_ended)
+        return first
+
+    def expire(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers idle for `expiration_ms`, except those inside a transaction; returns how many."""
+        idle = [s.producer_id for s in self.producers.values() if _is_expired(s, now_ms, expiration_ms)]
+        for producer_id in idle:
+            del self.producers[producer_id]
+        return len(idle)
+
+    def load(self, states: Iterable[ProducerState], end_offset: int) -> None:
+        """Start from a snapshot taken at `end_offset`."""
+        self.producers = {state.producer_id: state for state in states}
+        open_txns = [s for s in self.producers.values() if s.current_txn_first_offset != NO_OFFSET]
+        open_txns.sort(key=lambda state: state.current_txn_first_offset)
+        self.ongoing = {s.current_txn_first_offset: s.producer_id for s in open_txns}
+        self.unreplicated = {}
+        self.end_offset = end_offset
+
+
+def _is_expired(state: ProducerState, now_ms: int, expiration_ms: int) -> bool:
+    return state.current_txn_first_offset == NO_OFFSET and now_ms - state.last_timestamp >= expiration_ms
+
+
+def minus_sequence(sequence: int, decrement: int) -> int:
+    """The inverse of `increment_sequence`."""
+    return (sequence - decrement) & _MAX_SEQUENCE
+
+
+# .snapshot: i16 version, u32 crc32c of what follows it, i32 count, then per producer
+#
+#   producer id i64 | epoch i16 | last sequence i32 | last offset i64 | offset delta i32 | timestamp i64
+#   | coordinator epoch i32 | current transaction's first offset i64
+#
+_SNAPSHOT_HEADER = Struct(">hIi")
+_SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
+_SNAPSHOT_VERSION = 1
+_CRC_END = 6
+
+# Our window file, same header: per producer  producer id i64 | count i16 | count x (last sequence i32 | last offset i64
+# | offset delta i32 | timestamp i64), oldest first.
+_WINDOW_PRODUCER = Struct(">qh")
+_WINDOW_BATCH = Struct(">iqiq")
+
+
+class CorruptSnapshot(Exception):
+    """The bytes are not a snapshot we can read; rebuild the state from an older one or from the log."""
+
+
+def snapshot_bytes(states: Iterable[ProducerState]) -> bytes:
+    """Kafka's `.snapshot` file: the last batch of every producer."""
+    entries = []
+    for s in states:
+        last = s.window[-1] if s.window else _NO_BATCH
+        entries.append(
+            _SNAPSHOT_ENTRY.pack(
+                s.producer_id,
+                s.producer_epoch,
+                last.last_sequence,
+                last.last_offset,
+                last.offset_delta,
+                s.last_timestamp,
+                s.coordinator_epoch,
+                s.current_txn_first_offset,
+            )
+        )
+    return _sealed(len(entries), entries)
+
+
+def window_bytes(states: Iterable[ProducerState]) -> bytes:
+    """Our companion of a snapshot: every remembered batch of every producer that has more than one."""
+    entries = []
+    for s in states:
+        if len(s.window) > 1:
+            batches = b"".join([_WINDOW_BATCH.pack(*batch) for batch in s.window])
+            entries.append(_WINDOW_PRODUCER.pack(s.producer_id, len(s.window)) + batches)
+    return _sealed(len(entries), entries)
+
+
+def read_snapshot(data: bytes) -> list[ProducerState]:
+    """Read a `.snapshot` file; each producer's window holds its last batch only."""
+    count = _unsealed(data)
+    if len(data) < _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size:
+        raise CorruptSnapshot("snapshot is shorter than its count says")
+    states = []
+    for index in range(count):
+        fields = _SNAPSHOT_ENTRY.unpack_from(data, _SNAPSHOT_HEADER.size + index * _SNAPSHOT_ENTRY.size)
+        producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, txn = fields
+        window = (BatchSummary(last_sequence, last_offset, delta, timestamp),) if last_offset >= 0 else ()
+        states.append(ProducerState(producer_id, epoch, coordinator_epoch, timestamp, max(txn, NO_OFFSET), window))
+    return states
+
+
+def restore_windows(states: Iterable[ProducerState], window_data: bytes) -> bool:
+    """Give the states of a snapshot their older batches back; False if the file belongs to another snapshot."""
+    windows = dict(_read_windows(window_data))
+    fitting = []
+    for state in states:
+        window = windows.pop(state.producer_id, state.window)
+        if window[-1:] != state.window:
+            return False
+        fitting.append((state, window))
+    if windows:
+        return False
+    for state, window in fitting:
+        state.window = window
+    return True
+
+
+def _read_windows(data: bytes) -> Iterator[tuple[int, tuple[BatchSummary, ...]]]:
+    position = _SNAPSHOT_HEADER.size
+    try:
+        for _ in range(_unsealed(data)):
+            producer_id, count = _WINDOW_PRODUCER.unpack_from(data, position)
+            position += _WINDOW_PRODUCER.size
+            window = tuple(
+                BatchSummary(*_WINDOW_BATCH.unpack_from(data, position + i * _WINDOW_BATCH.size)) for i in range(count)
+            )
+            position += count * _WINDOW_BATCH.size
+            yield producer_id, window
+    except StructError as error:
+        raise CorruptSnapshot("window file is shorter than its count says") from error
+
+
+def _sealed(count: int, entries: list[bytes]) -> bytes:
+    body = count.to_bytes(4, "big") + b"".join(entries)
+    return _SNAPSHOT_HEADER.pack(_SNAPSHOT_VERSION, crc32c(body), count) + body[4:]
+
+
+def _unsealed(data: bytes) -> int:
+    if len(data) < _SNAPSHOT_HEADER.size:
+        raise CorruptSnapshot("snapshot is too short")
+    version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)
+    if version != _SNAPSHOT_VERSION:
+        raise CorruptSnapshot(f"snapshot has an unknown version {version}")
+    if crc != crc32c(data[_CRC_END:]):
+        raise CorruptSnapshot("snapshot is corrupt (CRC is no longer valid)")
+    if count < 0:
+        raise CorruptSnapshot("snapshot has a negative count")
+    return int(count)
+
+
+_NO_BATCH = BatchSummary(NO_SEQUENCE, NO_OFFSET, 0, -1)

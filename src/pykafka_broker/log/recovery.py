@@ -1,0 +1,206 @@
+"""Reading a log file that nobody vouches for: walk its batches, check each, tell a torn tail from damage inside.
+
+Pure: bytes come from a `read(size, position)` callable. Two walks:
+
+* `walk` trusts the bytes (a clean stop, or below the recovery point) and only reads headers;
+* `Scan` believes nothing: magic, length, CRC-32C of every batch, and what the CRC does not cover: base offsets must
+  ascend within the segment's range, leader epochs must not go back nor exceed the newest known one.
+
+A bad batch with a good one after it is *damage*: its range is reported, to be fenced off (CORRUPT_MESSAGE), and what
+follows is kept. A bad batch with nothing good after it is a *torn tail*, to be cut off. Kafka cuts in both cases and
+loses every acknowledged record after a flipped bit.
+
+When the bad batch's length still makes sense, a good batch is looked for exactly behind it, which is cheap and cannot
+mistake a batch inside a record's value for one of the log's; only when the header itself is unreadable are all later
+positions tried.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Callable, Iterator, NamedTuple
+
+from pykafka_broker.protocol.records.batch import (
+    ATTRIBUTES_OFFSET,
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    SMALLEST_BATCH_LENGTH,
+    BatchHeader,
+)
+from pykafka_broker.protocol.records.crc import crc32c
+
+Read = Callable[[int, int], bytes]
+
+_CHUNK_BYTES = 1 << 20
+_WALK_BYTES = 4096
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+
+
+class Damage(NamedTuple):
+    """Bytes [position, end_position) of a segment hold no usable batch; offsets below `next_offset` are lost."""
+
+    position: int
+    end_position: int
+    first_offset: int
+    next_offset: int
+
+
+def walk(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Headers of the batches in [position, end); ends early at something that cannot be a header.
+
+    Small batches are read many at a time, large ones by their header alone.
+    """
+    window, window_start = b"", position
+    while position + HEADER_BYTES <= end:
+        at = position - window_start
+        if at + HEADER_BYTES > len(window):
+            window, window_start, at = read(min(_WALK_BYTES, end - position), position), position, 0
+            if len(window) < HEADER_BYTES:
+                return
+        header = BatchHeader._make(HEADER.unpack_from(window, at))
+        size = header.batch_length + LOG_OVERHEAD_BYTES
+        if header.magic != MAGIC or header.batch_length < SMALLEST_BATCH_LENGTH or position + size > end:
+            return
+        yield position, header
+        position += size
+
+
+class Scan:
+    """One pass over an untrusted segment: iterate for the good batches, then read `valid_end` and `damages`."""
+
+    def __init__(
+        self,
+        read: Read,
+        size: int,
+        base_offset: int,
+        *,
+        latest_epoch: int = -1,
+        gaps_allowed: bool = False,
+        start_position: int = 0,
+        start_offset: int | None = None,
+    ) -> None:
+        self._read = read
+        self._size = size
+        self._base_offset = base_offset
+        self._latest_epoch = latest_epoch
+        self._gaps_allowed = gaps_allowed
+        #: End of the last good batch: what lies behind it is a torn tail.
+        self.valid_end = start_position
+        self.next_offset = base_offset if start_offset is None else start_offset
+        self.damages: list[Damage] = []
+        self._epoch = -1
+        self._chunk = b""
+        self._chunk_start = 0
+
+    def __iter__(self) -> Iterator[tuple[int, BatchHeader]]:
+        position = self.valid_end
+        while (header := self._good_batch(position)) or (found := self._next_good(position)):
+            if header is None:
+                assert found is not None
+                after, header = found
+                self.damages.append(Damage(position, after, self.next_offset, header.base_offset))
+                position = after
+            yield position, header
+            position += header.batch_length + LOG_OVERHEAD_BYTES
+            self.valid_end = position
+            self.next_offset = header.base_offset + header.last_offset_delta + 1
+            self._epoch = max(self._epoch, header.partition_leader_epoch)
+
+    def tail_damage(self, next_base_offset: int) -> Damage:
+        """The bytes behind the last good batch, in a segment that another one follows: not torn, but damaged."""
+        return Damage(self.valid_end, self._size, self.next_offset, next_base_offset)
+
+    def _bytes(self, position: int, size: int) -> memoryview:
+        at = position - self._chunk_start
+        if at < 0 or at + size > len(self._chunk):
+            self._chunk = self._read(max(_CHUNK_BYTES, size), position)
+            self._chunk_start, at = position, 0
+        return memoryview(self._chunk)[at : at + size]
+
+    def _header(self, position: int) -> BatchHeader | None:
+        """The header at `position` if it could start a batch of this segment that ends within the file."""
+        if position + HEADER_BYTES > self._size:
+            return None
+        raw = self._bytes(position, HEADER_BYTES)
+        if len(raw) < HEADER_BYTES:
+            return None
+        header = BatchHeader._make(HEADER.unpack(raw))
+        end = position + header.batch_length + LOG_OVERHEAD_BYTES
+        if header.magic != MAGIC or header.batch_length < SMALLEST_BATCH_LENGTH or end > self._size:
+            return None
+        return header
+
+    def _good_batch(self, position: int) -> BatchHeader | None:
+        header = self._header(position)
+        if header is None or not self._plausible(header):
+            return None
+        batch = self._bytes(position, header.batch_length + LOG_OVERHEAD_BYTES)
+        if crc32c(batch[ATTRIBUTES_OFFSET:]) != header.crc:
+            return None
+        if header.base_offset > self.next_offset and not self._gaps_allowed and not self._follows(position, header):
+            return None
+        return header
+
+    def _plausible(self, header: BatchHeader) -> bool:
+        last_offset = header.base_offset + header.last_offset_delta
+        return (
+            self.next_offset <= header.base_offset <= last_offset <= self._base_offset + MAX_RELATIVE_OFFSET
+            and header.partition_leader_epoch >= self._epoch
+            and (self._latest_epoch < 0 or header.partition_leader_epoch <= self._latest_epoch)
+        )
+
+    def _follows(self, position: int, header: BatchHeader) -> bool:
+        """Whether the batch behind agrees that offsets jump here (a log that once was compacted)."""
+        behind = self._header(position + header.batch_length + LOG_OVERHEAD_BYTES)
+        return behind is not None and behind.base_offset > header.base_offset + header.last_offset_delta
+
+    def _next_good(self, position: int) -> tuple[int, BatchHeader] | None:
+        """The first good batch behind the bad one at `position`."""
+        header = self._header(position)
+        if header is not None:
+            behind = position + header.batch_length + LOG_OVERHEAD_BYTES
+            found = self._good_behind(behind)
+            if found is not None:
+                return behind, found
+            if header.base_offset == self.next_offset and behind >= self._size:
+                return None  # the last batch of the file, torn: do not look for batches inside its records
+        elif self._torn_batch(position):
+            return None
+        return self._search(position + 1)
+
+    def _torn_batch(self, position: int) -> bool:
+        """Whether the file just ends inside the batch that belongs here."""
+        raw = self._bytes(position, HEADER_BYTES) if position < self._size else memoryview(b"")
+        if len(raw) < MAGIC_END:
+            return True
+        base_offset, length = int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:12], "big", signed=True)
+        plausible = base_offset == self.next_offset and length >= SMALLEST_BATCH_LENGTH and raw[16] == MAGIC
+        return plausible and position + length + LOG_OVERHEAD_BYTES > self._size
+
+    def _search(self, position: int) -> tuple[int, BatchHeader] | None:
+        """Try every position whose bytes could be a header: offset's upper half as expected, magic 2."""
+        upper = re.escape((self.next_offset >> 32).to_bytes(4, "big"))
+        pattern = re.compile(b"(?=" + upper + b"[\\x00-\\xff]{12}\\x02)", re.DOTALL)
+        while position + HEADER_BYTES <= self._size:
+            chunk = self._read(_CHUNK_BYTES, position)
+            for match in pattern.finditer(chunk):
+                at = position + match.start()
+                if header := self._good_behind(at):
+                    return at, header
+            if len(chunk) <= HEADER_BYTES:
+                return None
+            position += len(chunk) - HEADER_BYTES
+        return None
+
+    def _good_behind(self, position: int) -> BatchHeader | None:
+        """As `_good_batch`, where a gap in the offsets is what one expects after damage."""
+        gaps_allowed, self._gaps_allowed = self._gaps_allowed, True
+        try:
+            return self._good_batch(position)
+        finally:
+            self._gaps_allowed = gaps_allowed
+
+
+MAGIC_END = 17

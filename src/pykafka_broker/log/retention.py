@@ -1,0 +1,58 @@
+"""Which old segments may go: a pure decision on sizes, timestamps and offsets.
+
+Kafka's three rules, in its order: segments wholly below the log start offset (under every cleanup policy), then what
+exceeds `retention.bytes`, then what is older than `retention.ms` (both only under `delete`). Segments go from the
+front, never past the high watermark, and an empty active segment stays.
+"""
+
+from __future__ import annotations
+
+from typing import Callable, NamedTuple, Sequence
+
+from pykafka_broker.log.config import LogConfig
+
+
+class SegmentFacts(NamedTuple):
+    """What retention knows of one segment; `age_timestamp` is its newest record's, or the file's when it has none."""
+
+    base_offset: int
+    #: Base offset of the next segment, or the log end offset for the last one.
+    next_offset: int
+    size_bytes: int
+    age_timestamp: Callable[[], int]
+
+
+class Expired(NamedTuple):
+    """The first `segments` segments may go; `reasons` says why, one for each."""
+
+    segments: int
+    reasons: tuple[str, ...]
+
+
+def expired_segments(
+    segments: Sequence[SegmentFacts],
+    config: LogConfig,
+    *,
+    now_ms: int,
+    log_start_offset: int,
+    high_watermark: int,
+) -> Expired:
+    """How many segments at the front of the log are due."""
+    excess = sum(s.size_bytes for s in segments) - config.retention_bytes
+    reasons: list[str] = []
+    for segment in segments:
+        if segment.next_offset > high_watermark or segment.next_offset == segment.base_offset:
+            break
+        if segment.next_offset <= log_start_offset:
+            reason = "log start offset"
+        elif not config.deletes_old_segments:
+            break
+        elif config.retention_bytes >= 0 and excess >= segment.size_bytes:
+            reason = "retention.bytes"
+        elif config.retention_ms >= 0 and now_ms - segment.age_timestamp() > config.retention_ms:
+            reason = "retention.ms"
+        else:
+            break
+        excess -= segment.size_bytes
+        reasons.append(reason)
+    return Expired(len(reasons), tuple(reasons))

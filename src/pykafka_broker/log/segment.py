@@ -1,0 +1,413 @@
+"""One segment: a `.log` file with its indexes. Appends go to the last segment of a log, reads to any.
+
+The indexes of the segment being written live in memory and reach their files when it is rolled, flushed or closed:
+they can always be rebuilt from the log, so a crash costs a scan of what was not flushed and never data. Those of a
+closed segment are read when first needed and may be dropped again (`release`). Files open on first use.
+
+Everything here runs on the event loop thread, except the methods documented as worker-safe: they only append to the
+segment's own caches in ways that do not disturb a concurrent append.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import Iterator
+
+from pykafka_broker.log.files import Buffer, File, FileSystem, write_fully
+from pykafka_broker.log.index import (
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    AbortedTxn,
+    InvalidIndex,
+    OffsetIndex,
+    TimeIndex,
+    read_aborted_txns,
+)
+from pykafka_broker.log.names import (
+    DAMAGED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+)
+from pykafka_broker.log.recovery import Damage, walk
+from pykafka_broker.protocol.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader
+
+#: The newest batches of the active segment are known exactly; older ones through the sparse index.
+_TAIL_BATCHES = 256
+_LOCATE_BYTES = 4096
+
+
+class Segment:
+    """Batches from `base_offset` on; `size` is what has been written and may be served."""
+
+    __slots__ = (
+        "_file",
+        "_files",
+        "_index",
+        "_time_index",
+        "aborted_txns",
+        "base_offset",
+        "bytes_since_index_entry",
+        "damages",
+        "first_timestamp",
+        "has_torn_tail",
+        "index_interval_bytes",
+        "index_is_saved",
+        "jitter_ms",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
+        "path",
+        "size",
+        "tail_first_offset",
+        "tail_last_offsets",
+        "tail_positions",
+    )
+
+    def __init__(self, files: FileSystem, path: str, base_offset: int, size: int, index_interval_bytes: int) -> None:
+        self._files = files
+        #: Path of its files without their suffix.
+        self.path = path
+        self.base_offset = base_offset
+        self.size = size
+        self.index_interval_bytes = index_interval_bytes
+        self.jitter_ms = 0
+        self._file: File | None = None
+        self._index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._max_timestamp: int | None = None
+        self._offset_of_max_timestamp = base_offset
+        #: Max timestamp of the first batch, which decides when to roll by time; -1 while empty or unknown.
+        self.first_timestamp = -1
+        self.bytes_since_index_entry = 0
+        self.index_is_saved = True
+        #: A failed append may have left bytes behind `size`; they go before the next append.
+        self.has_torn_tail = False
+        self.aborted_txns: list[AbortedTxn] = []
+        self.damages: tuple[Damage, ...] = ()
+        self.tail_first_offset = base_offset
+        self.tail_last_offsets = array("q")
+        self.tail_positions = array("q")
+
+    @classmethod
+    def create(cls, files: FileSystem, path: str, base_offset: int, index_interval_bytes: int) -> Segment:
+        """A new, empty segment with its files."""
+        segment = cls(files, path, base_offset, 0, index_interval_bytes)
+        segment._file = files.open(path + LOG_SUFFIX, create=True)
+        segment._index = OffsetIndex(base_offset)
+        segment._time_index = TimeIndex(base_offset)
+        segment._max_timestamp = -1
+        files.write_file(path + INDEX_SUFFIX, b"", sync=False)
+        files.write_file(path + TIME_INDEX_SUFFIX, b"", sync=False)
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment({self.path}, {self.size} bytes)"
+
+    @property
+    def file(self) -> File:
+        """The `.log` file, opened on first use."""
+        file = self._file
+        if file is None:
+            file = self._file = self._files.open(self.path + LOG_SUFFIX)
+        return file
+
+    # --- appending ---------------------------------------------------------------------------------------------
+
+    def append(self, records: Buffer, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+        """Write whole batches behind what is there. On an error nothing is visible, and `has_torn_tail` is set."""
+        position = self.size
+        size = len(records)
+        if self.has_torn_tail:
+            self.cut_torn_tail()
+        file = self._file or self.file
+        try:
+            if file.pwrite(records, position) != size:
+                write_fully(file, records, position)
+        except OSError:
+            self.has_torn_tail = True
+            raise
+        self.size = position + size
+        self.note_batch(position, size, last_offset, max_timestamp, offset_of_max_timestamp)
+
+    def note_batch(
+        self, position: int, size: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
+    ) -> None:
+        """Account for bytes that are in the file: timestamps, indexes, the exactly known tail."""
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._offset_of_max_timestamp = offset_of_max_timestamp
+        if self.bytes_since_index_entry > self.index_interval_bytes:
+            self.index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+            self.bytes_since_index_entry = 0
+        self.bytes_since_index_entry += size
+        self.index_is_saved = False
+        tail = self.tail_positions
+        if len(tail) >= _TAIL_BATCHES:
+            drop = _TAIL_BATCHES // 2
+            self.tail_first_offset = self.tail_last_offsets[drop - 1] + 1
+            del tail[:drop]
+            del self.tail_last_offsets[:drop]
+        tail.append(position)
+        self.tail_last_offsets.append(last_offset)
+
+    def cut_torn_tail(self) -> None:
+        """Remove what a failed append left behind the end; raises OSError while the disk refuses even that."""
+        self.file.truncate(self.size)
+        self.has_torn_tail = False
+
+    def append_aborted(self, txn: AbortedTxn) -> None:
+        """Add an aborted transaction to the `.txnindex`."""
+        path = self.path + TXN_INDEX_SUFFIX
+        if not self.aborted_txns and not self._files.exists(path):
+            self._files.write_file(path, b"", sync=False)
+        file = self._files.open(path)
+        try:
+            write_fully(file, txn.to_bytes(), len(self.aborted_txns) * len(txn.to_bytes()))
+        finally:
+            file.close()
+        self.aborted_txns.append(txn)
+
+    # --- indexes -----------------------------------------------------------------------------------------------
+
+    @property
+    def indexes_loaded(self) -> bool:
+        return self._index is not None and self._time_index is not None
+
+    @property
+    def index(self) -> OffsetIndex:
+        """The offset index, read from its file or rebuilt when first needed. Worker-safe; may wait for the disk."""
+        index = self._index
+        if index is None:
+            try:
+                data = self._files.read_file(self.path + INDEX_SUFFIX)
+                index = OffsetIndex.from_bytes(data, self.base_offset, max(self.size, 1))
+            except (FileNotFoundError, InvalidIndex):
+                index = self._rebuild()[0]
+            self._index = index
+        return index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """The time index, read from its file or rebuilt when first needed. Worker-safe; may wait for the disk."""
+        index = self._time_index
+        if index is None:
+            try:
+                index = TimeIndex.from_bytes(self._files.read_file(self.path + TIME_INDEX_SUFFIX), self.base_offset)
+            except (FileNotFoundError, InvalidIndex):
+                index = self._rebuild()[1]
+            self._time_index = index
+        return index
+
+    @property
+    def max_timestamp(self) -> int:
+        """The greatest timestamp of any record, -1 if there is none. May read the time index."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last
+        return self._max_timestamp
+
+    @property
+    def offset_of_max_timestamp(self) -> int:
+        """Last offset of the batch that carries `max_timestamp`."""
+        assert self.max_timestamp >= -1
+        return self._offset_of_max_timestamp
+
+    def newest_timestamp_or_mtime(self) -> int:
+        """What retention goes by: the newest record's timestamp, or the file's age if no record has one."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self._files.modified_ms(self.path + LOG_SUFFIX)
+
+    def _rebuild(self) -> tuple[OffsetIndex, TimeIndex]:
+        """Both indexes from the batch headers of a log that is trusted, written back to their files."""
+        index, times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
+        indexed = 0
+        newest = (-1, self.base_offset)
+        for position, header in self.headers(0):
+            if header.max_timestamp > newest[0]:
+                newest = (header.max_timestamp, header.last_offset)
+            if position - indexed > self.index_interval_bytes:
+                index.append(header.last_offset, position)
+                times.maybe_append(*newest)
+                indexed = position
+        times.maybe_append(*newest)
+        self._files.write_file(self.path + INDEX_SUFFIX, index.to_bytes(), sync=False)
+        self._files.write_file(self.path + TIME_INDEX_SUFFIX, times.to_bytes(), sync=False)
+        return index, times
+
+    def reset_indexes(self) -> None:
+        """Empty indexes, to be filled by `note_batch` while the log is scanned."""
+        self._index, self._time_index = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
+        self._max_timestamp, self._offset_of_max_timestamp = -1, self.base_offset
+        self.first_timestamp = -1
+        self.bytes_since_index_entry = 0
+        self.index_is_saved = False
+        self.tail_first_offset = self.base_offset
+        self.tail_last_offsets, self.tail_positions = array("q"), array("q")
+        if self.aborted_txns or self._files.exists(self.path + TXN_INDEX_SUFFIX):
+            self._files.write_file(self.path + TXN_INDEX_SUFFIX, b"", sync=False)
+        self.aborted_txns = []
+
+    def load_aborted_txns(self) -> None:
+        """Read the `.txnindex`; InvalidIndex if it is damaged."""
+        self.aborted_txns = read_aborted_txns(self._files.read_file(self.path + TXN_INDEX_SUFFIX))
+
+    def save_indexes(self, *, final: bool) -> None:
+        """Bring the index files up to date; `final` adds the time entry that Kafka writes at roll. Worker-safe."""
+        if self.index_is_saved or self._index is None or self._time_index is None:
+            return
+        self.index_is_saved = True  # first: an append while the files are written makes it False again
+        if final:
+            self._time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+        self._files.write_file(self.path + INDEX_SUFFIX, self._index.to_bytes(), sync=False)
+        self._files.write_file(self.path + TIME_INDEX_SUFFIX, self._time_index.to_bytes(), sync=False)
+
+    def sync(self) -> None:
+        """Make log and indexes durable. Worker-safe."""
+        self.file.sync()
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+            if self._files.exists(self.path + suffix):
+                file = self._files.open(self.path + suffix)
+                try:
+                    file.sync()
+                finally:
+                    file.close()
+
+    def index_is_full(self, max_index_bytes: int) -> bool:
+        """Kafka rolls when an index file has no room, one time entry being kept for the roll itself."""
+        index, times = self._index, self._time_index
+        assert index is not None and times is not None
+        return (
+            len(index.positions) >= max_index_bytes // OFFSET_ENTRY_BYTES
+            or len(times.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
+        )
+
+    # --- finding batches -----------------------------------------------------------------------------------------
+
+    def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Headers of the batches from `position` (a batch start) on. Worker-safe; may wait for the disk."""
+        read, size = self.file.pread, self.size
+        for damage in self.damages:
+            if damage.position >= position:
+                yield from walk(read, position, damage.position)
+                position = damage.end_position
+        yield from walk(read, position, size)
+
+    def tail_batch(self, offset: int) -> tuple[int, int]:
+        """(start, size) of the batch that holds `offset`; start -1 if it is not among the newest. Event loop only."""
+        if offset < self.tail_first_offset:
+            return -1, 0
+        positions = self.tail_positions
+        found = bisect_left(self.tail_last_offsets, offset)
+        count = len(positions)
+        if found >= count:
+            return -1, 0
+        start = positions[found]
+        return start, (positions[found + 1] if found + 1 < count else self.size) - start
+
+    def tail_start_at_or_before(self, position: int) -> int:
+        """The greatest exactly known batch start <= `position`, or -1. Event loop only."""
+        found = bisect_right(self.tail_positions, position)
+        return self.tail_positions[found - 1] if found else -1
+
+    def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """(position, header) of the first batch whose last offset is >= `offset`. Worker-safe; may wait."""
+        for position, header in self.headers(self.index.position_before(offset)):
+            if header.base_offset + header.last_offset_delta >= offset:
+                return position, header
+        return None
+
+    def locate_cached(self, offset: int) -> tuple[int, BatchHeader] | None:
+        """As `locate`, only from memory and the page cache: None when that is not enough. Never waits."""
+        index = self._index
+        if index is None or self.damages:
+            return None
+        read = self.file.pread_cached
+        position, size = index.position_before(offset), self.size
+        unpack = HEADER.unpack_from
+        while position < size:
+            window = read(min(_LOCATE_BYTES, size - position), position)
+            if window is None:
+                return None
+            at = 0
+            while at + HEADER_BYTES <= len(window):
+                fields = unpack(window, at)
+                if fields[0] + fields[6] >= offset:
+                    return position + at, BatchHeader._make(fields)
+                at += fields[1] + LOG_OVERHEAD_BYTES
+            position += at
+            if at == 0:
+                return None
+        return None
+
+    # --- truncation and removal ------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> int:
+        """Remove every batch that holds `offset` or a later one; returns how many bytes went."""
+        found = self.locate(offset)
+        if found is None:
+            return 0
+        position, _ = found
+        removed = self.size - position
+        self.index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.size = position
+        self.file.truncate(position)
+        self.index_is_saved = False
+        self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last
+        start = self.index.positions[-1] if len(self.index) else 0
+        for _, header in self.headers(start):
+            if header.max_timestamp > self._max_timestamp:
+                self._max_timestamp, self._offset_of_max_timestamp = header.max_timestamp, header.last_offset
+        self.bytes_since_index_entry = position - start
+        if position == 0:
+            self.first_timestamp = -1
+        self.tail_first_offset = offset
+        self.tail_last_offsets, self.tail_positions = array("q"), array("q")
+        kept = [txn for txn in self.aborted_txns if txn.last_offset < offset]
+        if len(kept) != len(self.aborted_txns):
+            data = b"".join([txn.to_bytes() for txn in kept])
+            self._files.write_file(self.path + TXN_INDEX_SUFFIX, data, sync=False)
+            self.aborted_txns = kept
+        if self.damages:
+            self.damages = tuple(d for d in self.damages if d.end_position <= position)
+        return removed
+
+    def set_aside(self, suffix: str) -> None:
+        """Rename all files so that they no longer count, e.g. to `.deleted`. Worker-safe."""
+        for kind in SEGMENT_SUFFIXES:
+            if self._files.exists(self.path + kind):
+                self._files.rename(self.path + kind, self.path + kind + suffix)
+
+    def unlink(self, suffix: str = "") -> None:
+        """Remove all files for good. Worker-safe."""
+        for kind in SEGMENT_SUFFIXES:
+            self._files.remove(self.path + kind + suffix)
+
+    def release(self) -> None:
+        """Give back the descriptor and the memory of a segment that nobody reads; both return on demand."""
+        if self.index_is_saved:
+            self._index = self._time_index = None
+        self._file = None
+
+    # --- damage --------------------------------------------------------------------------------------------------
+
+    def save_damages(self) -> None:
+        """Remember what must not be served over a restart: `position end first_offset next_offset` lines."""
+        path = self.path + DAMAGED_SUFFIX
+        if self.damages:
+            lines = "".join(f"{d.position} {d.end_position} {d.first_offset} {d.next_offset}\n" for d in self.damages)
+            self._files.replace_file(path, lines.encode(), sync=True)
+        else:
+            self._files.remove(path)
+
+    def load_damages(self) -> None:
+        """Read what `save_damages` wrote."""
+        lines = self._files.read_file(self.path + DAMAGED_SUFFIX).decode("ascii", "replace").splitlines()
+        self.damages = tuple(Damage(*map(int, line.split())) for line in lines if line)
+
+

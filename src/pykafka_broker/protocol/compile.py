@@ -180,6 +180,20 @@ def refuse_length(field: str, length: int, pos: int, end: int) -> ProtocolError:
     return ProtocolError(f"{field} claims a length of {length}, {max(end - pos, 0)} bytes are left")
 
 
+class ArrayLayouts(dict[int, Callable[..., Any]]):
+    """`pack` or `unpack_from` for arrays of a fixed-width kind, by number of elements; short ones are kept."""
+
+    def __init__(self, verb: str, code: str) -> None:
+        self.verb = verb
+        self.code = code
+
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(struct.Struct(f">{count}{self.code}"), self.verb)
+        if count <= 64:
+            self[count] = function
+        return function
+
+
 def buffers_length(content: Buffer | Sequence[Buffer]) -> int:
     """How many bytes a `records` value has."""
     if isinstance(content, (list, tuple)):
@@ -208,6 +222,7 @@ _CODES = {
     "boolean": "?",
     "uuid": "16s",
 }
+_layouts = {(verb, code): ArrayLayouts(verb, code) for verb in ("pack", "unpack_from") for code in "bhHiqd?"}
 _ZEROS: dict[str, object] = {
     "f64": 0.0,
     "boolean": False,
@@ -352,6 +367,13 @@ class _CodecSource(_Source, Generic[M]):
         self.scope[name] = layout.pack if verb == "pack" else layout.unpack_from
         return name, layout.size
 
+    def array(self, verb: str, element: Field) -> tuple[str, int]:
+        """Bind the layouts of an array to a readable name; returns the name and the width of an element."""
+        code = _CODES[element.kind]
+        name = f"{verb}_{code}_array"
+        self.scope[name] = _layouts[verb, code]
+        return name, struct.calcsize(f">{code}")
+
     def nullable(self, field: Field) -> bool:
         return self.version in field.nullable
 
@@ -372,7 +394,6 @@ class _DecoderSource(_CodecSource[M]):
             "new": object.__new__,
             "ProtocolError": ProtocolError,
             "TRUNCATED": (IndexError, struct.error),
-            "unpack_from": struct.unpack_from,
         }
 
     def load(self) -> Decoder[M]:
@@ -393,9 +414,8 @@ class _DecoderSource(_CodecSource[M]):
             self.line(f"m = new({cls.__name__})")
             for field in absent + tagged:
                 self.line(f"m.{field.name} = {self.default(field)}")
-            for run in self.runs(inline):
-                self.emit_run(cls, run) if run[0].kind in _CODES else self.emit_value(cls, run[0])
-            if self.flexible:
+            self.emit_inline(cls, inline, tagged)
+            if self.flexible and tagged:
                 self.emit_tags(cls, tagged)
             self.line("return m, pos")
 
@@ -407,16 +427,40 @@ class _DecoderSource(_CodecSource[M]):
             return "None" if self.version in field.nullable else "[]"
         return repr(_ZEROS.get(field.kind, 0))
 
-    def emit_run(self, cls: type, run: list[Field]) -> None:
-        unpack, width = self.fixed("unpack", [_CODES[field.kind] for field in run])
-        targets = "".join(f"m.{field.name}, " for field in run)
-        self.line(f"{targets}= {unpack}(buf, pos)".replace(", =", ", =", 1))
+    def emit_inline(self, cls: type, inline: list[Field], tagged: list[Field]) -> None:
+        """Read the fields in their order; a run also takes in the length or the tag count that follows it."""
+        pending: list[Field] = []
+        for run in self.runs(inline):
+            if run[0].kind in _CODES:
+                pending = run
+            else:
+                field = run[0]
+                if pending:
+                    self.emit_run(pending, "" if field.kind == "struct" else "n", self.length_code(field))
+                self.emit_value(cls, field, length_is_read=bool(pending))
+                pending = []
+        if not self.flexible or tagged:
+            if pending:
+                self.emit_run(pending)
+        elif pending:
+            self.emit_run(pending, "tags", "B")
+            with self.block("if tags:"):
+                self.line("pos = skip_tags(buf, pos - 1, end)")
+        else:
+            self.line("pos = skip_tags(buf, pos, end) if buf[pos] else pos + 1")
+
+    def emit_run(self, run: list[Field], also: str = "", code: str = "") -> None:
+        """Read a run of fixed-width fields, and the value after it into the variable `also`."""
+        targets = [f"m.{field.name}" for field in run]
+        codes = [_CODES[field.kind] for field in run]
+        if also:
+            targets.append(also)
+            codes.append(code)
+        unpack, width = self.fixed("unpack", codes)
+        self.line(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(buf, pos)")
         self.line(f"pos += {width}")
 
     def emit_tags(self, cls: type, tagged: list[Field]) -> None:
-        if not tagged:
-            self.line("pos = skip_tags(buf, pos, end) if buf[pos] else pos + 1")
-            return
         self.line("count, pos = tag_count(buf, pos)")
         with self.block("for _ in range(count):"):
             self.line("tag, pos, tag_end = tag_header(buf, pos, end)")
@@ -424,7 +468,7 @@ class _DecoderSource(_CodecSource[M]):
             for field in tagged:
                 with self.block(f"{word} tag == {field.tag}:"):
                     if field.kind in _CODES:
-                        self.emit_run(cls, [field])
+                        self.emit_run([field])
                     else:
                         self.emit_value(cls, field, end="tag_end")
                     with self.block("if pos != tag_end:"):
@@ -433,21 +477,29 @@ class _DecoderSource(_CodecSource[M]):
             with self.block("else:"):
                 self.line("pos = tag_end")
 
-    def emit_value(self, cls: type, field: Field, end: str = "end") -> None:
+    def emit_value(self, cls: type, field: Field, *, end: str = "end", length_is_read: bool = False) -> None:
         """Read a field of variable width into the message."""
         target = f"m.{field.name}"
         label = f"{cls.__name__}.{field.name}"
         if field.kind == "struct":
             self.emit_struct_value(field, target, end)
             return
-        self.emit_length(field)
+        self.emit_length(field, length_is_read)
+        if not self.nullable(field):
+            with self.block("if n < 0:"):
+                self.line(f'raise refuse_null("{label}")')
+            self.emit_content(field, target, label, end)
+            return
         with self.block("if n < 0:"):
-            self.line(f"{target} = None" if self.nullable(field) else f'raise refuse_null("{label}")')
+            self.line(f"{target} = None")
         with self.block("else:"):
-            if field.kind == "array":
-                self.emit_array(field, target, label, end)
-            else:
-                self.emit_slice(field, target, label, end)
+            self.emit_content(field, target, label, end)
+
+    def emit_content(self, field: Field, target: str, label: str, end: str) -> None:
+        if field.kind == "array":
+            self.emit_array(field, target, label, end)
+        else:
+            self.emit_slice(field, target, label, end)
 
     def emit_struct_value(self, field: Field, target: str, end: str) -> None:
         assert field.struct is not None
@@ -461,18 +513,26 @@ class _DecoderSource(_CodecSource[M]):
         with self.block("else:"):
             self.line(read)
 
-    def emit_length(self, field: Field) -> None:
-        """Read a length into `n`; null is negative."""
+    def length_code(self, field: Field) -> str:
+        """How a length begins: compact ones are varints, nearly always of one byte."""
         if self.flexible and field.compact:
-            self.line("n = buf[pos] - 1")
-            self.line("pos += 1")
-            with self.block("if n > 126:"):
+            return "B"
+        return "h" if field.kind == "string" else "i"
+
+    def emit_length(self, field: Field, is_read: bool = False) -> None:
+        """Read a length into `n`, if its beginning is not there yet; null is negative."""
+        code = self.length_code(field)
+        if code == "B":
+            if not is_read:
+                self.line("n = buf[pos]")
+                self.line("pos += 1")
+            with self.block("if n > 127:"):
                 self.line("n, pos = uvarint(buf, pos - 1)")
-                self.line("n -= 1")
-            return
-        unpack, width = self.fixed("unpack", ["h" if field.kind == "string" else "i"])
-        self.line(f"n, = {unpack}(buf, pos)")
-        self.line(f"pos += {width}")
+            self.line("n -= 1")
+        elif not is_read:
+            unpack, width = self.fixed("unpack", [code])
+            self.line(f"n, = {unpack}(buf, pos)")
+            self.line(f"pos += {width}")
 
     def emit_slice(self, field: Field, target: str, label: str, end: str) -> None:
         """Take `n` bytes."""
@@ -499,9 +559,9 @@ class _DecoderSource(_CodecSource[M]):
         with self.block(f"if n > {end} - pos or n > {MAX_ARRAY_ELEMENTS}:"):
             self.line(f'raise refuse_length("{label}", n, pos, {end})')
         if element.kind in _CODES and element.kind != "uuid":
-            code = _CODES[element.kind]
-            self.line(f'{target} = list(unpack_from(f">{{n}}{code}", buf, pos))')
-            self.line(f"pos += n * {struct.calcsize('>' + code)}")
+            unpack, width = self.array("unpack_from", element)
+            self.line(f"{target} = list({unpack}[n](buf, pos))")
+            self.line(f"pos += n * {width}")
             return
         if element.kind == "uuid":
             self.line("stop = pos + n * 16")
@@ -534,7 +594,6 @@ class _EncoderSource(_CodecSource[M]):
         super().__init__("encode", cls, version)
         for helper in (uvarint_bytes, string_bytes, buffers_length):
             self.scope[helper.__name__] = helper
-        self.scope["pack"] = struct.pack
 
     def load(self) -> Encoder[M]:
         self.emit_structs()
@@ -544,22 +603,30 @@ class _EncoderSource(_CodecSource[M]):
     def emit_struct(self, cls: type) -> None:
         inline, tagged, _ = self.present(cls)
         with self.block(f"def {self.function_of(cls)}(m, out, cuts):"):
-            for run in self.runs(inline):
-                self.emit_run(run, "out") if run[0].kind in _CODES else self.emit_value(run[0], "out")
-            if self.flexible:
+            runs = list(self.runs(inline))
+            no_tags = self.flexible and not tagged
+            for run in runs:
+                if run[0].kind not in _CODES:
+                    self.emit_value(run[0], "out")
+                elif no_tags and run is runs[-1]:
+                    self.emit_run(run, "out", pad="x")
+                    no_tags = False
+                else:
+                    self.emit_run(run, "out")
+            if no_tags:
+                self.line("out.append(0)")
+            elif self.flexible and tagged:
                 self.emit_tags(tagged)
-            elif not inline:
+            elif not runs:
                 self.line("pass")
 
-    def emit_run(self, run: list[Field], out: str) -> None:
-        pack, _ = self.fixed("pack", [_CODES[field.kind] for field in run])
+    def emit_run(self, run: list[Field], out: str, pad: str = "") -> None:
+        """Write a run of fixed-width fields; "x" as padding is the byte that says that there are no tags."""
+        pack, _ = self.fixed("pack", [_CODES[field.kind] for field in run] + [pad] * bool(pad))
         self.line(f"{out} += {pack}({', '.join(f'm.{field.name}' for field in run)})")
 
     def emit_tags(self, tagged: list[Field]) -> None:
         """Tagged fields that differ from their default, in the order of their numbers."""
-        if not tagged:
-            self.line("out.append(0)")
-            return
         with self.block(f"if {' or '.join(self.differs(field) for field in tagged)}:"):
             self.line("count = 0")
             self.line("section = bytearray()")
@@ -646,7 +713,8 @@ class _EncoderSource(_CodecSource[M]):
         assert element is not None
         self.emit_length(field, out, "len(value)")
         if element.kind in _CODES and element.kind != "uuid":
-            self.line(f'{out} += pack(f">{{len(value)}}{_CODES[element.kind]}", *value)')
+            pack, _ = self.array("pack", element)
+            self.line(f"{out} += {pack}[len(value)](*value)")
             return
         with self.block("for item in value:"):
             if element.kind == "uuid":

@@ -12,8 +12,9 @@ MiB of 100-byte records), the full walk 0.6 us; so the record structure of such 
 word, as is its maxTimestamp.
 
 Records are looked at (and decompressed, within a budget) when the topic's configuration is about them: keys
-on a compacted topic, a bound on how old a timestamp may be, timestamps in the header that are beyond the
-upper bound, or a `compression.type` other than the batch's. Then everything about them must be right.
+on a compacted topic, a bound on how old a timestamp may be, a `compression.type` other than the batch's; and
+when the timestamps of the header are beyond the upper bound or contradict each other. Then everything about
+the records must be right.
 """
 
 from __future__ import annotations
@@ -56,6 +57,9 @@ LATEST_PRODUCE_VERSION = 13
 
 #: One answer names at most this many bad records; a batch can hold millions.
 MAX_RECORD_ERRORS = 1000
+
+#: At most this many records are looked at, most of a second; a bomb of a few KiB could hold 15 million.
+MAX_RECORDS_LOOKED_AT = 1_000_000
 
 #: Least length of what follows the batch length in any format, v0 included.
 SMALLEST_LENGTH_OF_ANY_FORMAT = 14
@@ -133,6 +137,11 @@ def prepare_client_batch(
     section: bytes | None = None
     max_timestamp = header.max_timestamp
     if target != codec or _records_matter(header, config, now_ms, append_time):
+        if count > MAX_RECORDS_LOOKED_AT:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The batch has {count} records, the topic takes {MAX_RECORDS_LOOKED_AT} at most",
+            )
         section = _decompressed(payload, header, limit_bytes)
         max_timestamp = _check_records(header, section, config, now_ms, append_time)
     if append_time:
@@ -287,11 +296,11 @@ def _records_matter(header: BatchHeader, config: LogConfig, now_ms: int, append_
         return True
     if append_time:
         return header.attributes & TIMESTAMP_TYPE_BIT != 0
-    latest_allowed = now_ms + config.message_timestamp_after_max_ms
+    if header.max_timestamp < header.base_timestamp:
+        return True  # the base is the first record's timestamp, so the producer is wrong about the latest one
     return (
         config.message_timestamp_before_max_ms != LONG_MAX
-        or header.max_timestamp > latest_allowed
-        or header.base_timestamp > latest_allowed
+        or header.max_timestamp > now_ms + config.message_timestamp_after_max_ms
     )
 
 

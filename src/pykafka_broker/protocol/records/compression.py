@@ -41,6 +41,10 @@ LZ4_DEFAULT_LEVEL = 9
 LZ4_HC_LEVELS = (3, 12)
 ZSTD_DEFAULT_LEVEL = 3
 
+GZIP_MAGIC = b"\x1f\x8b"
+#: zlib keeps a copy of what it is given and did not use; in a file of many small members that would add up.
+GZIP_INPUT_BYTES = 64 * 1024
+
 XERIAL_MAGIC = b"\x82SNAPPY\0"
 XERIAL_HEADER = XERIAL_MAGIC + b"\0\0\0\1\0\0\0\1"
 XERIAL_BLOCK_BYTES = 32 * 1024
@@ -150,23 +154,29 @@ def _decompress_none(data: Buffer, limit_bytes: int) -> bytes:
 def _decompress_gzip(data: Buffer, limit_bytes: int) -> bytes:
     import zlib
 
+    view = memoryview(data)
+    pos = 0  # of the first byte that was not yet given to a stream
+    pending: Buffer = b""
     stream = zlib.decompressobj(31)
-    pending: Buffer = data
 
     def read(size: int) -> bytes:
-        nonlocal stream, pending
+        nonlocal pos, pending, stream
         while True:
+            if stream.eof:
+                # Members may follow one another; anything else behind the last one is ignored, as in Java.
+                pos -= len(stream.unused_data)
+                if view[pos : pos + 2] != GZIP_MAGIC:
+                    return b""
+                pending, stream = b"", zlib.decompressobj(31)
+            if not pending:
+                pending = view[pos : pos + GZIP_INPUT_BYTES]
+                pos += len(pending)
             piece = stream.decompress(pending, size)
             pending = stream.unconsumed_tail
             if piece:
                 return piece
-            if not stream.eof:
+            if not stream.eof and not pending and pos == len(view):
                 raise CorruptRecord("The gzip data of the batch is cut short")
-            # Members may follow one another; anything else behind the last one is ignored, as Java does.
-            pending = stream.unused_data
-            if not pending.startswith(b"\x1f\x8b"):
-                return b""
-            stream = zlib.decompressobj(31)
 
     try:
         return _drain(read, limit_bytes)

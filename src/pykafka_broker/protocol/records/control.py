@@ -20,7 +20,7 @@ from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH, build_batch
 from pykafka_broker.protocol.records.errors import InvalidRecord
 
 _KEY = Struct(">hh")
-_END_TXN_MARKER = Struct(">hi")
+_MARKER = Struct(">hi")
 CURRENT_VERSION = 0
 
 
@@ -36,7 +36,7 @@ class ControlRecordType(IntEnum):
     KRAFT_VOTERS = 6
 
 
-class EndTxnMarker(NamedTuple):
+class EndTransactionMarker(NamedTuple):
     """The end of a producer's transaction in one partition."""
 
     commit: bool
@@ -63,29 +63,27 @@ def decode_key(key: bytes | None) -> ControlRecordType | None:
 # --- transaction markers --------------------------------------------------------------------------
 
 
-def encode_end_txn_marker(marker: EndTxnMarker) -> tuple[bytes, bytes]:
+def encode_marker(marker: EndTransactionMarker) -> tuple[bytes, bytes]:
     """Key and value of the record."""
     record_type = ControlRecordType.COMMIT if marker.commit else ControlRecordType.ABORT
-    return encode_key(record_type), _END_TXN_MARKER.pack(CURRENT_VERSION, marker.coordinator_epoch)
+    return encode_key(record_type), _MARKER.pack(CURRENT_VERSION, marker.coordinator_epoch)
 
 
-def decode_end_txn_marker(key: bytes | None, value: bytes | None) -> EndTxnMarker | None:
+def decode_marker(key: bytes | None, value: bytes | None) -> EndTransactionMarker | None:
     """The marker that a control record holds; None when it is of another type."""
     record_type = decode_key(key)
     if record_type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         return None
-    if value is None or len(value) < _END_TXN_MARKER.size:
-        raise InvalidRecord(
-            f"An end transaction marker takes {_END_TXN_MARKER.size} bytes, not {len(value or b'')}"
-        )
-    version, coordinator_epoch = _END_TXN_MARKER.unpack_from(value)
+    if value is None or len(value) < _MARKER.size:
+        raise InvalidRecord(f"An end transaction marker takes {_MARKER.size} bytes, not {len(value or b'')}")
+    version, coordinator_epoch = _MARKER.unpack_from(value)
     if version < 0:
         raise InvalidRecord(f"Invalid version found for end transaction marker: {version}")
-    return EndTxnMarker(record_type is ControlRecordType.COMMIT, coordinator_epoch)
+    return EndTransactionMarker(record_type is ControlRecordType.COMMIT, coordinator_epoch)
 
 
-def build_end_txn_batch(
-    marker: EndTxnMarker,
+def build_marker_batch(
+    marker: EndTransactionMarker,
     *,
     producer_id: int,
     producer_epoch: int,
@@ -95,7 +93,7 @@ def build_end_txn_batch(
 ) -> bytes:
     """The batch of one record that ends a transaction; it carries no sequence number."""
     return build_batch(
-        [(timestamp_ms, *encode_end_txn_marker(marker), ())],
+        [(timestamp_ms, *encode_marker(marker), ())],
         base_offset=base_offset,
         leader_epoch=leader_epoch,
         producer_id=producer_id,

@@ -5,15 +5,15 @@ import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive fr
 
 A handler is called as `handle(request, ctx)` and comes in two kinds:
 
-* `def`: the answer is returned at once, on the hot path. It may also return `Later(awaitable)`: the ordered part
-  is done (bytes are appended), the answer comes when the awaitable finishes, and the next request of the same
-  connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the connection is
-  closed, which is how Kafka reports an error to a client that asked for no answer.
+* `def`: the answer is returned at once, on the hot path. It may also return `Later(awaitable)`: the ordered
+  part is done (bytes are appended), the answer comes when the awaitable finishes, and the next request of the
+  same connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the
+  connection is closed, which is how Kafka reports an error to a client that asked for no answer.
 * `async def`: the next request of the connection starts when the handler has finished, as in Kafka, where a
   channel is muted while its request is processed.
 
-`records` views of a request lie in the connection's receive buffer: they are valid until the handler returns or
-first awaits.
+`records` views of a request lie in the connection's receive buffer: they are valid until the handler returns
+or first awaits.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.protocol.errors import KafkaError
 
 
 class _Signal:
@@ -53,6 +54,8 @@ class Later:
 
 
 Handler = Callable[[Any, "RequestContext"], Any]
+#: Makes the answer that says why a request could not be served at all.
+ErrorResponse = Callable[[Any, "KafkaError"], Any]
 
 
 class Api:
@@ -62,10 +65,25 @@ class Api:
     librdkafka release needs to see them (KAFKA-18659).
     """
 
-    __slots__ = ("advertised_min_version", "handle", "key", "max_version", "min_version", "name", "request")
+    __slots__ = (
+        "advertised_min_version",
+        "error_response",
+        "handle",
+        "key",
+        "max_version",
+        "min_version",
+        "name",
+        "request",
+    )
 
     def __init__(
-        self, request: type, handle: Handler, min_version: int, max_version: int, advertised_min_version: int
+        self,
+        request: type,
+        handle: Handler,
+        min_version: int,
+        max_version: int,
+        advertised_min_version: int,
+        error_response: ErrorResponse | None = None,
     ) -> None:
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
@@ -74,20 +92,29 @@ class Api:
         self.min_version = min_version
         self.max_version = max_version
         self.advertised_min_version = advertised_min_version
+        self.error_response = error_response
 
     def __repr__(self) -> str:
         return f"Api({self.name}, versions={self.min_version}-{self.max_version})"
 
 
 def handles(
-    request: type, *, versions: str, advertised_min_version: int | None = None
+    request: type,
+    *,
+    versions: str,
+    advertised_min_version: int | None = None,
+    error_response: ErrorResponse | None = None,
 ) -> Callable[[Handler], Api]:
-    """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0")."""
+    """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
+
+    `error_response` answers when the handler raised instead; without it the connection is closed, because
+    clients wait for an answer in vain otherwise.
+    """
     first, _, last = versions.partition("-")
     min_version, max_version = int(first), int(last or first)
     advertised = min_version if advertised_min_version is None else advertised_min_version
 
     def wrap(handle: Handler) -> Api:
-        return Api(request, handle, min_version, max_version, advertised)
+        return Api(request, handle, min_version, max_version, advertised, error_response)
 
     return wrap

@@ -1,9 +1,9 @@
 """ApiVersions (API key 18): which APIs and features this node serves.
 
 v1 throttle time, v3 flexible with the client's software name and features, v4 features whose minimum is 0
-(KAFKA-17011; older versions must not see them). The response header is v0 at every version. A version that is not
-served never gets here: the connection answers it with the v0 body, UNSUPPORTED_VERSION and this API's own row
-(KIP-511), made by `unsupported_version`.
+(KAFKA-17011; older versions must not see them). The response header is v0 at every version. A version that is
+not served never gets here: the connection answers it with the v0 body, UNSUPPORTED_VERSION and this API's own
+row (KIP-511), made by `unsupported_version`.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     """List what is served, after a look at the client's name."""
     if ctx.version >= 3 and not _is_valid(request):
-        return ApiVersionsResponse(
-            error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0
-        )
+        return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0)
     image = ctx.node.image
     return ApiVersionsResponse(
         error_code=0,

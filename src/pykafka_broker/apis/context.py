@@ -1,8 +1,8 @@
 """What a handler may ask for: the facts of its request, and the services of the node that serves it.
 
 `RequestContext` is made by the connection for each request. `Node` is the broker as handlers see it; the
-composition root (`server/broker.py`) implements it. Handlers get everything through these two, so that they can be
-run against any node a test puts together.
+composition root (`server/broker.py`) implements it. Handlers get everything through these two, so that they
+can be run against any node a test puts together.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, Union
 
 if TYPE_CHECKING:
+    from pykafka_broker.log.manager import LogManager
+
     from pykafka_broker.apis.api import Api
     from pykafka_broker.apis.fetch_sessions import FetchSessionCache
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import BrokerConfig, DynamicConfig
     from pykafka_broker.coordinator.service import GroupService
-    from pykafka_broker.log.manager import LogManager
     from pykafka_broker.log.partition import AppendResult, PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.server.controller_shell import Controller
@@ -51,7 +52,9 @@ class LedPartition(Protocol):
     log: PartitionLog
     leader_epoch: int
 
-    def append(self, records: Buffer, *, required_acks: int, produce_version: int, now_ms: int) -> AppendResult:
+    def append(
+        self, records: Buffer, *, required_acks: int, produce_version: int, now_ms: int
+    ) -> AppendResult:
         """Append what a producer sent and, where no other replica has to follow, move the high watermark.
 
         Raises:
@@ -111,7 +114,9 @@ class Node(Protocol):
         ...
 
     def advertised(self, broker_id: int, ctx: RequestContext) -> tuple[str, int] | None:
-        """Host and port under which a client of this listener reaches a broker; None if it has no such listener."""
+        """Host and port under which a client of this listener reaches a broker; None if it has no such
+        listener.
+        """
         ...
 
     def random_alive_broker_id(self) -> int:

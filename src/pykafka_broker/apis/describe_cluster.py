@@ -1,7 +1,7 @@
 """DescribeCluster (API key 60): cluster id, controller and brokers for admin clients (KIP-700).
 
-v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A broker listener describes brokers only; asking it for
-controllers is MISMATCHED_ENDPOINT_TYPE.
+v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A broker listener describes brokers only; asking it
+for controllers is MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
 def _refused(endpoint_type: int) -> DescribeClusterResponse:
     if endpoint_type == CONTROLLERS:
         error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        message = (
+            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+        )
     else:
         error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         message = f"Unsupported endpoint type {endpoint_type}"

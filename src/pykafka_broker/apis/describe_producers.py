@@ -1,4 +1,5 @@
-"""DescribeProducers (API key 61): the producers a partition knows, with their last sequence and open transaction.
+"""DescribeProducers (API key 61): the producers a partition knows, with their last sequence and open
+transaction.
 
 v0 only (KIP-664), flexible from the start.
 """

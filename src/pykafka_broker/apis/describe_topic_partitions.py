@@ -1,7 +1,9 @@
-"""DescribeTopicPartitions (API key 75): topics and partitions in pages, with eligible leader replicas (KIP-966).
+"""DescribeTopicPartitions (API key 75): topics and partitions in pages, with eligible leader replicas
+(KIP-966).
 
-v0 only. Topics come in alphabetical order; an answer holds at most `response_partition_limit` partitions (capped by
-`max.request.partition.size.limit`, at least 1) and a cursor where more are left. No topic list means all topics.
+v0 only. Topics come in alphabetical order; an answer holds at most `response_partition_limit` partitions
+(capped by `max.request.partition.size.limit`, at least 1) and a cursor where more are left. No topic list
+means all topics.
 """
 
 from __future__ import annotations
@@ -107,7 +109,10 @@ def _invalid(request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitions
         throttle_time_ms=0,
         topics=[
             DescribeTopicPartitionsResponseTopic(
-                error_code=int(ErrorCode.INVALID_REQUEST), name=topic.name, topic_id=NO_TOPIC_ID, partitions=[]
+                error_code=int(ErrorCode.INVALID_REQUEST),
+                name=topic.name,
+                topic_id=NO_TOPIC_ID,
+                partitions=[],
             )
             for topic in request.topics
         ],

@@ -1,14 +1,14 @@
 """Fetch (API key 1): read record batches, waiting for `min_bytes` if there are too few.
 
-v4 is the first served (isolation level); v5 log start offset, v7 sessions (KIP-227), v9 leader epochs, v12 flexible
-and diverging epochs (KIP-595), v13 topic ids (KIP-516), v15 replica state, v16 leader endpoints (KIP-951), v17
-directory ids, v18 a replica's high watermark.
+v4 is the first served (isolation level); v5 log start offset, v7 sessions (KIP-227), v9 leader epochs, v12
+flexible and diverging epochs (KIP-595), v13 topic ids (KIP-516), v15 replica state, v16 leader endpoints
+(KIP-951), v17 directory ids, v18 a replica's high watermark.
 
 The answer comes at once if nothing may be waited for, no partition is left, enough bytes are there, a known
-partition cannot be read, or a consumer's log has diverged; else the fetch is parked until one of its partitions
-moves. Partitions are planned (an index look-up, no data) until the answer is due, and only then read: from the
-page cache on the event loop, from the disk in a worker thread. The first non-empty partition gives at least one
-whole batch even above both limits (KIP-74).
+partition cannot be read, or a consumer's log has diverged; else the fetch is parked until one of its
+partitions moves. Partitions are planned (an index look-up, no data) until the answer is due, and only then
+read: from the page cache on the event loop, from the disk in a worker thread. The first non-empty partition
+gives at least one whole batch even above both limits (KIP-74).
 """
 
 from __future__ import annotations
@@ -206,7 +206,7 @@ def check_leader_epoch(partition: LedPartition, current_leader_epoch: int) -> No
 
 
 def _failed(wanted: WantedPartition, error: ErrorCode, *, unknown: bool = False) -> PartitionData:
-    """An error answer; Apache Kafka gives an empty aborted list for partitions it does not know, else none."""
+    """An error answer; for a partition it does not know, Kafka gives an empty aborted list, else none."""
     return PartitionData(
         partition_index=wanted.partition,
         error_code=int(error),

@@ -1,12 +1,13 @@
 """Incremental fetch sessions (KIP-227): what a consumer asked for, remembered, so that it need not repeat it.
 
-(session id, epoch) of a request decides: (any, -1) no session, and an old one is closed; (any, 0) a full request
-that opens a new session; (id, n) an incremental request that lists only what changed. An incremental answer lists
-only partitions with records, an error, a diverging epoch, or a moved high watermark or log start offset.
+(session id, epoch) of a request decides: (any, -1) no session, and an old one is closed; (any, 0) a full
+request that opens a new session; (id, n) an incremental request that lists only what changed. An incremental
+answer lists only partitions with records, an error, a diverging epoch, or a moved high watermark or log start
+offset.
 
-The cache holds `max_entries` sessions (`max.incremental.fetch.session.cache.slots`). When it is full, a session
-unused for `eviction_ms` makes room, or a smaller one older than that; else the new client goes without, which is
-always allowed. Pure: the clock and the dice are passed in.
+The cache holds `max_entries` sessions (`max.incremental.fetch.session.cache.slots`). When it is full, a
+session unused for `eviction_ms` makes room, or a smaller one older than that; else the new client goes
+without, which is always allowed. Pure: the clock and the dice are passed in.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Key = tuple[object, int]
 
 
 class WantedPartition:
-    """One partition of a fetch: the newest request parameters, and what was last said about it in a session."""
+    """One partition of a fetch: the newest request, and what was last said about it in a session."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -113,7 +114,16 @@ Asked = dict[Key, "FetchPartition"]
 class FetchContext:
     """One fetch: the partitions to serve in order, and how its answer relates to a session."""
 
-    __slots__ = ("_cache", "_expected_epoch", "_kind", "_now_ms", "_session", "_uses_topic_ids", "error", "wanted")
+    __slots__ = (
+        "_cache",
+        "_expected_epoch",
+        "_kind",
+        "_now_ms",
+        "_session",
+        "_uses_topic_ids",
+        "error",
+        "wanted",
+    )
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """InitProducerId (API key 22): a producer id and epoch for an idempotent producer.
 
-v2 flexible, v3 the caller may name the id and epoch it holds (KIP-360), v4 PRODUCER_FENCED, v5 transaction errors
-(KIP-890); v6 (KIP-939) is unstable in 4.3 and not served. Without a transactional id every call gives a fresh
-producer id and epoch 0, whatever id the caller names. Transactional ids need a transaction coordinator, which
-this node does not run yet: INVALID_REQUEST.
+v2 flexible, v3 the caller may name the id and epoch it holds (KIP-360), v4 PRODUCER_FENCED, v5 transaction
+errors (KIP-890); v6 (KIP-939) is unstable in 4.3 and not served. Without a transactional id every call gives
+a fresh producer id and epoch 0, whatever id the caller names. Transactional ids need a transaction
+coordinator, which this node does not run yet: INVALID_REQUEST.
 """
 
 from __future__ import annotations

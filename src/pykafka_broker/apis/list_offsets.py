@@ -1,11 +1,11 @@
 """ListOffsets (API key 2): the offset of a timestamp, or one of the special positions of a partition.
 
-v1 one offset per partition, v2 isolation level, v4 leader epochs, v6 flexible, v7 max timestamp (-3), v8 earliest
-local (-4), v9 last tiered (-5), v10 a timeout for remote storage, v11 earliest pending upload (-6).
+v1 one offset per partition, v2 isolation level, v4 leader epochs, v6 flexible, v7 max timestamp (-3), v8
+earliest local (-4), v9 last tiered (-5), v10 a timeout for remote storage, v11 earliest pending upload (-6).
 
-"Latest" is the high watermark, or the last stable offset for read_committed, never the log end. A timestamp finds
-the first *record* at or after it below that bound; no such record is no error: offset -1, timestamp -1. Without
-tiered storage -4 equals the log start, and -5 and -6 answer -1.
+"Latest" is the high watermark, or the last stable offset for read_committed, never the log end. A timestamp
+finds the first *record* at or after it below that bound; no such record is no error: offset -1, timestamp -1.
+Without tiered storage -4 equals the log start, and -5 and -6 answer -1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,14 @@ from pykafka_broker.protocol.messages.list_offsets import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import LedPartition, RequestContext
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -5,
+    -6,
+)
 #: The first version that knows each special timestamp.
 FIRST_VERSION = {
     LATEST: 1,
@@ -100,8 +107,8 @@ def _checked(
     """The partition to ask.
 
     Raises:
-        KafkaError: INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a special timestamp this
-            version does not know, or why the partition cannot be asked.
+        KafkaError: INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a special timestamp
+        this version does not know, or why the partition cannot be asked.
     """
     index = asked.partition_index
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):

@@ -1,12 +1,13 @@
 """Metadata (API key 3): the brokers, and who leads which partition.
 
-v1 controller and internal flag, v2 cluster id, v4 auto-creation flag, v5 offline replicas, v7 leader epochs, v8
-authorized operations, v9 flexible, v10 topic ids, v12 lookup by topic id, v13 top-level error.
+v1 controller and internal flag, v2 cluster id, v4 auto-creation flag, v5 offline replicas, v7 leader epochs,
+v8 authorized operations, v9 flexible, v10 topic ids, v12 lookup by topic id, v13 top-level error.
 
-topics=None asks for every topic and an empty list for none, except at v0, where empty means all. An unknown name
-may create the topic: both the request and `auto.create.topics.enable` must say so. Apache Kafka answers
-UNKNOWN_TOPIC_OR_PARTITION while it creates; here creation takes about a millisecond, so the first answer already
-names the leader. The controller id is a random alive broker, as in KRaft: clients send controller requests there.
+topics=None asks for every topic and an empty list for none, except at v0, where empty means all. An unknown
+name may create the topic: both the request and `auto.create.topics.enable` must say so. Apache Kafka answers
+UNKNOWN_TOPIC_OR_PARTITION while it creates; here creation takes about a millisecond, so the first answer
+already names the leader. The controller id is a random alive broker, as in KRaft: clients send controller
+requests there.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""OffsetForLeaderEpoch (API key 23): where a leader epoch ends, so that a reader can detect truncation (KIP-320).
+"""OffsetForLeaderEpoch (API key 23): where a leader epoch ends, so that a reader can detect truncation
+(KIP-320).
 
-v2 is the first served (current leader epoch), v3 replica id, v4 flexible. An epoch this log has never seen, or one
-from the future, is no error: epoch -1, end offset -1.
+v2 is the first served (current leader epoch), v3 replica id, v4 flexible. An epoch this log has never seen,
+or one from the future, is no error: epoch -1, end offset -1.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Produce (API key 0): append record batches to partitions this node leads.
 
-v3 is the first served; ApiVersions lists 0 because a librdkafka release needs to see it (KAFKA-18659). v7 zstd,
-v8 per-record errors, v9 flexible, v10 leader hints (KIP-951), v11 transaction errors (KIP-890), v12 implicit
-partition add, v13 topic ids.
+v3 is the first served; ApiVersions lists 0 because a librdkafka release needs to see it (KAFKA-18659). v7
+zstd, v8 per-record errors, v9 flexible, v10 leader hints (KIP-951), v11 transaction errors (KIP-890), v12
+implicit partition add, v13 topic ids.
 
-Appending is the ordered part and happens before the handler returns. With acks=all the answer waits for the high
-watermark (`Later`), and the next request of the connection may start; with acks=0 nothing is answered, and an
-error closes the connection so that the producer refreshes its metadata.
+Appending is the ordered part and happens before the handler returns. With acks=all the answer waits for the
+high watermark (`Later`), and the next request of the connection may start; with acks=0 nothing is answered,
+and an error closes the connection so that the producer refreshes its metadata.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResp
 def _leader_hints(
     topics: list[TopicProduceResponse], request: ProduceRequest, ctx: RequestContext
 ) -> list[NodeEndpoint]:
-    """KIP-951: beside NOT_LEADER_OR_FOLLOWER, say who leads and where, so that no metadata round is needed."""
+    """KIP-951: beside NOT_LEADER_OR_FOLLOWER, say who leads and where: no metadata round is needed."""
     endpoints: dict[int, NodeEndpoint] = {}
     for topic in topics:
         for answer in topic.partition_responses:

@@ -1,4 +1,6 @@
-"""What clients are told of brokers, topics and partitions: shared by Metadata, DescribeTopicPartitions and DescribeCluster."""
+"""What clients are told of brokers, topics and partitions: shared by Metadata, DescribeTopicPartitions and
+DescribeCluster.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ NO_LEADER_ID = -1
 NO_TOPIC_ID = bytes(16)
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
-#: Operation bits (AclOperation codes) a resource supports; without an authorizer everybody may do all of them.
+#: Operation bits (AclOperation codes) a resource supports; without an authorizer everybody may do all of
+#: them.
 TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
 CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
 GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
@@ -41,7 +44,9 @@ def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, in
 
 
 def leadership(partition: PartitionRegistration, ctx: RequestContext) -> Leadership:
-    """Kafka's rule: a leader that is fenced or lacks the listener cannot be named, but the partition is listed."""
+    """Kafka's rule: a leader that is fenced or lacks the listener cannot be named, but the partition is
+    listed.
+    """
     brokers = ctx.node.image.brokers
     offline = [
         replica

@@ -1,0 +1,55 @@
+"""DescribeGroups (API key 15): state, protocol and members of classic groups.
+
+v1 throttling, v3 authorized operations, v4 static members, v5 flexible, v6 GROUP_ID_NOT_FOUND with a message
+(KIP-1043); before v6 a group nobody knows is in state "Dead", without an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.topology import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from pykafka_broker.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(DescribeGroupsRequest, versions="0-6")
+async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
+    """Describe each group named."""
+    described = await ctx.node.groups.describe_groups(request.groups, version=ctx.version)
+    answers = []
+    for group in described:
+        operations = OPERATIONS_NOT_ASKED
+        if request.include_authorized_operations and not group.error:
+            operations = GROUP_OPERATIONS
+        answers.append(
+            DescribedGroup(
+                error_code=int(group.error),
+                error_message=group.error_message,
+                group_id=group.group_id,
+                group_state=group.state,
+                protocol_type=group.protocol_type,
+                protocol_data=group.protocol_data,
+                members=[
+                    DescribedGroupMember(
+                        member_id=member.member_id,
+                        group_instance_id=member.group_instance_id,
+                        client_id=member.client_id,
+                        client_host=member.client_host,
+                        member_metadata=member.metadata,
+                        member_assignment=member.assignment,
+                    )
+                    for member in group.members
+                ],
+                authorized_operations=operations,
+            )
+        )
+    return DescribeGroupsResponse(groups=answers)

@@ -1,0 +1,71 @@
+"""FindCoordinator (API key 10): which broker coordinates a group.
+
+v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fields), v5 transaction errors
+(KIP-890), v6 share groups. `__consumer_offsets` is created when the first coordinator is looked for. Apache
+Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
+milliseconds.
+
+Transactional ids and share groups have no coordinator on this node yet: INVALID_REQUEST, which clients report
+at once instead of asking for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+GROUP = 0
+BATCHED_VERSION = 4
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+@handles(FindCoordinatorRequest, versions="0-6")
+async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
+    """Look up each key; one key's failure does not touch the others."""
+    if ctx.version >= BATCHED_VERSION:
+        return FindCoordinatorResponse(
+            coordinators=[await _coordinator(request.key_type, key, ctx) for key in request.coordinator_keys]
+        )
+    found = await _coordinator(request.key_type, request.key, ctx)
+    error = ErrorCode(found.error_code)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message="NONE" if error is ErrorCode.NONE else found.error_message or error.message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+async def _coordinator(key_type: int, key: str, ctx: RequestContext) -> Coordinator:
+    try:
+        if key_type != GROUP:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"Coordinators of type {key_type} are not served: only consumer groups (type {GROUP}) are",
+            )
+        if not await ctx.node.ensure_offsets_topic():
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        partition = ctx.node.groups.partition_for(key)
+        registration = ctx.node.image.topics[OFFSETS_TOPIC].partitions[partition]
+        address = ctx.node.advertised(registration.leader, ctx)
+        if address is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    except KafkaError as error:
+        return Coordinator(
+            key=key, node_id=-1, host="", port=-1, error_code=int(error.code), error_message=error.message
+        )
+    host, port = address
+    return Coordinator(
+        key=key, node_id=registration.leader, host=host, port=port, error_code=0, error_message=""
+    )

@@ -1,0 +1,27 @@
+"""Heartbeat (API key 12): a member of a classic group is alive; the answer tells it to rejoin when a
+rebalance runs.
+
+v3 static members, v4 flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(HeartbeatRequest, versions="0-4")
+async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
+    """Extend the member's session."""
+    error = await ctx.node.groups.heartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        generation=request.generation_id,
+        group_instance_id=request.group_instance_id,
+    )
+    return HeartbeatResponse(error_code=int(error))

@@ -1,0 +1,44 @@
+"""LeaveGroup (API key 13): members leave a classic group at once instead of timing out.
+
+v3 several members, by member id or group instance id (KIP-345), v4 flexible, v5 a reason. Before v3 the one
+member's error is the answer's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+BATCHED_VERSION = 3
+
+
+@handles(LeaveGroupRequest, versions="0-5")
+async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
+    """Remove whoever is named; one unknown member does not keep the others."""
+    members: list[tuple[str, str | None]]
+    if ctx.version < BATCHED_VERSION:
+        members = [(request.member_id, None)]
+    else:
+        members = [(member.member_id, member.group_instance_id) for member in request.members]
+    result = await ctx.node.groups.leave(group_id=request.group_id, members=members)
+    if ctx.version < BATCHED_VERSION:
+        error = result.members[0][1] if result.members and not result.error else result.error
+        return LeaveGroupResponse(error_code=int(error))
+    return LeaveGroupResponse(
+        error_code=int(result.error),
+        members=[
+            MemberResponse(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, error_code=int(error)
+            )
+            for member, error in result.members
+        ],
+    )

@@ -1,0 +1,34 @@
+"""ListGroups (API key 16): the groups this broker coordinates.
+
+v1 throttling, v3 flexible, v4 state filter (KIP-518), v5 type filter (KIP-848).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(ListGroupsRequest, versions="0-5")
+async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
+    """List what passes both filters; an empty filter lets everything through."""
+    error, groups = await ctx.node.groups.list_groups(
+        states=request.states_filter, types=request.types_filter
+    )
+    return ListGroupsResponse(
+        error_code=int(error),
+        groups=[
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.group_type,
+            )
+            for group in groups
+        ],
+    )

@@ -1,0 +1,99 @@
+"""OffsetCommit (API key 8): store a group's positions.
+
+v2 is the first served; v2-4 carry a retention time, v5 leaves retention to the broker (KIP-211), v6 leader
+epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), v10 topic ids.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.coordinator.group.events import PartitionCommit, TopicCommit
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+TOPIC_ID_VERSION = 10
+
+
+@handles(OffsetCommitRequest, versions="2-10")
+async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
+    """Offsets of unknown partitions are refused one by one; the coordinator decides on the rest together."""
+    answers: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+    commits = []
+    for topic in request.topics:
+        commit = _known_partitions(topic, answers, ctx)
+        if commit.partitions:
+            commits.append(commit)
+    if commits:
+        results = await ctx.node.groups.commit_offsets(
+            version=ctx.version,
+            group_id=request.group_id,
+            topics=tuple(commits),
+            member_id=request.member_id,
+            generation=request.generation_id_or_member_epoch,
+            group_instance_id=request.group_instance_id,
+            retention_ms=request.retention_time_ms,
+        )
+        for name, topic_id, partitions in results:
+            for partition, error in partitions:
+                _add(answers, name, topic_id, partition, error)
+    return OffsetCommitResponse(topics=list(answers.values()))
+
+
+def _known_partitions(
+    topic: OffsetCommitRequestTopic,
+    answers: dict[tuple[str, bytes], OffsetCommitResponseTopic],
+    ctx: RequestContext,
+) -> TopicCommit:
+    """The offsets of partitions that exist; the others are answered here."""
+    image = ctx.node.image
+    if ctx.version >= TOPIC_ID_VERSION:
+        described = image.topic_by_id(topic.topic_id)
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID
+    else:
+        described = image.topics.get(topic.name)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if described is None:
+        name, topic_id, existing = topic.name, topic.topic_id, frozenset[int]()
+    else:
+        name, topic_id, existing = described.name, described.topic_id, frozenset(described.partitions)
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    commits = []
+    for partition in topic.partitions:
+        if partition.partition_index not in existing:
+            _add(answers, name, topic_id, partition.partition_index, unknown)
+            continue
+        commits.append(
+            PartitionCommit(
+                partition=partition.partition_index,
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.committed_metadata,
+            )
+        )
+    return TopicCommit(name, tuple(commits), topic_id)
+
+
+def _add(
+    answers: dict[tuple[str, bytes], OffsetCommitResponseTopic],
+    name: str,
+    topic_id: bytes,
+    partition: int,
+    error: ErrorCode,
+) -> None:
+    answer = answers.get((name, topic_id))
+    if answer is None:
+        answer = answers[(name, topic_id)] = OffsetCommitResponseTopic(
+            name=name, topic_id=topic_id, partitions=[]
+        )
+    answer.partitions.append(OffsetCommitResponsePartition(partition_index=partition, error_code=int(error)))

@@ -1,0 +1,61 @@
+"""OffsetDelete (API key 47): forget a group's offsets for topics that none of its members reads (KIP-496).
+
+v0 only, and not flexible.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.coordinator.group.events import TopicPartitions
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(OffsetDeleteRequest, versions="0")
+async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
+    """Unknown partitions are refused one by one; the coordinator decides on the rest."""
+    answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    known = []
+    for topic in request.topics:
+        described = ctx.node.image.topics.get(topic.name)
+        existing = frozenset[int]() if described is None else frozenset(described.partitions)
+        wanted = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if index in existing:
+                wanted.append(index)
+            else:
+                _add(answers, topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if wanted:
+            known.append(TopicPartitions(topic.name, tuple(wanted)))
+    result = await ctx.node.groups.delete_offsets(group_id=request.group_id, topics=tuple(known))
+    if result.error:
+        return OffsetDeleteResponse(error_code=int(result.error), topics=[])
+    for name, partitions in result.topics:
+        for index, error in partitions:
+            _add(answers, name, index, error)
+    return OffsetDeleteResponse(
+        error_code=0,
+        topics=[
+            OffsetDeleteResponseTopic(name=name, partitions=partitions)
+            for name, partitions in answers.items()
+        ],
+    )
+
+
+def _add(
+    answers: dict[str, list[OffsetDeleteResponsePartition]], topic: str, index: int, error: ErrorCode
+) -> None:
+    answers.setdefault(topic, []).append(
+        OffsetDeleteResponsePartition(partition_index=index, error_code=int(error))
+    )

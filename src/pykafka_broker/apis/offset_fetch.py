@@ -1,0 +1,163 @@
+"""OffsetFetch (API key 9): read groups' positions.
+
+v2 null topics mean all, v3 throttling, v5 leader epochs, v6 flexible, v7 require_stable (KIP-447), v8 several
+groups (KIP-709), v9 member id and epoch (KIP-848), v10 topic ids.
+
+A partition without a committed offset is no error: offset -1, leader epoch -1, empty metadata. The same holds
+for a group nobody knows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
+from pykafka_broker.coordinator.service import GroupOffsets
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+SEVERAL_GROUPS_VERSION = 8
+TOPIC_ID_VERSION = 10
+TOP_LEVEL_ERROR_VERSION = 2
+
+NOTHING_COMMITTED = -1
+
+
+@handles(OffsetFetchRequest, versions="1-10")
+async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+    """One answer for each group asked, each with its own error."""
+    if ctx.version < SEVERAL_GROUPS_VERSION:
+        return await _one_group(request, ctx)
+    answers = []
+    for group in request.groups:
+        asked, unknown = _asked(group, ctx)
+        result = await _fetch(group.group_id, asked, request, ctx)
+        topics = [] if result.error else [*_topics(result, group.topics is None, ctx), *unknown]
+        answers.append(
+            OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=int(result.error))
+        )
+    return OffsetFetchResponse(groups=answers)
+
+
+async def _fetch(
+    group_id: str,
+    topics: tuple[TopicPartitions, ...] | None,
+    request: OffsetFetchRequest,
+    ctx: RequestContext,
+) -> FetchResult:
+    [result] = await ctx.node.groups.fetch_offsets(
+        [GroupOffsets(group_id, topics)], require_stable=request.require_stable
+    )
+    return result
+
+
+def _asked(
+    group: OffsetFetchRequestGroup, ctx: RequestContext
+) -> tuple[tuple[TopicPartitions, ...] | None, list[OffsetFetchResponseTopics]]:
+    """What to ask the coordinator, and the answer for topic ids nobody knows."""
+    if group.topics is None:
+        return None, []
+    asked, unknown = [], []
+    for topic in group.topics:
+        name, topic_id = topic.name, topic.topic_id
+        if ctx.version >= TOPIC_ID_VERSION:
+            described = ctx.node.image.topic_by_id(topic_id)
+            if described is None:
+                unknown.append(_unknown_id(topic_id, topic.partition_indexes))
+                continue
+            name = described.name
+        asked.append(TopicPartitions(name, tuple(topic.partition_indexes), topic_id))
+    return tuple(asked), unknown
+
+
+def _unknown_id(topic_id: bytes, partitions: list[int]) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic_id,
+        partitions=[
+            OffsetFetchResponsePartitions(
+                partition_index=partition,
+                committed_offset=NOTHING_COMMITTED,
+                metadata="",
+                error_code=int(ErrorCode.UNKNOWN_TOPIC_ID),
+            )
+            for partition in partitions
+        ],
+    )
+
+
+def _topics(result: FetchResult, all_topics: bool, ctx: RequestContext) -> list[OffsetFetchResponseTopics]:
+    answers = []
+    for name, topic_id, offsets in result.topics:
+        if ctx.version >= TOPIC_ID_VERSION and all_topics:
+            described = ctx.node.image.topics.get(name)
+            if described is None:
+                continue
+            topic_id = described.topic_id
+        answers.append(
+            OffsetFetchResponseTopics(
+                name=name,
+                topic_id=topic_id,
+                partitions=[
+                    OffsetFetchResponsePartitions(
+                        partition_index=found.partition,
+                        committed_offset=found.offset,
+                        committed_leader_epoch=found.leader_epoch,
+                        metadata=found.metadata,
+                        error_code=int(found.error),
+                    )
+                    for found in offsets
+                ],
+            )
+        )
+    return answers
+
+
+async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
+    """The answer before v8: one group, its topics at the top level."""
+    asked = (
+        None
+        if request.topics is None
+        else tuple(TopicPartitions(topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
+    )
+    result = await _fetch(request.group_id, asked, request, ctx)
+    topics: list[tuple[str, list[FetchedOffset]]]
+    if result.error and ctx.version < TOP_LEVEL_ERROR_VERSION:
+        # v1 has no place for a group's error but in each partition.
+        topics = [
+            (topic.topic, [FetchedOffset(partition, error=result.error) for partition in topic.partitions])
+            for topic in asked or ()
+        ]
+    else:
+        topics = [(name, list(offsets)) for name, _, offsets in result.topics]
+    return OffsetFetchResponse(
+        error_code=int(result.error),
+        topics=[
+            OffsetFetchResponseTopic(
+                name=name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=found.partition,
+                        committed_offset=found.offset,
+                        committed_leader_epoch=found.leader_epoch,
+                        metadata=found.metadata,
+                        error_code=int(found.error),
+                    )
+                    for found in offsets
+                ],
+            )
+            for name, offsets in topics
+        ],
+    )

@@ -185,7 +185,12 @@ REFUSED = {
     "said to be zstd": (changed(GOOD, attributes=4), -1),
     "zstd said to be gzip": (changed(batch(codec=Codec.ZSTD), attributes=1), -1),
     "lz4 of linked blocks": (around(LINKED_LZ4, Codec.LZ4), -1),
-    "nothing said to be snappy": (around(b"", Codec.SNAPPY), -1),
+    "lz4 of an unknown block size": (around(b"\x04\x22\x4d\x18\x60\x30" + bytes(99), Codec.LZ4), -1),
+    "nothing said to be snappy": (around(b"", Codec.SNAPPY), 87),
+    "more records than the bytes could hold": (
+        changed(GOOD, records_count=len(GOOD) // 7, last_offset_delta=len(GOOD) // 7 - 1),
+        87,
+    ),
     "producer id without sequence": (changed(GOOD, producer_id=9, producer_epoch=0), 87),
 }
 
@@ -471,7 +476,7 @@ def test_a_batch_that_decompresses_beyond_the_budget_is_too_large() -> None:
 
 def test_more_records_than_can_be_looked_at_are_too_many() -> None:
     count = MAX_RECORDS_LOOKED_AT + 1
-    sent = batch(records_count=count, last_offset_delta=count - 1)
+    sent = batch(at(NOW, key=bytes(range(256))), Codec.ZSTD, records_count=count, last_offset_delta=count - 1)
     prepare(sent)
     with pytest.raises(KafkaError) as refused:
         prepare(sent, COMPACTED)

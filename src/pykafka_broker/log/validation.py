@@ -61,6 +61,11 @@ MAX_RECORD_ERRORS = 1000
 #: At most this many records are looked at, most of a second; a bomb of a few KiB could hold 15 million.
 MAX_RECORDS_LOOKED_AT = 1_000_000
 
+#: A record takes at least its length, attributes, two deltas, two null lengths and a header count.
+SMALLEST_RECORD_BYTES = 7
+#: How much of a codec's output a byte of its input can stand for, by codec number.
+LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
+
 #: Least length of what follows the batch length in any format, v0 included.
 SMALLEST_LENGTH_OF_ANY_FORMAT = 14
 
@@ -241,6 +246,9 @@ def _check_header(payload: Buffer, header: BatchHeader, config: LogConfig) -> No
     count = header.records_count
     if count <= 0:
         raise InvalidRecord(f"Invalid reported count for record batch: {count}")
+    section_bytes = len(payload) - HEADER_BYTES
+    if count * SMALLEST_RECORD_BYTES > section_bytes * LARGEST_RATIOS[attributes & CODEC_MASK]:
+        raise InvalidRecord(f"Record count {count} is more than {section_bytes} bytes could hold")
     if header.last_offset_delta != count - 1:
         raise InvalidRecord(
             f"Inconsistent batch offset range [0, {header.last_offset_delta}] and count of records {count}"
@@ -259,11 +267,17 @@ def _check_codec(payload: Buffer, codec: int) -> None:
 
     Java clients do not read lz4 with linked blocks; a broker that let it in would stop them at that offset.
     """
-    start = bytes(payload[HEADER_BYTES : HEADER_BYTES + 5])
+    start = bytes(payload[HEADER_BYTES : HEADER_BYTES + 6])
     if codec == Codec.GZIP:
-        honest = start[:2] == b"\x1f\x8b"
+        honest = start[:3] == b"\x1f\x8b\x08"
     elif codec == Codec.LZ4:
-        honest = start[:4] == b"\x04\x22\x4d\x18" and start[4:] != b"" and start[4] & 0xE0 == 0x60
+        # Version 1, independent blocks, no dictionary; a block size there is, and nothing reserved.
+        honest = (
+            start[:4] == b"\x04\x22\x4d\x18"
+            and len(start) == 6
+            and start[4] & 0b1110_0011 == 0b0110_0000
+            and start[5] & 0b1100_1111 == 0b0100_0000
+        )
     elif codec == Codec.ZSTD:
         honest = start[:4] == b"\x28\xb5\x2f\xfd"
     else:

@@ -154,7 +154,11 @@ def _properties(data: bytes, separator: str) -> dict[str, str]:
         text = data.decode()
     except UnicodeDecodeError:
         raise MalformedFile("not text") from None
-    pairs = [line.partition(separator) for line in text.splitlines() if line.strip() and line.lstrip()[0] not in "#!"]
+    pairs = [
+        line.partition(separator)
+        for line in text.splitlines()
+        if line.strip() and line.lstrip()[0] not in "#!"
+    ]
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 

@@ -170,7 +170,9 @@ class OsFile:
         buffer = bytearray(size)
         try:
             got = os.preadv(self.fd, (buffer,), position, _NOWAIT)
-        except OSError:  # EAGAIN: not cached; EOPNOTSUPP: this file system cannot tell; EIO: the thread will report it
+        except (
+            OSError
+        ):  # EAGAIN: not cached; EOPNOTSUPP: this file system cannot tell; EIO: the thread will report it
             return None
         return buffer if got == size else None
 
@@ -341,3 +343,11 @@ def join(*parts: str) -> str:
     return os.path.join(*parts)
 
 
+def directory_name(path: str) -> str:
+    """The directory that holds `path`."""
+    return os.path.dirname(path)
+
+
+def random_id() -> str:
+    """32 hexadecimal digits nobody else has."""
+    return os.urandom(16).hex()

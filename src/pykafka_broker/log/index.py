@@ -86,7 +86,9 @@ class OffsetIndex:
         while index.positions and index.positions[-1] == 0:
             index.positions.pop()
             index.relative_offsets.pop()
-        if not (_ascending(index.relative_offsets, strictly=True) and _ascending(index.positions, strictly=True)):
+        if not (
+            _ascending(index.relative_offsets, strictly=True) and _ascending(index.positions, strictly=True)
+        ):
             raise InvalidIndex("offset index entries are not in order")
         if index.positions and (index.positions[0] <= 0 or index.positions[-1] >= log_bytes):
             raise InvalidIndex("offset index points outside the segment")
@@ -167,7 +169,8 @@ class TimeIndex:
             index.relative_offsets.pop()
         # Kafka repeats the last pair at roll when nothing grew since, and an unlucky clock repeats an offset.
         if not (
-            _ascending(index.timestamps, strictly=False) and _ascending(index.relative_offsets, strictly=False)
+            _ascending(index.timestamps, strictly=False)
+            and _ascending(index.relative_offsets, strictly=False)
         ):
             raise InvalidIndex("time index entries are not in order")
         if index.relative_offsets and index.relative_offsets[0] < 0:

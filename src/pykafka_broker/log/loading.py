@@ -157,7 +157,9 @@ class _Loading:
         self._list_files(names)
         if not self.segments:
             path = self._path(log_start_offset, "")
-            self.segments = [Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)]
+            self.segments = [
+                Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)
+            ]
         epochs_known = self._load_epochs()
         if self.clean:
             log_end_offset = self._end_of_trusted_log()
@@ -222,7 +224,9 @@ class _Loading:
                 continue
             offset, suffix = parsed
             if suffix == LOG_SUFFIX:
-                segment = Segment(self.files, self._path(offset, ""), offset, 0, self.config.index_interval_bytes)
+                segment = Segment(
+                    self.files, self._path(offset, ""), offset, 0, self.config.index_interval_bytes
+                )
                 segment.size = segment.file.size()
                 self.segments.append(segment)
                 if offset_file(offset, DAMAGED_SUFFIX) in present:
@@ -231,14 +235,19 @@ class _Loading:
                     self._load_aborted(segment)
             elif suffix == SNAPSHOT_SUFFIX:
                 self.snapshots.append(offset)
-            elif offset_file(offset, LOG_SUFFIX) not in present and suffix in (INDEX_SUFFIX, TXN_INDEX_SUFFIX):
+            elif offset_file(offset, LOG_SUFFIX) not in present and suffix in (
+                INDEX_SUFFIX,
+                TXN_INDEX_SUFFIX,
+            ):
                 self.files.remove(join(self.directory, name))
 
     def _load_damages(self, segment: Segment) -> None:
         try:
             segment.load_damages()
         except (ValueError, TypeError):
-            logger.warning("%s: the damage list of segment %d is unreadable", self._title, segment.base_offset)
+            logger.warning(
+                "%s: the damage list of segment %d is unreadable", self._title, segment.base_offset
+            )
             self.clean = False
 
     def _load_aborted(self, segment: Segment) -> None:
@@ -280,7 +289,11 @@ class _Loading:
             end_offset = header.next_offset
             end = position + header.size_in_bytes
         if end != segment.size and not segment.damages:
-            logger.warning("%s: segment %d does not end as it should after a clean stop", self._title, segment.base_offset)
+            logger.warning(
+                "%s: segment %d does not end as it should after a clean stop",
+                self._title,
+                segment.base_offset,
+            )
             self.clean = False
             return self._recover(segment.base_offset)
         if segment.size:
@@ -347,7 +360,9 @@ class _Loading:
 
     def _start_over(self, log_start_offset: int) -> int:
         """The log start offset is past everything there is: what is left cannot be served; begin there."""
-        logger.warning("%s: nothing is left at or past the log start offset %d", self._title, log_start_offset)
+        logger.warning(
+            "%s: nothing is left at or past the log start offset %d", self._title, log_start_offset
+        )
         for segment in self.segments:
             segment.unlink()
         path = self._path(log_start_offset, "")
@@ -405,7 +420,9 @@ class _Loading:
 
     def _replay(self, producers: ProducerStates, start_offset: int, log_end_offset: int) -> None:
         for number, segment in enumerate(self.segments):
-            following = self.segments[number + 1].base_offset if number + 1 < len(self.segments) else log_end_offset
+            following = (
+                self.segments[number + 1].base_offset if number + 1 < len(self.segments) else log_end_offset
+            )
             if following <= start_offset:
                 continue
             begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0

@@ -32,7 +32,13 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
 from pykafka_broker.log.files import Buffer, FileSystem, join
 from pykafka_broker.log.index import AbortedTxn
-from pykafka_broker.log.names import DELETED_SUFFIX, LEADER_EPOCH_CHECKPOINT, SNAPSHOT_SUFFIX, WINDOW_SUFFIX, offset_file
+from pykafka_broker.log.names import (
+    DELETED_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    SNAPSHOT_SUFFIX,
+    WINDOW_SUFFIX,
+    offset_file,
+)
 from pykafka_broker.log.producers import (
     AppendOrigin,
     ProducerState,
@@ -97,15 +103,15 @@ class Environment:
         *,
         run_later: Callable[[Callable[[], object]], None] | None = None,
         bury: Callable[[Callable[[], object], int], None] | None = None,
-        on_failure: Callable[[str, OSError], None] | None = None,
+        on_failure: Callable[[OSError], None] | None = None,
     ) -> None:
         self.files = files
         #: Run a job that may wait for the disk, in a worker thread, soon.
         self.run_later = run_later or (lambda job: job() and None)
         #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
         self.bury = bury or (lambda job, delay_ms: job() and None)
-        #: The disk below this directory does not work any more.
-        self.on_failure = on_failure or (lambda directory, error: None)
+        #: The disk does not work any more.
+        self.on_failure = on_failure or (lambda error: None)
 
 
 class PartitionLog:
@@ -188,7 +194,9 @@ class PartitionLog:
         self._io_lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+        return (
+            f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+        )
 
     @property
     def latest_epoch(self) -> int:
@@ -226,14 +234,16 @@ class PartitionLog:
             return self._append_internal(records, leader_epoch, origin)
         if self.offline is not None:
             raise self._storage_error(self.offline)
-        buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = prepare_client_batch(
-            records,
-            first_offset=self.log_end_offset,
-            leader_epoch=leader_epoch,
-            now_ms=now_ms,
-            config=self.config,
-            produce_version=produce_version,
-            internal_topic=internal_topic,
+        buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
+            prepare_client_batch(
+                records,
+                first_offset=self.log_end_offset,
+                leader_epoch=leader_epoch,
+                now_ms=now_ms,
+                config=self.config,
+                produce_version=produce_version,
+                internal_topic=internal_topic,
+            )
         )
         if header.producer_id >= 0:
             duplicate = self.producers.check(header, origin)
@@ -271,7 +281,9 @@ class PartitionLog:
             if origin is AppendOrigin.REPLICATION:
                 check_batch(batch)
             elif header.partition_leader_epoch != leader_epoch:
-                raise KafkaError(ErrorCode.INVALID_RECORD, "Append from Raft leader did not set the batch epoch correctly")
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD, "Append from Raft leader did not set the batch epoch correctly"
+                )
             if header.base_offset < self.log_end_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -303,8 +315,10 @@ class PartitionLog:
         if aborted is not None:
             try:
                 self._active.append_aborted(aborted)
-            except OSError as error:  # the marker is in the log; the index is rebuilt from it at the next recovery
-                self._environment.on_failure(self.directory, error)
+            except (
+                OSError
+            ) as error:  # the marker is in the log; the index is rebuilt from it at the next recovery
+                self._environment.on_failure(error)
 
     def _write(
         self,
@@ -347,7 +361,7 @@ class PartitionLog:
             except OSError:
                 logger.debug("cannot cut the torn tail of %s now, the next append will", segment.path)
         if error.errno not in _PASSING_ERRORS:
-            self._environment.on_failure(self.directory, error)
+            self._environment.on_failure(error)
         return self._storage_error(error)
 
     def _storage_error(self, error: OSError) -> KafkaError:
@@ -399,7 +413,7 @@ class PartitionLog:
         try:
             self._flush_up_to(self._active.base_offset)
         except OSError as error:
-            self._environment.on_failure(self.directory, error)
+            self._environment.on_failure(error)
 
     def flush(self) -> int:
         """Return once everything appended before the call is on stable storage; the new recovery point.
@@ -410,7 +424,7 @@ class PartitionLog:
         try:
             self._flush_up_to(target)
         except OSError as error:
-            self._environment.on_failure(self.directory, error)
+            self._environment.on_failure(error)
             raise self._storage_error(error) from error
         return self.recovery_point
 
@@ -444,8 +458,12 @@ class PartitionLog:
     def _write_snapshots(self) -> bool:
         pending, self._pending_snapshots = self._pending_snapshots, []
         for offset, snapshot, window in pending:
-            self._files.write_file(join(self.directory, offset_file(offset, WINDOW_SUFFIX)), window, sync=True)
-            self._files.write_file(join(self.directory, offset_file(offset, SNAPSHOT_SUFFIX)), snapshot, sync=True)
+            self._files.write_file(
+                join(self.directory, offset_file(offset, WINDOW_SUFFIX)), window, sync=True
+            )
+            self._files.write_file(
+                join(self.directory, offset_file(offset, SNAPSHOT_SUFFIX)), snapshot, sync=True
+            )
         return bool(pending)
 
     def _sync_file(self, name: str) -> None:
@@ -478,6 +496,12 @@ class PartitionLog:
             logger.error("%s-%d could not be closed in order: %s", self.topic, self.partition, error)
             return False
         return True
+
+    def retire(self) -> None:
+        """The partition was deleted: refuse appends, wake who waits. Reads planned before still work."""
+        self.closed = True
+        self.offline = OSError(errno.ESTALE, "the partition was deleted")
+        self._notify()
 
     # --- watermarks --------------------------------------------------------------------------------------------------
 
@@ -547,7 +571,9 @@ class PartitionLog:
         if start < 0:
             found = segment.locate_cached(offset)
             if found is None:
-                return _unresolved(segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted)
+                return _unresolved(
+                    segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
+                )
             start, header = found
             size = header.size_in_bytes
         end = segment.size
@@ -556,7 +582,9 @@ class PartitionLog:
             if end < 0:
                 found = segment.locate_cached(limit_offset)
                 if found is None:
-                    return _unresolved(segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted)
+                    return _unresolved(
+                        segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
+                    )
                 end = found[0]
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
@@ -585,40 +613,61 @@ class PartitionLog:
 
     # --- lookups by time and epoch -------------------------------------------------------------------------------------
 
-    def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
-        """The first record below `limit` whose timestamp is >= `timestamp`. Worker-safe; reads files."""
+    def search_timestamp(self, timestamp: int, limit: Limit = "log_end") -> Callable[[], FoundOffset | None]:
+        """How to find the first record below `limit` whose timestamp is >= `timestamp`: call it in a worker thread.
+
+        The search sees the log as it is now, whatever is appended or deleted meanwhile.
+        """
         segments, limit_offset, start_offset = self.segments, self.limit_offset(limit), self.log_start_offset
-        for segment in segments:
-            if segment.base_offset >= limit_offset:
-                break
-            if segment.max_timestamp < timestamp:
-                continue
-            first = max(segment.time_index.offset_before(timestamp), start_offset)
-            for position, header in segment.headers(segment.index.position_before(first)):
-                if header.base_offset >= limit_offset:
-                    return None
-                if header.max_timestamp < timestamp or header.last_offset < start_offset:
+
+        def search() -> FoundOffset | None:
+            for segment in segments:
+                if segment.base_offset >= limit_offset:
+                    break
+                if segment.max_timestamp < timestamp:
                     continue
-                batch = segment.file.pread(header.size_in_bytes, position)
-                for record in read_records(batch):
-                    if record.timestamp >= timestamp and record.offset >= start_offset:
-                        if record.offset >= limit_offset:
-                            return None
-                        return FoundOffset(record.offset, record.timestamp, header.partition_leader_epoch)
-        return None
+                first = max(segment.time_index.offset_before(timestamp), start_offset)
+                for position, header in segment.headers(segment.index.position_before(first)):
+                    if header.base_offset >= limit_offset:
+                        return None
+                    if header.max_timestamp < timestamp or header.last_offset < start_offset:
+                        continue
+                    for record in read_records(segment.file.pread(header.size_in_bytes, position)):
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            if record.offset >= limit_offset:
+                                return None
+                            return FoundOffset(record.offset, record.timestamp, header.partition_leader_epoch)
+            return None
+
+        return search
+
+    def search_max_timestamp(self) -> Callable[[], FoundOffset | None]:
+        """How to find the first record that carries the greatest timestamp of the log; as `search_timestamp`."""
+        segments = self.segments
+
+        def search() -> FoundOffset | None:
+            newest = max(segments, key=_max_timestamp)
+            timestamp = newest.max_timestamp
+            if timestamp < 0:
+                return None
+            for position, header in newest.headers(
+                newest.index.position_before(newest.offset_of_max_timestamp)
+            ):
+                if header.max_timestamp == timestamp:
+                    for record in read_records(newest.file.pread(header.size_in_bytes, position)):
+                        if record.timestamp == timestamp:
+                            return FoundOffset(record.offset, timestamp, header.partition_leader_epoch)
+            return None
+
+        return search
+
+    def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
+        """`search_timestamp`, carried out at once. Worker-safe; reads files."""
+        return self.search_timestamp(timestamp, limit)()
 
     def offset_of_max_timestamp(self) -> FoundOffset | None:
-        """The first record that carries the greatest timestamp of the log; None if it is empty. Worker-safe."""
-        newest = max(self.segments, key=lambda segment: segment.max_timestamp)
-        timestamp = newest.max_timestamp
-        if timestamp < 0:
-            return None
-        for position, header in newest.headers(newest.index.position_before(newest.offset_of_max_timestamp)):
-            if header.max_timestamp == timestamp:
-                for record in read_records(newest.file.pread(header.size_in_bytes, position)):
-                    if record.timestamp == timestamp:
-                        return FoundOffset(record.offset, timestamp, header.partition_leader_epoch)
-        return None
+        """`search_max_timestamp`, carried out at once. Worker-safe; reads files."""
+        return self.search_max_timestamp()()
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
         """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown. Worker-safe."""
@@ -632,10 +681,6 @@ class PartitionLog:
 
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new log start."""
-        if not self.config.deletes_old_segments:
-            raise KafkaError(
-                ErrorCode.POLICY_VIOLATION, "Records of this topic cannot be deleted: cleanup.policy has no delete"
-            )
         if before_offset == -1:
             before_offset = self.high_watermark
         if before_offset < 0 or before_offset > self.high_watermark:
@@ -665,13 +710,14 @@ class PartitionLog:
                 if not self.closed:
                     self._save_epochs()
         except OSError as error:
-            self._environment.on_failure(self.directory, error)
+            self._environment.on_failure(error)
 
     def apply_retention(self, now_ms: int) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many."""
         ends = [segment.base_offset for segment in self.segments[1:]] + [self.log_end_offset]
         facts = [
-            SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime) for s, end in zip(self.segments, ends)
+            SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime)
+            for s, end in zip(self.segments, ends)
         ]
         expired = expired_segments(
             facts,
@@ -708,7 +754,7 @@ class PartitionLog:
                 for segment in gone:
                     segment.set_aside(DELETED_SUFFIX)
             except OSError as error:
-                self._environment.on_failure(self.directory, error)
+                self._environment.on_failure(error)
 
         def unlink() -> None:
             for segment in gone:
@@ -735,7 +781,9 @@ def transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMark
     return None
 
 
-def note_batch(producers: ProducerStates, header: BatchHeader, marker: EndTransactionMarker | None) -> AbortedTxn | None:
+def note_batch(
+    producers: ProducerStates, header: BatchHeader, marker: EndTransactionMarker | None
+) -> AbortedTxn | None:
     """Let the producer state know of a batch that is in the log, as it is written or as it is read back."""
     if header.producer_id < 0:
         return None
@@ -766,6 +814,10 @@ def _base_offset(segment: Segment) -> int:
     return segment.base_offset
 
 
+def _max_timestamp(segment: Segment) -> int:
+    return segment.max_timestamp
+
+
 def _refuse_damaged(segment: Segment, offset: int) -> None:
     for damage in segment.damages:
         if damage.first_offset <= offset < damage.next_offset:
@@ -792,7 +844,9 @@ def _unresolved(
                 continue
             start, header = found
             end = segment.size
-            if (following is None or limit_offset < following.base_offset) and (at := segment.locate(limit_offset)):
+            if (following is None or limit_offset < following.base_offset) and (
+                at := segment.locate(limit_offset)
+            ):
                 end = at[0]
             for damage in segment.damages:
                 if damage.position >= start:

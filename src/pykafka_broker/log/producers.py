@@ -131,7 +131,9 @@ class ProducerStates:
         #: Everything below this offset is accounted for.
         self.end_offset = end_offset
 
-    def check(self, header: BatchHeader, origin: AppendOrigin, marker: EndTransactionMarker | None = None) -> BatchSummary | None:
+    def check(
+        self, header: BatchHeader, origin: AppendOrigin, marker: EndTransactionMarker | None = None
+    ) -> BatchSummary | None:
         """Whether a batch of a producer may be appended: None = yes, a summary = it is there already. 0.4 us.
 
         Raises KafkaError with the code Kafka answers: 45 for a gap, 47 for an old epoch, 48 for plain records in a
@@ -197,7 +199,9 @@ class ProducerStates:
         state = self.producers.get(producer_id)
         if state is None:
             state = self.producers[producer_id] = ProducerState(producer_id)
-        batch = BatchSummary(increment_sequence(header.base_sequence, delta), first_offset + delta, delta, timestamp)
+        batch = BatchSummary(
+            increment_sequence(header.base_sequence, delta), first_offset + delta, delta, timestamp
+        )
         if epoch != state.producer_epoch:
             state.producer_epoch = epoch
             state.window = (batch,)
@@ -329,7 +333,9 @@ def read_snapshot(data: bytes) -> list[ProducerState]:
         fields = _SNAPSHOT_ENTRY.unpack_from(data, _SNAPSHOT_HEADER.size + index * _SNAPSHOT_ENTRY.size)
         producer_id, epoch, last_sequence, last_offset, delta, timestamp, coordinator_epoch, txn = fields
         window = (BatchSummary(last_sequence, last_offset, delta, timestamp),) if last_offset >= 0 else ()
-        states.append(ProducerState(producer_id, epoch, coordinator_epoch, timestamp, max(txn, NO_OFFSET), window))
+        states.append(
+            ProducerState(producer_id, epoch, coordinator_epoch, timestamp, max(txn, NO_OFFSET), window)
+        )
     return states
 
 
@@ -356,7 +362,8 @@ def _read_windows(data: bytes) -> Iterator[tuple[int, tuple[BatchSummary, ...]]]
             producer_id, count = _WINDOW_PRODUCER.unpack_from(data, position)
             position += _WINDOW_PRODUCER.size
             window = tuple(
-                BatchSummary(*_WINDOW_BATCH.unpack_from(data, position + i * _WINDOW_BATCH.size)) for i in range(count)
+                BatchSummary(*_WINDOW_BATCH.unpack_from(data, position + i * _WINDOW_BATCH.size))
+                for i in range(count)
             )
             position += count * _WINDOW_BATCH.size
             yield producer_id, window

@@ -70,7 +70,9 @@ def nothing_at(offset: int) -> ReadPlan:
     return ReadPlan(offset, 0, None)
 
 
-def end_of_read(segment: Segment, start: int, first_batch_bytes: int, max_bytes: int, limit_position: int) -> int:
+def end_of_read(
+    segment: Segment, start: int, first_batch_bytes: int, max_bytes: int, limit_position: int
+) -> int:
     """Where a read from `start` ends: at a batch boundary if one is known, as far as `max_bytes` and limit allow."""
     end = start + max(max_bytes, first_batch_bytes)
     if end >= limit_position:

@@ -139,7 +139,11 @@ class Scan:
         batch = self._bytes(position, header.batch_length + LOG_OVERHEAD_BYTES)
         if crc32c(batch[ATTRIBUTES_OFFSET:]) != header.crc:
             return None
-        if header.base_offset > self.next_offset and not self._gaps_allowed and not self._follows(position, header):
+        if (
+            header.base_offset > self.next_offset
+            and not self._gaps_allowed
+            and not self._follows(position, header)
+        ):
             return None
         return header
 

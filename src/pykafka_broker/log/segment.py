@@ -66,7 +66,9 @@ class Segment:
         "tail_positions",
     )
 
-    def __init__(self, files: FileSystem, path: str, base_offset: int, size: int, index_interval_bytes: int) -> None:
+    def __init__(
+        self, files: FileSystem, path: str, base_offset: int, size: int, index_interval_bytes: int
+    ) -> None:
         self._files = files
         #: Path of its files without their suffix.
         self.path = path
@@ -116,7 +118,9 @@ class Segment:
 
     # --- appending ---------------------------------------------------------------------------------------------
 
-    def append(self, records: Buffer, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
+    def append(
+        self, records: Buffer, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
+    ) -> None:
         """Write whole batches behind what is there. On an error nothing is visible, and `has_torn_tail` is set."""
         position = self.size
         size = len(records)
@@ -198,7 +202,9 @@ class Segment:
         index = self._time_index
         if index is None:
             try:
-                index = TimeIndex.from_bytes(self._files.read_file(self.path + TIME_INDEX_SUFFIX), self.base_offset)
+                index = TimeIndex.from_bytes(
+                    self._files.read_file(self.path + TIME_INDEX_SUFFIX), self.base_offset
+                )
             except (FileNotFoundError, InvalidIndex):
                 index = self._rebuild()[1]
             self._time_index = index
@@ -400,7 +406,9 @@ class Segment:
         """Remember what must not be served over a restart: `position end first_offset next_offset` lines."""
         path = self.path + DAMAGED_SUFFIX
         if self.damages:
-            lines = "".join(f"{d.position} {d.end_position} {d.first_offset} {d.next_offset}\n" for d in self.damages)
+            lines = "".join(
+                f"{d.position} {d.end_position} {d.first_offset} {d.next_offset}\n" for d in self.damages
+            )
             self._files.replace_file(path, lines.encode(), sync=True)
         else:
             self._files.remove(path)
@@ -409,5 +417,3 @@ class Segment:
         """Read what `save_damages` wrote."""
         lines = self._files.read_file(self.path + DAMAGED_SUFFIX).decode("ascii", "replace").splitlines()
         self.damages = tuple(Damage(*map(int, line.split())) for line in lines if line)
-
-

@@ -1,4 +1,4 @@
-"""From a declared message and a version to code: the only `exec` of the project.
+"""Decode and encode the declared messages.
 
     message, pos = decode(MetadataRequest, 12, buf)
     data = encode(message, 12)
@@ -19,21 +19,28 @@ Encoding trusts its caller: a missing or wrongly typed value is our own bug and 
 
 from __future__ import annotations
 
-import linecache
-import struct
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, Protocol, TypeVar, Union
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeVar
 
-from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.schema import REQUIRED, ZERO_UUID, Field, schema_of
+from pykafka_broker.protocol.codegen import ConstructorSource, DecoderSource, EncoderSource
+from pykafka_broker.protocol.wire import Buffer, Content, Cut, buffers_length, skip_tags
 
-Buffer = Union[bytes, bytearray, memoryview]
-#: Where in the encoded bytes the buffers of a `records` field belong.
-Cut = tuple[int, Union[Buffer, Sequence[Buffer]]]
-
-MAX_ARRAY_ELEMENTS = 1_000_000
-MAX_TAGS = 10_000
-MAX_STRING_BYTES = 0x7FFF
+__all__ = [
+    "Buffer",
+    "Content",
+    "Cut",
+    "Decoder",
+    "Encoder",
+    "assemble",
+    "buffers_length",
+    "constructor",
+    "decode",
+    "decoder",
+    "encode",
+    "encode_parts",
+    "encoder",
+    "skip_tags",
+]
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
@@ -77,7 +84,7 @@ def encode_parts(message: object, version: int) -> list[Buffer]:
     return assemble(out, cuts)
 
 
-def assemble(out: bytearray, cuts: Iterable[Cut]) -> list[Buffer]:
+def assemble(out: bytearray, cuts: Sequence[Cut]) -> list[Buffer]:
     """The buffers to send: `out` with each cut's buffers put in at its place."""
     if not cuts:
         return [out]
@@ -89,7 +96,7 @@ def assemble(out: bytearray, cuts: Iterable[Cut]) -> list[Buffer]:
         if isinstance(content, (list, tuple)):
             parts.extend(content)
         else:
-            parts.append(content)  # type: ignore[arg-type]
+            parts.append(content)
         done = at
     if done < len(out):
         parts.append(view[done:])
@@ -100,7 +107,7 @@ def decoder(cls: type[M], version: int) -> Decoder[M]:
     """The compiled decoder of `cls` in this version."""
     compiled = _decoders.get((cls, version))
     if compiled is None:
-        compiled = _decoders[cls, version] = _DecoderSource(cls, version).load()
+        compiled = _decoders[cls, version] = DecoderSource(cls, version).load()
     return compiled
 
 
@@ -108,7 +115,7 @@ def encoder(cls: type[M], version: int) -> Encoder[M]:
     """The compiled encoder of `cls` in this version."""
     compiled = _encoders.get((cls, version))
     if compiled is None:
-        compiled = _encoders[cls, version] = _EncoderSource(cls, version).load()
+        compiled = _encoders[cls, version] = EncoderSource(cls, version).load()
     return compiled
 
 
@@ -118,612 +125,4 @@ _encoders: dict[tuple[type, int], Encoder[Any]] = {}
 
 def constructor(cls: type) -> Callable[..., None]:
     """The `__init__` of a declared class: keywords only, a fresh list for every list default."""
-    return _ConstructorSource(cls).load()
-
-
-# What the generated code calls for everything that is not the common case.
-
-
-def uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
-    """Read an unsigned varint of at most five bytes."""
-    value = shift = 0
-    while True:
-        byte = buf[pos]
-        pos += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, pos
-        shift += 7
-        if shift > 28:
-            raise ProtocolError("a varint is longer than five bytes")
-
-
-def uvarint_bytes(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def tag_count(buf: Buffer, pos: int) -> tuple[int, int]:
-    """Read how many tagged fields follow."""
-    count, pos = uvarint(buf, pos)
-    if count > MAX_TAGS:
-        raise ProtocolError(f"{count} tagged fields, more than the {MAX_TAGS} we accept")
-    return count, pos
-
-
-def tag_header(buf: Buffer, pos: int, end: int) -> tuple[int, int, int]:
-    """Read a tagged field's number and size; returns the number, where its value starts and where it ends."""
-    tag, pos = uvarint(buf, pos)
-    size, pos = uvarint(buf, pos)
-    if size > end - pos:
-        raise ProtocolError(f"tagged field {tag} claims {size} bytes, {end - pos} are left")
-    return tag, pos, pos + size
-
-
-def skip_tags(buf: Buffer, pos: int, end: int) -> int:
-    """Skip a struct's tagged fields, none of which we know; returns the position after them."""
-    count, pos = tag_count(buf, pos)
-    for _ in range(count):
-        _, _, pos = tag_header(buf, pos, end)
-    return pos
-
-
-def refuse_null(field: str) -> ProtocolError:
-    return ProtocolError(f"{field} must not be null")
-
-
-def refuse_length(field: str, length: int, pos: int, end: int) -> ProtocolError:
-    return ProtocolError(f"{field} claims a length of {length}, {max(end - pos, 0)} bytes are left")
-
-
-class ArrayLayouts(dict[int, Callable[..., Any]]):
-    """`pack` or `unpack_from` for arrays of a fixed-width kind, by number of elements; short ones are kept."""
-
-    def __init__(self, verb: str, code: str) -> None:
-        self.verb = verb
-        self.code = code
-
-    def __missing__(self, count: int) -> Callable[..., Any]:
-        function: Callable[..., Any] = getattr(struct.Struct(f">{count}{self.code}"), self.verb)
-        if count <= 64:
-            self[count] = function
-        return function
-
-
-def buffers_length(content: Buffer | Sequence[Buffer]) -> int:
-    """How many bytes a `records` value has."""
-    if isinstance(content, (list, tuple)):
-        return sum(map(len, content))
-    return len(content)
-
-
-def string_bytes(text: str) -> bytes:
-    """The bytes of a string too long for the short form."""
-    data = text.encode()
-    if len(data) > MAX_STRING_BYTES:
-        raise ValueError(f"a string of {len(data)} bytes does not fit into a Kafka message")
-    return data
-
-
-# The generators of the code.
-
-#: struct-module codes of the kinds that have a fixed width.
-_CODES = {
-    "i8": "b",
-    "i16": "h",
-    "u16": "H",
-    "i32": "i",
-    "i64": "q",
-    "f64": "d",
-    "boolean": "?",
-    "uuid": "16s",
-}
-_layouts = {(verb, code): ArrayLayouts(verb, code) for verb in ("pack", "unpack_from") for code in "bhHiqd?"}
-_ZEROS: dict[str, object] = {
-    "f64": 0.0,
-    "boolean": False,
-    "uuid": ZERO_UUID,
-    "string": "",
-    "binary": b"",
-    "records": None,
-    "struct": None,
-}
-
-
-class _Source:
-    """The text of a few functions, and the names it refers to."""
-
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.lines: list[str] = []
-        self.depth = 0
-        self.scope: dict[str, Any] = {}
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
-
-    def block(self, opening: str) -> _Block:
-        self.line(opening)
-        return _Block(self)
-
-    def load_function(self, name: str) -> Callable[..., Any]:
-        """Compile the text and return its function `name`; tracebacks, pdb and `inspect` find the text."""
-        source = "\n".join(self.lines) + "\n"
-        exec(compile(source, self.title, "exec"), self.scope)
-        linecache.cache[self.title] = (len(source), None, source.splitlines(keepends=True), self.title)
-        function: Callable[..., Any] = self.scope[name]
-        function.source = source  # type: ignore[attr-defined]
-        return function
-
-
-class _Block:
-    """`with source.block("if x:"):` indents what is written inside."""
-
-    __slots__ = ("source",)
-
-    def __init__(self, source: _Source) -> None:
-        self.source = source
-
-    def __enter__(self) -> None:
-        self.source.depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.source.depth -= 1
-
-
-class _ConstructorSource(_Source):
-    def __init__(self, cls: type) -> None:
-        schema = schema_of(cls)
-        super().__init__(f"<constructor of {schema.name}>")
-        self.scope["OMITTED"] = REQUIRED
-        parameters = []
-        for field in schema.fields:
-            if field.default is REQUIRED:
-                parameters.append(field.name)
-            elif type(field.default) is list:
-                parameters.append(f"{field.name}=OMITTED")
-            else:
-                parameters.append(f"{field.name}={field.default!r}")
-        with self.block(
-            f"def __init__(self{', *' if parameters else ''}{''.join(', ' + p for p in parameters)}):"
-        ):
-            for field in schema.fields:
-                if type(field.default) is list:
-                    self.line(
-                        f"self.{field.name} = {field.default!r} if {field.name} is OMITTED else {field.name}"
-                    )
-                else:
-                    self.line(f"self.{field.name} = {field.name}")
-            if not schema.fields:
-                self.line("pass")
-
-    def load(self) -> Callable[..., None]:
-        return self.load_function("__init__")
-
-
-class _CodecSource(_Source, Generic[M]):
-    """What decoders and encoders share: a function per struct, runs of fixed-width fields taken together."""
-
-    def __init__(self, direction: str, cls: type[M], version: int) -> None:
-        schema = schema_of(cls)
-        if version not in schema.versions:
-            raise ValueError(f"{schema.name} has no version {version}")
-        super().__init__(f"<{direction} {schema.name} v{version}>")
-        self.cls = cls
-        self.version = version
-        self.flexible = version in schema.flexible
-        self.entry = f"{direction}_{schema.name}_v{version}"
-        self.structs: list[type] = [cls]
-
-    def emit_structs(self) -> None:
-        """Write a function per struct; `self.structs` grows as their fields name further ones."""
-        for cls in self.structs:
-            self.emit_struct(cls)
-            self.lines += ["", ""]
-
-    def emit_struct(self, cls: type) -> None:
-        raise NotImplementedError
-
-    def function_of(self, cls: type) -> str:
-        """The name of the function for `cls`, which will be written if it is not yet."""
-        if cls not in self.structs:
-            self.structs.append(cls)
-        return f"struct_{cls.__name__}"
-
-    def present(self, cls: type) -> tuple[list[Field], list[Field], list[Field]]:
-        """The fields of `cls` that this version has in place, has as tags (by number), and lacks."""
-        inline, tagged, absent = [], [], []
-        for field in schema_of(cls).fields:
-            if self.version not in field.versions:
-                absent.append(field)
-            elif field.tag is None:
-                inline.append(field)
-            else:
-                tagged.append(field)
-        return inline, sorted(tagged, key=lambda field: field.tag or 0), absent
-
-    def runs(self, fields: list[Field]) -> Iterable[list[Field]]:
-        """Split into runs of fixed-width fields and single other fields."""
-        run: list[Field] = []
-        for field in fields:
-            if field.kind in _CODES:
-                run.append(field)
-                continue
-            if run:
-                yield run
-                run = []
-            yield [field]
-        if run:
-            yield run
-
-    def fixed(self, verb: str, codes: list[str]) -> tuple[str, int]:
-        """Bind `pack` or `unpack_from` of a run to a readable name; returns the name and the run's width."""
-        layout = struct.Struct(">" + "".join(codes))
-        name = f"{verb}_{''.join(codes)}".replace("?", "o")
-        self.scope[name] = layout.pack if verb == "pack" else layout.unpack_from
-        return name, layout.size
-
-    def array(self, verb: str, element: Field) -> tuple[str, int]:
-        """Bind the layouts of an array to a readable name; returns the name and the width of an element."""
-        code = _CODES[element.kind]
-        name = f"{verb}_{code}_array"
-        self.scope[name] = _layouts[verb, code]
-        return name, struct.calcsize(f">{code}")
-
-    def nullable(self, field: Field) -> bool:
-        return self.version in field.nullable
-
-
-class _DecoderSource(_CodecSource[M]):
-    """
-    def struct_MetadataRequestTopic(buf, pos, end) -> (message, pos)
-
-    `end` is where the bytes end that may be read. Reading a fixed-width value or a single byte past the
-    buffer's end raises by itself; a slice does not, so every slice is checked before it is taken.
-    """
-
-    def __init__(self, cls: type[M], version: int) -> None:
-        super().__init__("decode", cls, version)
-        for helper in (uvarint, tag_count, tag_header, skip_tags, refuse_null, refuse_length):
-            self.scope[helper.__name__] = helper
-        self.scope |= {
-            "new": object.__new__,
-            "ProtocolError": ProtocolError,
-            "TRUNCATED": (IndexError, struct.error),
-        }
-
-    def load(self) -> Decoder[M]:
-        name = schema_of(self.cls).name
-        with self.block(f"def {self.entry}(buf, pos=0):"):
-            with self.block("try:"):
-                self.line(f"return {self.function_of(self.cls)}(buf, pos, len(buf))")
-            with self.block("except TRUNCATED as error:"):
-                self.line(f'raise ProtocolError("{name} v{self.version} is cut short") from error')
-        self.lines += ["", ""]
-        self.emit_structs()
-        return self.load_function(self.entry)  # type: ignore[return-value]
-
-    def emit_struct(self, cls: type) -> None:
-        inline, tagged, absent = self.present(cls)
-        self.scope[cls.__name__] = cls
-        with self.block(f"def {self.function_of(cls)}(buf, pos, end):"):
-            self.line(f"m = new({cls.__name__})")
-            for field in absent + tagged:
-                self.line(f"m.{field.name} = {self.default(field)}")
-            self.emit_inline(cls, inline, tagged)
-            if self.flexible and tagged:
-                self.emit_tags(cls, tagged)
-            self.line("return m, pos")
-
-    def default(self, field: Field) -> str:
-        """The text of the value of a field that is not on the wire; a list is made anew each time."""
-        if field.default is not REQUIRED:
-            return repr(field.default)
-        if field.kind == "array":
-            return "None" if self.version in field.nullable else "[]"
-        return repr(_ZEROS.get(field.kind, 0))
-
-    def emit_inline(self, cls: type, inline: list[Field], tagged: list[Field]) -> None:
-        """Read the fields in their order; a run also takes in the length or the tag count that follows it."""
-        pending: list[Field] = []
-        for run in self.runs(inline):
-            if run[0].kind in _CODES:
-                pending = run
-            else:
-                field = run[0]
-                if pending:
-                    self.emit_run(pending, "" if field.kind == "struct" else "n", self.length_code(field))
-                self.emit_value(cls, field, length_is_read=bool(pending))
-                pending = []
-        if not self.flexible or tagged:
-            if pending:
-                self.emit_run(pending)
-        elif pending:
-            self.emit_run(pending, "tags", "B")
-            with self.block("if tags:"):
-                self.line("pos = skip_tags(buf, pos - 1, end)")
-        else:
-            self.line("pos = skip_tags(buf, pos, end) if buf[pos] else pos + 1")
-
-    def emit_run(self, run: list[Field], also: str = "", code: str = "") -> None:
-        """Read a run of fixed-width fields, and the value after it into the variable `also`."""
-        targets = [f"m.{field.name}" for field in run]
-        codes = [_CODES[field.kind] for field in run]
-        if also:
-            targets.append(also)
-            codes.append(code)
-        unpack, width = self.fixed("unpack", codes)
-        self.line(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(buf, pos)")
-        self.line(f"pos += {width}")
-
-    def emit_tags(self, cls: type, tagged: list[Field]) -> None:
-        self.line("count, pos = tag_count(buf, pos)")
-        with self.block("for _ in range(count):"):
-            self.line("tag, pos, tag_end = tag_header(buf, pos, end)")
-            word = "if"
-            for field in tagged:
-                with self.block(f"{word} tag == {field.tag}:"):
-                    if field.kind in _CODES:
-                        self.emit_run([field])
-                    else:
-                        self.emit_value(cls, field, end="tag_end")
-                    with self.block("if pos != tag_end:"):
-                        self.line(f'raise ProtocolError("{cls.__name__}.{field.name} does not fill its tag")')
-                word = "elif"
-            with self.block("else:"):
-                self.line("pos = tag_end")
-
-    def emit_value(self, cls: type, field: Field, *, end: str = "end", length_is_read: bool = False) -> None:
-        """Read a field of variable width into the message."""
-        target = f"m.{field.name}"
-        label = f"{cls.__name__}.{field.name}"
-        if field.kind == "struct":
-            self.emit_struct_value(field, target, end)
-            return
-        self.emit_length(field, length_is_read)
-        if not self.nullable(field):
-            with self.block("if n < 0:"):
-                self.line(f'raise refuse_null("{label}")')
-            self.emit_content(field, target, label, end)
-            return
-        with self.block("if n < 0:"):
-            self.line(f"{target} = None")
-        with self.block("else:"):
-            self.emit_content(field, target, label, end)
-
-    def emit_content(self, field: Field, target: str, label: str, end: str) -> None:
-        if field.kind == "array":
-            self.emit_array(field, target, label, end)
-        else:
-            self.emit_slice(field, target, label, end)
-
-    def emit_struct_value(self, field: Field, target: str, end: str) -> None:
-        assert field.struct is not None
-        read = f"{target}, pos = {self.function_of(field.struct)}(buf, pos, {end})"
-        if not self.nullable(field):
-            self.line(read)
-            return
-        self.line("pos += 1")
-        with self.block("if buf[pos - 1] > 127:"):
-            self.line(f"{target} = None")
-        with self.block("else:"):
-            self.line(read)
-
-    def length_code(self, field: Field) -> str:
-        """How a length begins: compact ones are varints, nearly always of one byte."""
-        if self.flexible and field.compact:
-            return "B"
-        return "h" if field.kind == "string" else "i"
-
-    def emit_length(self, field: Field, is_read: bool = False) -> None:
-        """Read a length into `n`, if its beginning is not there yet; null is negative."""
-        code = self.length_code(field)
-        if code == "B":
-            if not is_read:
-                self.line("n = buf[pos]")
-                self.line("pos += 1")
-            with self.block("if n > 127:"):
-                self.line("n, pos = uvarint(buf, pos - 1)")
-            self.line("n -= 1")
-        elif not is_read:
-            unpack, width = self.fixed("unpack", [code])
-            self.line(f"n, = {unpack}(buf, pos)")
-            self.line(f"pos += {width}")
-
-    def emit_slice(self, field: Field, target: str, label: str, end: str) -> None:
-        """Take `n` bytes."""
-        self.line("stop = pos + n")
-        limit = (
-            f" or n > {MAX_STRING_BYTES}"
-            if field.kind == "string" and self.flexible and field.compact
-            else ""
-        )
-        with self.block(f"if stop > {end}{limit}:"):
-            self.line(f'raise refuse_length("{label}", n, pos, {end})')
-        if field.kind == "string":
-            self.line(f'{target} = str(buf[pos:stop], "utf-8", "replace")')
-        elif field.kind == "binary":
-            self.line(f"{target} = bytes(buf[pos:stop])")
-        else:
-            self.line(f"{target} = memoryview(buf)[pos:stop]")
-        self.line("pos = stop")
-
-    def emit_array(self, field: Field, target: str, label: str, end: str) -> None:
-        """Read `n` elements; each has at least one byte, in every message that exists."""
-        element = field.element
-        assert element is not None
-        with self.block(f"if n > {end} - pos or n > {MAX_ARRAY_ELEMENTS}:"):
-            self.line(f'raise refuse_length("{label}", n, pos, {end})')
-        if element.kind in _CODES and element.kind != "uuid":
-            unpack, width = self.array("unpack_from", element)
-            self.line(f"{target} = list({unpack}[n](buf, pos))")
-            self.line(f"pos += n * {width}")
-            return
-        if element.kind == "uuid":
-            self.line("stop = pos + n * 16")
-            with self.block(f"if stop > {end}:"):
-                self.line(f'raise refuse_length("{label}", n, pos, {end})')
-            self.line(f"{target} = [bytes(buf[at : at + 16]) for at in range(pos, stop, 16)]")
-            self.line("pos = stop")
-            return
-        self.line(f"{target} = items = []")
-        with self.block("for _ in range(n):"):
-            if element.kind == "struct":
-                assert element.struct is not None
-                self.line(f"item, pos = {self.function_of(element.struct)}(buf, pos, {end})")
-            else:
-                self.emit_length(element)
-                with self.block("if n < 0:"):
-                    self.line(f'raise refuse_null("{label}[]")')
-                self.emit_slice(element, "item", f"{label}[]", end)
-            self.line("items.append(item)")
-
-
-class _EncoderSource(_CodecSource[M]):
-    """
-    def struct_MetadataRequestTopic(m, out, cuts) -> None
-
-    `out` is the bytearray to append to.
-    """
-
-    def __init__(self, cls: type[M], version: int) -> None:
-        super().__init__("encode", cls, version)
-        for helper in (uvarint_bytes, string_bytes, buffers_length):
-            self.scope[helper.__name__] = helper
-
-    def load(self) -> Encoder[M]:
-        self.emit_structs()
-        self.line(f"{self.entry} = {self.function_of(self.cls)}")
-        return self.load_function(self.entry)  # type: ignore[return-value]
-
-    def emit_struct(self, cls: type) -> None:
-        inline, tagged, _ = self.present(cls)
-        with self.block(f"def {self.function_of(cls)}(m, out, cuts):"):
-            runs = list(self.runs(inline))
-            no_tags = self.flexible and not tagged
-            for run in runs:
-                if run[0].kind not in _CODES:
-                    self.emit_value(run[0], "out")
-                elif no_tags and run is runs[-1]:
-                    self.emit_run(run, "out", pad="x")
-                    no_tags = False
-                else:
-                    self.emit_run(run, "out")
-            if no_tags:
-                self.line("out.append(0)")
-            elif self.flexible and tagged:
-                self.emit_tags(tagged)
-            elif not runs:
-                self.line("pass")
-
-    def emit_run(self, run: list[Field], out: str, pad: str = "") -> None:
-        """Write a run of fixed-width fields; "x" as padding is the byte that says that there are no tags."""
-        pack, _ = self.fixed("pack", [_CODES[field.kind] for field in run] + [pad] * bool(pad))
-        self.line(f"{out} += {pack}({', '.join(f'm.{field.name}' for field in run)})")
-
-    def emit_tags(self, tagged: list[Field]) -> None:
-        """Tagged fields that differ from their default, in the order of their numbers."""
-        with self.block(f"if {' or '.join(self.differs(field) for field in tagged)}:"):
-            self.line("count = 0")
-            self.line("section = bytearray()")
-            for field in tagged:
-                with self.block(f"if {self.differs(field)}:"):
-                    self.line("count += 1")
-                    self.line("body = bytearray()")
-                    if field.kind in _CODES:
-                        self.emit_run([field], "body")
-                    else:
-                        self.emit_value(field, "body")
-                    self.line(f"section += uvarint_bytes({field.tag})")
-                    self.line("section += uvarint_bytes(len(body))")
-                    self.line("section += body")
-            self.line("out += uvarint_bytes(count)")
-            self.line("out += section")
-        with self.block("else:"):
-            self.line("out.append(0)")
-
-    def differs(self, field: Field) -> str:
-        if field.default is None:
-            return f"m.{field.name} is not None"
-        if field.default == []:
-            return (
-                f"(m.{field.name} is None or len(m.{field.name}))"
-                if self.nullable(field)
-                else f"m.{field.name}"
-            )
-        return f"m.{field.name} != {field.default!r}"
-
-    def emit_value(self, field: Field, out: str) -> None:
-        """Write a field of variable width."""
-        self.line(f"value = m.{field.name}")
-        if self.nullable(field):
-            with self.block("if value is None:"):
-                self.emit_null(field, out)
-            with self.block("else:"):
-                if field.kind == "struct":
-                    self.line(f"{out}.append(1)")
-                self.emit_content(field, out)
-        else:
-            self.emit_content(field, out)
-
-    def emit_null(self, field: Field, out: str) -> None:
-        if field.kind == "struct":
-            self.line(f"{out}.append(255)")
-        elif self.flexible and field.compact:
-            self.line(f"{out}.append(0)")
-        else:
-            pack, _ = self.fixed("pack", ["h" if field.kind == "string" else "i"])
-            self.line(f"{out} += {pack}(-1)")
-
-    def emit_content(self, field: Field, out: str) -> None:
-        """Write `value`, which is not null."""
-        if field.kind == "struct":
-            assert field.struct is not None
-            self.line(f"{self.function_of(field.struct)}(value, {out}, cuts)")
-        elif field.kind == "string":
-            self.line("value = value.encode()")
-            self.emit_length(field, out, "len(value)")
-            self.line(f"{out} += value")
-        elif field.kind == "binary":
-            self.emit_length(field, out, "len(value)")
-            self.line(f"{out} += value")
-        elif field.kind == "records":
-            self.emit_length(field, out, "buffers_length(value)")
-            self.line(f"cuts.append((len({out}), value))")
-        else:
-            self.emit_array(field, out)
-
-    def emit_length(self, field: Field, out: str, length: str) -> None:
-        if not (self.flexible and field.compact):
-            pack, _ = self.fixed("pack", ["h" if field.kind == "string" else "i"])
-            self.line(f"{out} += {pack}({length})")
-            return
-        self.line(f"n = {length} + 1")
-        with self.block("if n < 128:"):
-            self.line(f"{out}.append(n)")
-        with self.block("else:"):
-            self.line(f"{out} += uvarint_bytes(n)")
-
-    def emit_array(self, field: Field, out: str) -> None:
-        element = field.element
-        assert element is not None
-        self.emit_length(field, out, "len(value)")
-        if element.kind in _CODES and element.kind != "uuid":
-            pack, _ = self.array("pack", element)
-            self.line(f"{out} += {pack}[len(value)](*value)")
-            return
-        with self.block("for item in value:"):
-            if element.kind == "uuid":
-                self.line(f"{out} += item")
-            elif element.kind == "struct":
-                assert element.struct is not None
-                self.line(f"{self.function_of(element.struct)}(item, {out}, cuts)")
-            else:
-                if element.kind == "string":
-                    self.line("item = item.encode()")
-                self.emit_length(element, out, "len(item)")
-                self.line(f"{out} += item")
+    return ConstructorSource(cls).load()

@@ -1,0 +1,106 @@
+"""What the generated codecs call for everything that is not the common case, and the limits of decoding."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Union
+
+from pykafka_broker.protocol.errors import ProtocolError
+
+MAX_ARRAY_ELEMENTS = 1_000_000
+MAX_TAGS = 10_000
+MAX_STRING_BYTES = 0x7FFF
+
+Buffer = Union[bytes, bytearray, memoryview]
+#: What a `records` field may hold when it is encoded.
+Content = Union[Buffer, list[Buffer], tuple[Buffer, ...]]
+#: Where in the encoded bytes the content of a `records` field belongs.
+Cut = tuple[int, Content]
+
+
+def uvarint(buf: Buffer, pos: int) -> tuple[int, int]:
+    """Read an unsigned varint of at most five bytes."""
+    value = shift = 0
+    while True:
+        byte = buf[pos]
+        pos += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, pos
+        shift += 7
+        if shift > 28:
+            raise ProtocolError("a varint is longer than five bytes")
+
+
+def uvarint_bytes(value: int) -> bytes:
+    """Write an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def tag_count(buf: Buffer, pos: int) -> tuple[int, int]:
+    """Read how many tagged fields follow."""
+    count, pos = uvarint(buf, pos)
+    if count > MAX_TAGS:
+        raise ProtocolError(f"{count} tagged fields, more than the {MAX_TAGS} we accept")
+    return count, pos
+
+
+def tag_header(buf: Buffer, pos: int, end: int) -> tuple[int, int, int]:
+    """Read a tagged field's number and size; returns the number, where its value starts and where it ends."""
+    tag, pos = uvarint(buf, pos)
+    size, pos = uvarint(buf, pos)
+    if size > end - pos:
+        raise ProtocolError(f"tagged field {tag} claims {size} bytes, {end - pos} are left")
+    return tag, pos, pos + size
+
+
+def skip_tags(buf: Buffer, pos: int, end: int) -> int:
+    """Skip a struct's tagged fields, none of which we know; returns the position after them."""
+    count, pos = tag_count(buf, pos)
+    for _ in range(count):
+        _, _, pos = tag_header(buf, pos, end)
+    return pos
+
+
+def refuse_null(field: str) -> ProtocolError:
+    """The error for a null where the field may not be null."""
+    return ProtocolError(f"{field} must not be null")
+
+
+def refuse_length(field: str, length: int, pos: int, end: int) -> ProtocolError:
+    """The error for a length beyond the bytes that are left, or beyond our limit."""
+    return ProtocolError(f"{field} claims a length of {length}, {max(end - pos, 0)} bytes are left")
+
+
+class ArrayLayouts(dict[int, Callable[..., Any]]):
+    """`pack` or `unpack_from` for arrays of a fixed-width kind, by element count; short ones are kept."""
+
+    def __init__(self, verb: str, code: str) -> None:
+        self.verb = verb
+        self.code = code
+
+    def __missing__(self, count: int) -> Callable[..., Any]:
+        function: Callable[..., Any] = getattr(struct.Struct(f">{count}{self.code}"), self.verb)
+        if count <= 64:
+            self[count] = function
+        return function
+
+
+def buffers_length(content: Content) -> int:
+    """How many bytes a `records` value has."""
+    if isinstance(content, (list, tuple)):
+        return sum(map(len, content))
+    return len(content)
+
+
+def string_length_bytes(length: int) -> bytes:
+    """The compact length of a string, given with one added, that is too long for a length of one byte."""
+    if length > MAX_STRING_BYTES + 1:
+        raise ValueError(f"a string of {length - 1} bytes does not fit into a Kafka message")
+    return uvarint_bytes(length)

@@ -109,13 +109,16 @@ def _compare(path: str, ours: tuple[WireField, ...], theirs: tuple[WireField, ..
 
 
 def _same_default(ours: WireField, theirs: WireField) -> bool:
-    """Where they name no default, ours may be absent, zero, or None if it can be sent or means "no tag"."""
+    """Where they name no default, ours may be absent or zero, or None if that can be sent.
+
+    A tag's default decides what is on the wire, so there it must be zero; None is our "absent" for structs.
+    """
     if theirs.default is not REQUIRED:
         return type(ours.default) is type(theirs.default) and ours.default == theirs.default
-    if ours.default is REQUIRED:
-        return theirs.tag is None
-    if ours.default is None:
-        return ours.nullable or (ours.kind == "struct" and ours.tag is not None)
+    if ours.tag is not None:
+        return ours.default == (None if ours.kind == "struct" else ZEROS.get(ours.kind, 0))
+    if ours.default is REQUIRED or (ours.default is None and ours.nullable):
+        return True
     return ours.default == ZEROS.get(ours.kind, 0)
 
 
@@ -171,11 +174,11 @@ def _versions(field: Json) -> range:
 
 
 def _default(field: Json, kind: str) -> object:
-    """A default is written as JSON of any kind: "null", null, "-1", -1, "0x7fffffff", "true"."""
-    if "default" not in field:
+    """A default is written as JSON of any kind: "null", "-1", -1, "0x7fffffff", "true"; null is none."""
+    if field.get("default") is None:
         return REQUIRED
     text = str(field["default"])
-    if field["default"] is None or text == "null":
+    if text == "null":
         return None
     if kind == "boolean":
         return text.lower() == "true"

@@ -193,7 +193,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
 class ConsumerGroupCurrentMemberAssignmentTopicPartitions:
     topic_id: bytes = uuid()
     partitions: list[int] = array(i32())
-    assignment_epochs: list[int] | None = array(i32(), nullable=True, tag=0, default=None)
+    assignment_epochs: list[int] | None = array(i32(), nullable=True, tag=0, default=[])
 
 
 @message(api_key=8, versions="0", flexible="0+")
@@ -335,7 +335,7 @@ class StreamsGroupMetadataValue:
     metadata_hash: int = i64()
     validated_topology_epoch: int = i32(tag=0, default=-1)
     last_assignment_configs: list[LastAssignmentConfig] | None = array(
-        LastAssignmentConfig, nullable=True, tag=1, default=None
+        LastAssignmentConfig, nullable=True, tag=1, default=[]
     )
 
 
@@ -416,7 +416,7 @@ class StreamsGroupCurrentMemberAssignmentKey:
 class StreamsGroupCurrentMemberAssignmentTaskIds:
     subtopology_id: str = string()
     partitions: list[int] = array(i32())
-    assignment_epochs: list[int] | None = array(i32(), nullable=True, tag=0, default=None)
+    assignment_epochs: list[int] | None = array(i32(), nullable=True, tag=0, default=[])
 
 
 @message(api_key=22, versions="0", flexible="0+")

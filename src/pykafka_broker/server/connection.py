@@ -190,6 +190,7 @@ class Connection(asyncio.BufferedProtocol):
         self._slots: deque[_Slot] = deque()
         self._out = bytearray()
         self._cuts: list[Cut] = []
+        self._written_bytes = 0
         # The client id rarely changes; the text is kept beside its bytes.
         self._client_id_bytes: Buffer | None = None
         self._client_id = ""
@@ -277,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         network = self._network
         network.connections.discard(self)
         self._reader.close()
-        self._charge()
+        self._account()
         self._count_unsent(0)
         self._slots.clear()
         self._out = bytearray()
@@ -339,8 +340,8 @@ class Connection(asyncio.BufferedProtocol):
             if self._out:
                 self._flush()
         reader.settle()
-        if reader.held_bytes != self._charged_bytes:
-            self._charge()
+        if reader.held_bytes or self._charged_bytes:
+            self._account()
         if self._holds and not self._reads_ahead and reader.pending_bytes > self._limits.read_ahead_bytes:
             self._reads_ahead = True
             if not self._lacks_memory:
@@ -409,7 +410,10 @@ class Connection(asyncio.BufferedProtocol):
             if answer is CLOSE:
                 self.close()
             else:
-                self._write(route, correlation_id, answer, self._out, self._cuts)
+                self._written_bytes += self._write(route, correlation_id, answer, self._out, self._cuts)
+                if self._written_bytes > self._limits.unsent_high_water_bytes:
+                    # The peer may not be reading; the transport will tell.
+                    self._flush()
         else:
             slot = _Slot()
             self._slots.append(slot)
@@ -476,8 +480,8 @@ class Connection(asyncio.BufferedProtocol):
         if not slots and self._holds & CLOSING:
             self.close()
 
-    def _write(self, route: Route, correlation_id: int, answer: Any, out: bytearray, cuts: list[Cut]) -> bool:
-        """Append an answer's frame to `out` and `cuts`; False if it cannot be encoded, which is our fault."""
+    def _write(self, route: Route, correlation_id: int, answer: Any, out: bytearray, cuts: list[Cut]) -> int:
+        """Append an answer's frame to `out` and `cuts`; returns its size, 0 if it cannot be encoded."""
         start = len(out)
         cuts_before = len(cuts)
         if route.flexible_response:
@@ -493,7 +497,7 @@ class Connection(asyncio.BufferedProtocol):
                 "The answer to %s v%d cannot be encoded; closing %r", route.name, route.version, self
             )
             self.close()
-            return False
+            return 0
         size = len(out) - start - 4
         if len(cuts) > cuts_before:
             for _, content in cuts[cuts_before:]:
@@ -503,12 +507,13 @@ class Connection(asyncio.BufferedProtocol):
             request_logger.debug(
                 "> %r %s v%d #%d %d bytes", self, route.name, route.version, correlation_id, size
             )
-        return True
+        return size
 
     def _flush(self) -> None:
         """Hand everything written to the transport."""
         out, cuts = self._out, self._cuts
         self._out = bytearray()
+        self._written_bytes = 0
         if cuts:
             self._cuts = []
             parts = assemble(out, cuts)
@@ -553,7 +558,7 @@ class Connection(asyncio.BufferedProtocol):
                 f"Closing connection {self!r} after {route.name} v{route.version}: {error}",
             )
             return CLOSE
-        error_response = getattr(route.api, "error_response", None)
+        error_response = route.api.error_response
         if not isinstance(error, KafkaError):
             self._counters.handler_failures += 1
             logger.error("Failed to serve %s v%d of %r", route.name, route.version, self, exc_info=error)
@@ -588,9 +593,21 @@ class Connection(asyncio.BufferedProtocol):
             if not self._lacks_memory:
                 self._transport.resume_reading()
 
-    def _charge(self) -> None:
+    def _account(self) -> None:
+        """Tell what we hold of requests; an empty buffer is kept only while memory is plenty."""
+        memory = self._network.request_memory
+        if memory.full:
+            self._reader.release()
+        held_bytes = self._reader.held_bytes
+        if held_bytes != self._charged_bytes:
+            self._charged_bytes = held_bytes
+            memory.holds(self, held_bytes)
+
+    def give_back(self) -> int:
+        """Free our buffer if it is empty just now; returns how many bytes we still hold."""
+        self._reader.release()
         self._charged_bytes = self._reader.held_bytes
-        self._network.request_memory.holds(self, self._charged_bytes)
+        return self._charged_bytes
 
     def wait_for_memory(self) -> None:
         """Requests of all connections take all the memory they may: stop reading."""
@@ -601,6 +618,7 @@ class Connection(asyncio.BufferedProtocol):
     def memory_available(self) -> None:
         """Go on reading."""
         self._lacks_memory = False
+        self._arriving_since_ms = None
         if not self._reads_ahead and not self.closed:
             self._transport.resume_reading()
 
@@ -625,7 +643,7 @@ class Connection(asyncio.BufferedProtocol):
             self._arriving_since_ms = None
             if self._charged_bytes and self._active_ms != now_ms:
                 self._reader.release()
-                self._charge()
+                self._account()
             if not self._slots and now_ms - self._active_ms >= self._limits.idle_ms:
                 self._counters.connections_closed_idle += 1
                 logger.debug("Closing idle connection %r", self)

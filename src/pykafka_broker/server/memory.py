@@ -24,6 +24,10 @@ DEFAULT_UNSENT_BYTES = 512 * 1024 * 1024
 class Holder(Protocol):
     """A connection that holds part of a request."""
 
+    def give_back(self) -> int:
+        """Free a buffer that is empty just now; returns how many bytes are still held."""
+        ...
+
     def wait_for_memory(self) -> None:
         """Stop reading."""
         ...
@@ -42,6 +46,7 @@ class RequestMemory:
         self.limit_bytes = limit_bytes if limit_bytes > 0 else DEFAULT_REQUEST_BYTES
         self.used_bytes = 0
         self._held: dict[Holder, int] = {}
+        #: The one connection that may go on while the bound is reached.
         self._owner: Holder | None = None
         self._waiting: dict[Holder, None] = {}
 
@@ -52,32 +57,44 @@ class RequestMemory:
 
     def holds(self, holder: Holder, held_bytes: int) -> None:
         """`holder` now holds `held_bytes`; it, or others, may be told to wait or to go on."""
+        was_full = self.full
+        self._count(holder, held_bytes)
+        if self.full and not was_full:
+            for other in list(self._held):
+                self._count(other, other.give_back())
+        if self.full:
+            for other in (holder,) if was_full else list(self._held):
+                self._stop_unless_owner(other)
+        self._let_go_on()
+
+    def _count(self, holder: Holder, held_bytes: int) -> None:
         self.used_bytes += held_bytes - self._held.get(holder, 0)
         if held_bytes:
             self._held[holder] = held_bytes
-        else:
-            self._held.pop(holder, None)
-            self._waiting.pop(holder, None)
-            if holder is self._owner:
-                self._owner = None
-        if self.used_bytes >= self.limit_bytes:
-            self._stop_all_but_one(holder)
-        self._let_go_on()
+            return
+        self._held.pop(holder, None)
+        if holder is self._owner:
+            self._owner = None
+        if holder in self._waiting:
+            # What it held was a whole request whose turn came.
+            del self._waiting[holder]
+            holder.memory_available()
 
-    def _stop_all_but_one(self, latest: Holder) -> None:
-        if self._owner is None and latest in self._held and not self._waiting:
-            self._owner = latest
-        for holder in self._held:
-            if holder is not self._owner and holder not in self._waiting:
-                self._waiting[holder] = None
-                holder.wait_for_memory()
+    def _stop_unless_owner(self, holder: Holder) -> None:
+        if holder not in self._held or holder in self._waiting:
+            return
+        if self._owner is None:
+            self._owner = holder
+        elif holder is not self._owner:
+            self._waiting[holder] = None
+            holder.wait_for_memory()
 
     def _let_go_on(self) -> None:
         waiting = self._waiting
-        while waiting and (self._owner is None or self.used_bytes < self.limit_bytes):
+        while waiting and (self._owner is None or not self.full):
             holder = next(iter(waiting))
             del waiting[holder]
-            if self.used_bytes >= self.limit_bytes:
+            if self.full:
                 self._owner = holder
             holder.memory_available()
 

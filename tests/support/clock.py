@@ -1,0 +1,88 @@
+"""A clock that stands still until a test moves it."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+
+class VirtualTimer:
+    """A callback that waits for its virtual moment."""
+
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class VirtualClock:
+    """Implements the server's `Clock`; time passes only in `advance` and `pass_time`."""
+
+    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+        self._now_ms = now_ms
+        self._monotonic_ms = 0
+        self._order = count()
+        self._timers: list[tuple[int, int, VirtualTimer]] = []
+
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def monotonic_ms(self) -> int:
+        return self._monotonic_ms
+
+    def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> VirtualTimer:
+        timer = VirtualTimer(callback)
+        heapq.heappush(self._timers, (monotonic_ms, next(self._order), timer))
+        return timer
+
+    async def sleep(self, duration_ms: int) -> None:
+        woken = asyncio.get_running_loop().create_future()
+        timer = self.call_at(self._monotonic_ms + duration_ms, lambda: woken.done() or woken.set_result(None))
+        try:
+            await woken
+        finally:
+            timer.cancel()
+
+    @property
+    def pending_timers(self) -> int:
+        """Timers that are set and not cancelled."""
+        return sum(not timer.cancelled for _, _, timer in self._timers)
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time pass; timers that fall due run in their order, each at its own moment."""
+        until_ms = self._monotonic_ms + duration_ms
+        while self._run_next(until_ms):
+            pass
+        self._move_to(until_ms)
+
+    async def pass_time(self, duration_ms: int) -> None:
+        """Let time pass as `advance` does, and let tasks react to each timer before the next one."""
+        until_ms = self._monotonic_ms + duration_ms
+        await settle()
+        while self._run_next(until_ms):
+            await settle()
+        self._move_to(until_ms)
+        await settle()
+
+    def _run_next(self, until_ms: int) -> bool:
+        while self._timers and self._timers[0][0] <= until_ms:
+            due_ms, _, timer = heapq.heappop(self._timers)
+            if not timer.cancelled:
+                self._move_to(max(due_ms, self._monotonic_ms))
+                timer.callback()
+                return True
+        return False
+
+    def _move_to(self, monotonic_ms: int) -> None:
+        self._now_ms += monotonic_ms - self._monotonic_ms
+        self._monotonic_ms = monotonic_ms
+
+
+async def settle(turns: int = 10) -> None:
+    """Let everything that is ready to run do so."""
+    for _ in range(turns):
+        await asyncio.sleep(0)

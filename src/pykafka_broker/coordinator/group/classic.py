@@ -142,6 +142,8 @@ def _join(turn: Turn, event: JoinGroup) -> None:
     if not _has_room(turn, event.member_id):
         _remove_member(turn, event.member_id)
         turn.reply(event.token, JoinResult(ErrorCode.GROUP_MAX_SIZE_REACHED, UNKNOWN_MEMBER))
+        # The others may have waited for this one only.
+        _complete_join_if_ready(turn)
     elif not turn.group.supports(event.protocol_type, event.protocols):
         turn.reply(event.token, JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, event.member_id))
     elif event.member_id:

@@ -1,0 +1,306 @@
+"""A group coordinator core with nothing around it: virtual time, recorded answers, an in-memory log.
+
+`GroupWorld` does what the shard's shell does, without futures and at once: it numbers the tokens, keeps the
+timers, collects answers and records. Records pass through their bytes, as they would in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.events import (
+    Event,
+    JoinResult,
+    PartitionCommit,
+    SyncResult,
+    TopicCommit,
+)
+from pykafka_broker.coordinator.group.records import Record, decode_record, encode_record, replay
+from pykafka_broker.coordinator.group.state import (
+    ClassicGroup,
+    GroupCoordinatorConfig,
+    Groups,
+    Phase,
+    Protocol,
+)
+from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer
+
+START_MS = 1_000_000
+
+
+def subscription(*topics: str) -> bytes:
+    """The consumer protocol's metadata for a subscription to `topics`."""
+    names = b"".join(len(topic).to_bytes(2) + topic.encode() for topic in topics)
+    return b"\x00\x01" + len(topics).to_bytes(4) + names + b"\xff\xff\xff\xff"
+
+
+RANGE = (Protocol("range", subscription("t")),)
+
+
+class GroupWorld:
+    """The groups of one shard, the time, and everybody who waits."""
+
+    def __init__(self, state: Groups | None = None, **config: int) -> None:
+        self.config = GroupCoordinatorConfig(**config)
+        self.state = state or Groups.empty()
+        self.now_ms = START_MS
+        self.timers: dict[Hashable, int] = {}
+        self.answers: dict[int, Any] = {}
+        self.log: list[Record] = []
+        self.last_effects: tuple[Effect, ...] = ()
+        self.last_records: tuple[Record, ...] = ()
+        self._tokens = 0
+
+    # ---- driving ----
+
+    def submit(self, event: Event) -> None:
+        step = transition(self.state, event, self.config)
+        self.state = step.state
+        self.last_effects = step.effects
+        self.last_records = tuple(through_bytes(record) for record in step.records)
+        self.log.extend(self.last_records)
+        for effect in step.effects:
+            match effect:
+                case Reply(token, result):
+                    assert token not in self.answers, f"answered twice: {result}"
+                    self.answers[token] = result
+                case SetTimer(key, at_ms):
+                    self.timers[key] = at_ms
+                case CancelTimer(key):
+                    self.timers.pop(key, None)
+
+    def token(self) -> int:
+        self._tokens += 1
+        return self._tokens
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time pass; timers fire in order, each at its own moment."""
+        until_ms = self.now_ms + duration_ms
+        while self.timers:
+            key, at_ms = min(self.timers.items(), key=lambda timer: (timer[1], str(timer[0])))
+            if at_ms > until_ms:
+                break
+            self.fire(key)
+        self.now_ms = until_ms
+
+    def fire(self, key: Hashable) -> None:
+        """Let one timer fire, at its moment."""
+        self.now_ms = max(self.now_ms, self.timers.pop(key))
+        self.submit(events.TimerFired(key, self.now_ms))
+
+    def reload(self) -> GroupWorld:
+        """Another broker takes over: only the log is left."""
+        other = GroupWorld(replay(self.log))
+        other.config = self.config
+        other.now_ms = self.now_ms
+        other.log = list(self.log)
+        other._tokens = self._tokens
+        other.submit(events.Loaded(other.now_ms))
+        return other
+
+    # ---- requests; each returns its token, or its answer where that comes at once ----
+
+    def join(
+        self,
+        group_id: str = "g",
+        member_id: str = "",
+        *,
+        client_id: str = "client",
+        version: int = 9,
+        session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 60_000,
+        protocol_type: str = "consumer",
+        protocols: tuple[Protocol, ...] = RANGE,
+        instance: str | None = None,
+    ) -> int:
+        token = self.token()
+        self.submit(
+            events.JoinGroup(
+                token,
+                self.now_ms,
+                version,
+                group_id,
+                member_id,
+                client_id,
+                "/127.0.0.1",
+                str(token),
+                session_timeout_ms,
+                rebalance_timeout_ms,
+                protocol_type,
+                protocols,
+                instance,
+            )
+        )
+        return token
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group_id: str = "g",
+        instance: str | None = None,
+        protocol_type: str | None = None,
+        protocol_name: str | None = None,
+    ) -> int:
+        token = self.token()
+        assigned = tuple((assignments or {}).items())
+        self.submit(
+            events.SyncGroup(
+                token,
+                self.now_ms,
+                group_id,
+                member_id,
+                generation,
+                assigned,
+                instance,
+                protocol_type,
+                protocol_name,
+            )
+        )
+        return token
+
+    def heartbeat(
+        self, member_id: str, generation: int, *, group_id: str = "g", instance: str | None = None
+    ) -> Any:
+        token = self.token()
+        self.submit(events.Heartbeat(token, self.now_ms, group_id, member_id, generation, instance))
+        return self.answers[token]
+
+    def leave(self, *members: str, group_id: str = "g", instances: Iterable[str] = ()) -> Any:
+        token = self.token()
+        leaving = [events.LeavingMember(member) for member in members]
+        leaving += [events.LeavingMember("", instance) for instance in instances]
+        self.submit(events.LeaveGroup(token, self.now_ms, group_id, tuple(leaving)))
+        return self.answers[token]
+
+    def commit(
+        self,
+        offsets: dict[tuple[str, int], int],
+        member_id: str = "",
+        generation: int = -1,
+        *,
+        group_id: str = "g",
+        version: int = 8,
+        metadata: str | None = None,
+        retention_ms: int = -1,
+        topic_id: bytes = bytes(16),
+        instance: str | None = None,
+    ) -> Any:
+        """Commit; answers {(topic, partition): error}."""
+        token = self.token()
+        topics = tuple(
+            TopicCommit(topic, (PartitionCommit(partition, offset, 7, metadata),), topic_id)
+            for (topic, partition), offset in offsets.items()
+        )
+        self.submit(
+            events.CommitOffsets(
+                token,
+                self.now_ms,
+                version,
+                group_id,
+                topics,
+                member_id,
+                generation,
+                instance,
+                retention_ms,
+            )
+        )
+        return {
+            (topic, partition): error
+            for topic, _, partitions in self.answers[token]
+            for partition, error in partitions
+        }
+
+    def fetch(self, group_id: str = "g") -> dict[tuple[str, int], int]:
+        """All committed offsets of a group."""
+        token = self.token()
+        self.submit(events.FetchOffsets(token, group_id, None))
+        return {
+            (topic, fetched.partition): fetched.offset
+            for topic, _, partitions in self.answers[token].topics
+            for fetched in partitions
+        }
+
+    def ask(self, event_class: Any, *fields: Any) -> Any:
+        """Submit `event_class(token, *fields)` and return the answer."""
+        token = self.token()
+        self.submit(event_class(token, *fields))
+        return self.answers[token]
+
+    # ---- longer stories ----
+
+    def group(self, group_id: str = "g") -> ClassicGroup:
+        return self.state.groups[group_id]
+
+    def new_member_id(self, group_id: str = "g", **joining: Any) -> str:
+        """The id the coordinator gives to a member that joins for the first time."""
+        answer = self.answers[self.join(group_id, **joining)]
+        assert isinstance(answer, JoinResult)
+        return answer.member_id
+
+    def stable_group(self, members: int = 1, group_id: str = "g", **joining: Any) -> list[str]:
+        """A stable group with that many dynamic members; returns their ids, the leader first."""
+        ids = [self.new_member_id(group_id, **joining) for _ in range(members)]
+        for member_id in ids:
+            self.join(group_id, member_id, **joining)
+        while self.group(group_id).phase is Phase.PREPARING_REBALANCE:
+            self.fire(("join", group_id))
+        group = self.group(group_id)
+        assert group.leader_id is not None
+        for member_id in ids:
+            assignments = {name: f"for {name}".encode() for name in ids}
+            self.sync(
+                member_id,
+                group.generation,
+                assignments if member_id == group.leader_id else None,
+                group_id=group_id,
+            )
+        assert self.group(group_id).phase is Phase.STABLE
+        return ids
+
+    def joined(self, token: int) -> JoinResult:
+        result = self.answers[token]
+        assert isinstance(result, JoinResult)
+        return result
+
+    def synced(self, token: int) -> SyncResult:
+        result = self.answers[token]
+        assert isinstance(result, SyncResult)
+        return result
+
+
+def through_bytes(record: object) -> Record:
+    """The record as it is read back from a log."""
+    assert isinstance(record, Record)
+    decoded = decode_record(*encode_record(record))
+    assert decoded is not None
+    return decoded
+
+
+def durable(group: ClassicGroup) -> ClassicGroup:
+    """A stable or empty group as far as it survives a restart: members keep the chosen protocol only."""
+    members = {
+        member.member_id: member._replace(
+            protocols=(Protocol(group.protocol_name or "", member.metadata(group.protocol_name)),),
+            is_new=False,
+        )
+        for member in group.members.values()
+    }
+    return ClassicGroup(
+        group.group_id,
+        group.phase,
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader_id,
+        group.phase_began_ms,
+        members,
+        dict(group.static_members),
+        {group.protocol_name or "": len(members)} if members else {},
+        group.subscribed_topics,
+    )

@@ -85,7 +85,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
             for key, value in older._undo.items():
                 redo[key] = data.get(key, _ABSENT)
                 if value is _ABSENT:
-                    del data[key]
+                    data.pop(key, None)  # it may have been set and removed in one step
                 else:
                     data[key] = value
             version._data, version._newer, version._undo = None, older, redo

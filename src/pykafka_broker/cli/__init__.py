@@ -1,0 +1,105 @@
+"""The `pykafka-broker` command.
+
+One file per command, imported only when that command is asked for: `start` must not pay for `consume`, nor
+`health`, which Docker runs every few seconds, for anything. To add a command, write `<file>.py` with a click
+command and name it in `COMMANDS`.
+
+Whatever a user can cause (a broker that is away, a bad configuration, a refused request) ends as one line on
+stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+#: Command -> the module that has it and what to call it there, with the line that `--help` shows.
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "start": ("start", "start", "Run a broker."),
+    "format": ("format_storage", "format_storage", "Prepare data directories for a new cluster."),
+    "topics": ("topics", "topics", "Create, list, describe, alter and delete topics."),
+    "groups": ("groups", "groups", "List, describe, reset and delete consumer groups."),
+    "produce": ("produce", "produce", "Write records to a topic."),
+    "consume": ("consume", "consume", "Read records from a topic."),
+    "configs": ("configs", "configs", "Describe and alter dynamic configurations."),
+    "dump-log": ("dump_log", "dump_log", "Show what is in the files of a log."),
+    "health": ("health", "health", "Check that a broker answers."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[name]
+        command: click.Command = getattr(import_module(f"pykafka_broker.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
+
+
+@click.command(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=(
+        'Shell completion: eval "$(_PYKAFKA_BROKER_COMPLETE=bash_source pykafka-broker)" in ~/.bashrc; '
+        "zsh_source and fish_source for the other shells."
+    ),
+)
+@click.version_option(package_name="pykafka-broker")
+def cli() -> None:
+    """A Kafka broker in Python, and the tools to work with any Kafka cluster."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; always ends with SystemExit."""
+    try:
+        status = cli.main(arguments, prog_name="pykafka-broker", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # Who read our output has seen enough, as in `consume … | head`.
+        sys.stderr.close()
+        sys.exit(141)
+    except Exception as error:
+        reason = expected(error)
+        if reason is None:
+            raise
+        click.echo(f"Error: {reason}", err=True)
+        sys.exit(1)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def expected(error: Exception) -> str | None:
+    """What to tell the user about an error that is not a bug of ours; None for one that is."""
+    from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+
+    if isinstance(error, KafkaError):
+        return error.message or error.code.name
+    if isinstance(error, ProtocolError):
+        return f"The broker sent what is not Kafka's protocol: {error}"
+    if isinstance(error, OSError):
+        path = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror or error}{path}"
+    # Imported by whoever raised them; looking here must not import them.
+    for module, name in (
+        ("pykafka_broker.config.keys", "ConfigError"),
+        ("pykafka_broker.raft.format", "StorageFormatError"),
+    ):
+        kind = getattr(sys.modules.get(module), name, None)
+        if kind is not None and isinstance(error, kind):
+            return str(error)
+    return None

@@ -1,0 +1,227 @@
+"""`configs`: describe and alter dynamic configurations; output as of kafka-configs.sh."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import click
+
+from pykafka_broker.cli.client import Client, check
+from pykafka_broker.cli.options import cluster_options, pairs
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+#: How kafka-configs.sh names the sources of DescribeConfigs.
+SOURCE_NAMES = {
+    1: "DYNAMIC_TOPIC_CONFIG",
+    2: "DYNAMIC_BROKER_CONFIG",
+    3: "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    4: "STATIC_BROKER_CONFIG",
+    5: "DEFAULT_CONFIG",
+    6: "DYNAMIC_BROKER_LOGGER_CONFIG",
+    7: "DYNAMIC_CLIENT_METRICS_CONFIG",
+    8: "DYNAMIC_GROUP_CONFIG",
+}
+BROKER_LOGGER = 8
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+class Kind(NamedTuple):
+    """A kind of resource: its number in the protocol, its word, and the source of its own values."""
+
+    resource_type: int
+    word: str
+    own_source: int
+
+
+TOPIC = Kind(2, "topic", 1)
+BROKER = Kind(4, "broker", 2)
+LOGGER = Kind(BROKER_LOGGER, "broker-logger", 6)
+CLIENT_METRICS = Kind(16, "client-metric", 7)
+GROUP = Kind(32, "group", 8)
+
+
+class Resource(NamedTuple):
+    """What is described or altered. The empty name of a broker means all brokers."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind.word} {self.name}" if self.name else f"the default {self.kind.word}"
+
+
+def resource_options(command: Any) -> Any:
+    """Exactly one resource."""
+    for option in (
+        click.option("--broker-defaults", is_flag=True, help="All brokers."),
+        click.option("--client-metrics", metavar="NAME", help="A client metrics subscription."),
+        click.option("--broker-logger", metavar="ID", help="The log levels of a broker."),
+        click.option("--group", metavar="ID", help="A group."),
+        click.option("--broker", metavar="ID", help="A broker."),
+        click.option("--topic", metavar="NAME", help="A topic."),
+    ):
+        command = option(command)
+    return command
+
+
+def chosen(
+    topic: str | None,
+    broker: str | None,
+    group: str | None,
+    broker_logger: str | None,
+    client_metrics: str | None,
+    broker_defaults: bool,
+) -> Resource:
+    """The one resource that the options name.
+
+    Raises:
+        click.UsageError: they name none, or several.
+    """
+    named = [
+        Resource(kind, name)
+        for kind, name in (
+            (TOPIC, topic),
+            (BROKER, broker),
+            (GROUP, group),
+            (LOGGER, broker_logger),
+            (CLIENT_METRICS, client_metrics),
+            (BROKER, "" if broker_defaults else None),
+        )
+        if name is not None
+    ]
+    if len(named) != 1:
+        raise click.UsageError(
+            "Name one of --topic, --broker, --broker-defaults, --group, --broker-logger, --client-metrics."
+        )
+    return named[0]
+
+
+@click.group()
+def configs() -> None:
+    """Describe and alter dynamic configurations."""
+
+
+@configs.command()
+@resource_options
+@click.option("--all", "show_all", is_flag=True, help="Defaults and static values too.")
+@click.option("--documentation", is_flag=True, help="What each key is for.")
+@cluster_options
+def describe(
+    show_all: bool, documentation: bool, bootstrap_server: str, timeout_s: float, **names: Any
+) -> None:
+    """Describe what a resource sets, or with --all what is in force."""
+    from pykafka_broker.protocol.messages.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+    resource = chosen(**names)
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsResource(
+                resource_type=resource.kind.resource_type,
+                resource_name=resource.name,
+                configuration_keys=None,
+            )
+        ],
+        include_synonyms=True,
+        include_documentation=documentation,
+    )
+    with Client(bootstrap_server, timeout_s) as client:
+        result = client.send(request, _node_of(resource)).results[0]
+    if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{resource.name}' does not exist.")
+    check(result.error_code, result.error_message)
+
+    own_source = resource.kind.own_source if resource.name else 3
+    click.echo(heading(resource, show_all=show_all))
+    for entry in sorted(result.configs, key=lambda entry: str(entry.name)):
+        if show_all or entry.config_source == own_source:
+            click.echo(entry_line(entry))
+            if documentation and entry.documentation:
+                click.echo(f"    {entry.documentation}")
+
+
+def heading(resource: Resource, *, show_all: bool) -> str:
+    """The line above the entries."""
+    if not resource.name:
+        return f"Default configs for {resource.kind.word}s in the cluster are:"
+    return f"{'All' if show_all else 'Dynamic'} configs for {resource} are:"
+
+
+def entry_line(entry: Any) -> str:
+    """One key with what sets it."""
+    synonyms = ", ".join(
+        f"{SOURCE_NAMES.get(synonym.source, 'UNKNOWN')}:{synonym.name}={_shown(synonym.value)}"
+        for synonym in entry.synonyms
+    )
+    sensitive = "true" if entry.is_sensitive else "false"
+    return f"  {entry.name}={_shown(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def _shown(value: str | None) -> str:
+    return "null" if value is None else value
+
+
+@configs.command()
+@resource_options
+@click.option("--set", "sets", metavar="KEY=VALUE", multiple=True, help="Set a key; repeatable.")
+@click.option("--delete", "deletes", metavar="KEY", multiple=True, help="Go back to the default.")
+@click.option("--append", "appends", metavar="KEY=VALUE", multiple=True, help="Add to a list.")
+@click.option("--subtract", "subtracts", metavar="KEY=VALUE", multiple=True, help="Take from a list.")
+@click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
+@cluster_options
+def alter(
+    sets: tuple[str, ...],
+    deletes: tuple[str, ...],
+    appends: tuple[str, ...],
+    subtracts: tuple[str, ...],
+    dry_run: bool,
+    bootstrap_server: str,
+    timeout_s: float,
+    **names: Any,
+) -> None:
+    """Change what a resource sets; what is not named stays."""
+    from pykafka_broker.protocol.messages.incremental_alter_configs import (
+        AlterableConfig,
+        AlterConfigsResource,
+        IncrementalAlterConfigsRequest,
+    )
+
+    resource = chosen(**names)
+    changes = [
+        AlterableConfig(name=key, config_operation=operation, value=value)
+        for operation, option, entries in (
+            (SET, "--set", sets),
+            (APPEND, "--append", appends),
+            (SUBTRACT, "--subtract", subtracts),
+        )
+        for key, value in pairs(entries, option).items()
+    ]
+    changes += [AlterableConfig(name=key, config_operation=DELETE, value=None) for key in deletes]
+    if not changes:
+        raise click.UsageError("Nothing to change: use --set, --delete, --append or --subtract.")
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=resource.kind.resource_type, resource_name=resource.name, configs=changes
+            )
+        ],
+        validate_only=dry_run,
+    )
+    with Client(bootstrap_server, timeout_s) as client:
+        result = client.send(request, _node_of(resource)).responses[0]
+    check(result.error_code, result.error_message)
+    if dry_run:
+        click.echo(f"The change of {resource} would be accepted.")
+    elif resource.name:
+        click.echo(f"Completed updating config for {resource}.")
+    else:
+        click.echo(f"Completed updating default config for {resource.kind.word}s in the cluster.")
+
+
+def _node_of(resource: Resource) -> int | None:
+    """The broker to ask: a broker answers for itself only."""
+    if resource.kind in (BROKER, LOGGER) and resource.name.isdecimal():
+        return int(resource.name)
+    return None

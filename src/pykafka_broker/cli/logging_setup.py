@@ -1,0 +1,87 @@
+"""Logging of a running broker: Kafka's line format and levels, so that what reads Kafka's logs reads ours.
+
+    [2026-01-02 03:04:05,678] INFO message (logger)
+
+The standard library's logging does the work; only this module configures it, and only for the `start`
+command, so a program that embeds the broker keeps its own set-up. Levels come from the variables of Kafka's
+container image: KAFKA_LOG4J_ROOT_LOGLEVEL, and KAFKA_LOG4J_LOGGERS as `logger=LEVEL,logger=LEVEL`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Mapping
+from typing import TextIO
+
+#: Kafka's level names; TRACE has no counterpart in Python.
+TRACE = 5
+LEVELS = {
+    "OFF": logging.CRITICAL + 10,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "WARNING": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": TRACE,
+    "ALL": 1,
+}
+_NAMES = {
+    logging.CRITICAL: "FATAL",
+    logging.ERROR: "ERROR",
+    logging.WARNING: "WARN",
+    logging.INFO: "INFO",
+    logging.DEBUG: "DEBUG",
+    TRACE: "TRACE",
+}
+
+
+class KafkaFormatter(logging.Formatter):
+    """`[date time,ms] LEVEL message (logger)`, in local time, a traceback below."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
+        level = _NAMES.get(record.levelno, record.levelname)
+        moment = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(record.created))
+        return f"[{moment},{int(record.msecs):03d}] {level} {record.message} ({record.name})"
+
+
+def set_up_logging(environ: Mapping[str, str], stream: TextIO | None = None) -> None:
+    """Send everything to `stream` (standard output) at the levels the environment asks for.
+
+    Raises:
+        ValueError: a level is none of Kafka's.
+    """
+    root_level = level_of(environ.get("KAFKA_LOG4J_ROOT_LOGLEVEL") or "INFO")
+    levels = _logger_levels(environ.get("KAFKA_LOG4J_LOGGERS", ""))
+    handler = logging.StreamHandler(sys.stdout if stream is None else stream)
+    handler.setFormatter(KafkaFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(root_level)
+    # What asyncio tells about itself concerns its developers.
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
+    for name, level in levels.items():
+        logging.getLogger("" if name in ("root", "rootLogger") else name).setLevel(level)
+
+
+def level_of(name: str) -> int:
+    """The number of a level by Kafka's name.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    level = LEVELS.get(name.strip().upper())
+    if level is None:
+        raise ValueError(f"{name.strip()!r} is not a log level; use one of {', '.join(LEVELS)}")
+    return level
+
+
+def _logger_levels(text: str) -> dict[str, int]:
+    levels = {}
+    for entry in text.split(","):
+        if entry.strip():
+            name, _, level = entry.partition("=")
+            levels[name.strip()] = level_of(level)
+    return levels

@@ -1,0 +1,61 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from pykafka_broker.cli.client import parse_addresses
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+
+
+def _check_addresses(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    try:
+        parse_addresses(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    return value
+
+
+def cluster_options(command: Command) -> Command:
+    """Which cluster to talk to, and how long to wait for it."""
+    command = click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0.1),
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to wait for the cluster.",
+    )(command)
+    return click.option(
+        "-b",
+        "--bootstrap-server",
+        metavar="HOST:PORT[,…]",
+        envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
+        show_envvar=True,
+        default=DEFAULT_BOOTSTRAP_SERVER,
+        show_default=True,
+        callback=_check_addresses,
+        help="Brokers to ask first.",
+    )(command)
+
+
+def pairs(entries: tuple[str, ...], option: str) -> dict[str, str]:
+    """`key=value` entries as a dictionary.
+
+    Raises:
+        click.BadParameter: an entry has no `=`.
+    """
+    result = {}
+    for entry in entries:
+        key, equals, value = entry.partition("=")
+        if not equals or not key:
+            raise click.BadParameter(f"{entry!r} is not KEY=VALUE", param_hint=option)
+        result[key.strip()] = value
+    return result

@@ -1,0 +1,133 @@
+"""`start`: run a broker until it is told to stop.
+
+The first SIGTERM or SIGINT stops it in good order: parked requests are answered, logs are synced, the clean
+shutdown marker is written. A second one ends the process at once; what was acknowledged is recovered at the
+next start. Lines that tools wait for are Kafka's own and appear once, when the broker really serves.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from pykafka_broker.config import BrokerConfig
+    from pykafka_broker.server.broker import Broker
+
+logger = logging.getLogger("kafka.server.KafkaRaftServer")
+lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
+config_logger = logging.getLogger("kafka.server.KafkaConfig")
+
+#: Exit status after a second signal: killed by the user.
+IMPATIENT_EXIT = 130
+
+
+@click.command()
+@click.option(
+    "-c", "--config", "file", metavar="FILE", help="A server.properties file, as Apache Kafka 4.3 reads it."
+)
+@click.option("-d", "--data-dir", metavar="DIR", help="Where the data is; same as --override log.dirs=DIR.")
+@click.option("-l", "--listen", metavar="HOST:PORT", help="Where clients connect; port 0 picks a free one.")
+@click.option(
+    "-o", "--override", "overrides", metavar="KEY=VALUE", multiple=True, help="Set one key; may be repeated."
+)
+@click.option("--cluster-id", metavar="ID", help="The cluster a new data directory shall belong to.")
+def start(
+    file: str | None,
+    data_dir: str | None,
+    listen: str | None,
+    overrides: tuple[str, ...],
+    cluster_id: str | None,
+) -> None:
+    """Run a broker.
+
+    Without options it serves 127.0.0.1:9092 and keeps its data in ./pykafka-data. --override beats KAFKA_*
+    environment variables, which beat the file. KAFKA_LOG4J_ROOT_LOGLEVEL and KAFKA_LOG4J_LOGGERS set log
+    levels.
+    """
+    from pykafka_broker.cli.logging_setup import set_up_logging
+    from pykafka_broker.config.sources import load
+
+    try:
+        set_up_logging(os.environ)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from None
+    config = load(
+        file=file,
+        environ=os.environ,
+        overrides=overrides,
+        listen=listen,
+        data_dir=data_dir,
+        cluster_id=cluster_id,
+    )
+    report(config)
+
+    from pykafka_broker.server.event_loop import run
+
+    run(serve(config))
+
+
+def report(config: BrokerConfig) -> None:
+    """Name the keys that do not do what their author may expect, each once."""
+    if config.unknown:
+        config_logger.warning("These configuration keys are unknown: %s", ", ".join(config.unknown))
+    if config.unheeded:
+        config_logger.info(
+            "These configuration keys make no difference to this broker: %s", ", ".join(config.unheeded)
+        )
+
+
+async def serve(config: BrokerConfig) -> None:
+    """Start a broker, say so, wait for a signal, stop it."""
+    import asyncio
+
+    from pykafka_broker.server.broker import Broker
+
+    stop = asyncio.Event()
+    watch_signals(asyncio.get_running_loop(), stop)
+    broker = Broker(config)
+    logger.info("[KafkaRaftServer nodeId=%d] Starting Kafka server", config.node_id)
+    await broker.start()
+    announce(broker, config)
+    await stop.wait()
+    logger.info("[KafkaRaftServer nodeId=%d] Stopping Kafka server", config.node_id)
+    await broker.stop()
+    logger.info("[BrokerServer id=%d] shut down completed", config.node_id)
+
+
+def announce(broker: Broker, config: BrokerConfig) -> None:
+    """Say that the broker serves: Kafka's lines for programs, and one with the addresses for people."""
+    node_id = config.node_id
+    lifecycle_logger.info(
+        "[BrokerLifecycleManager id=%d] The broker has been unfenced. "
+        "Transitioning from RECOVERY to RUNNING.",
+        node_id,
+    )
+    logger.info("[KafkaRaftServer nodeId=%d] Kafka Server started", node_id)
+    folders = ", ".join(os.path.abspath(folder) for folder in config.log_dirs)
+    click.echo(f"Bootstrap servers: {broker.bootstrap_servers} (data in {folders})")
+    sys.stdout.flush()
+
+
+def watch_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
+    """Set `stop` at the first signal, leave at the second."""
+
+    def on_signal() -> None:
+        if stop.is_set():
+            logger.warning("Stopped by a second signal, without a clean shutdown")
+            logging.shutdown()
+            os._exit(IMPATIENT_EXIT)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, on_signal)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(on_signal))

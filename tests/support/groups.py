@@ -304,3 +304,27 @@ def durable(group: ClassicGroup) -> ClassicGroup:
         {group.protocol_name or "": len(members)} if members else {},
         group.subscribed_topics,
     )
+
+
+def check_books(group: ClassicGroup) -> None:
+    """What is counted or indexed twice must agree."""
+    assert set(group.joining) <= set(group.members)
+    assert set(group.syncing) <= set(group.members)
+    assert group.unsynced <= set(group.members)
+    assert not group.pending_members & set(group.members)
+    assert group.static_members == {
+        member.group_instance_id: member.member_id
+        for member in group.members.values()
+        if member.group_instance_id is not None
+    }
+    counted: dict[str, int] = {}
+    for member in group.members.values():
+        for protocol in member.protocols:
+            counted[protocol.name] = counted.get(protocol.name, 0) + 1
+    assert group.supporters == counted
+    assert (group.leader_id in group.members) if group.members else group.leader_id is None
+    assert group.joining == {} or group.phase is Phase.PREPARING_REBALANCE
+    assert group.syncing == {} or group.phase is Phase.COMPLETING_REBALANCE
+    assert bool(group.members) or group.phase in (Phase.EMPTY, Phase.PREPARING_REBALANCE)
+    if group.phase in (Phase.COMPLETING_REBALANCE, Phase.STABLE):
+        assert counted[group.protocol_name or ""] == len(group.members)

@@ -10,6 +10,7 @@ import pytest
 
 from pykafka_broker.coordinator.shard import TIMER_RETRY_MS, Shard
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.server.wall_timers import WallTimers
 from pykafka_broker.step import CancelTimer, Effect, Reply, Send, SetTimer, Step
 from tests.support.clock import VirtualClock
 
@@ -73,7 +74,7 @@ class World:
             transition=transition,
             timer_event=Fired,
             append=self.append,
-            scheduler=self.clock,
+            scheduler=WallTimers(self.clock),
             send=self.sent.append,
         )
 

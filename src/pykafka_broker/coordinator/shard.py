@@ -48,17 +48,15 @@ class Handle(Protocol):
 
 
 class Scheduler(Protocol):
-    """Wall clock, a clock that never goes back, and timers by the latter: the server's `Clock` is one.
+    """Wall clock and timers, injected so that tests can turn the hands.
 
-    A core names moments of the wall clock. The shard turns them into delays when it sets a timer, so a wall
-    clock that is set does not end sessions.
+    `call_at` names a moment of the wall clock, and is to turn it into a delay at once: a clock that is set later
+    must not end sessions.
     """
 
     def now_ms(self) -> int: ...
 
-    def monotonic_ms(self) -> int: ...
-
-    def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> Handle: ...
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Handle: ...
 
 
 class Shard(Generic[State, Event]):
@@ -165,14 +163,14 @@ class Shard(Generic[State, Event]):
                 answer.set_exception(error)
 
     def _park(self, effect: Reply | Send) -> None:
-        due_ms = self._scheduler.monotonic_ms() + self._commit_timeout_ms
+        due_ms = self._scheduler.now_ms() + self._commit_timeout_ms
         self._parked.append(_Parked(self._written, effect, due_ms))
         if self._commit_check is None:
             self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
 
     def _fail_overdue(self) -> None:
         self._commit_check = None
-        now_ms = self._scheduler.monotonic_ms()
+        now_ms = self._scheduler.now_ms()
         while self._parked and self._parked[0].due_ms <= now_ms:
             effect = self._parked.popleft().effect
             if isinstance(effect, Reply):
@@ -212,9 +210,7 @@ class Shard(Generic[State, Event]):
     def _arm(self, key: Hashable, at_ms: int) -> None:
         timer = _Timer(at_ms)
         self._timers[key] = timer
-        scheduler = self._scheduler
-        moment_ms = scheduler.monotonic_ms() + max(at_ms - scheduler.now_ms(), 0)
-        timer.handle = scheduler.call_at(moment_ms, lambda: self._on_timer(key, timer))
+        timer.handle = self._scheduler.call_at(at_ms, lambda: self._on_timer(key, timer))
 
     def _cancel_timer(self, key: Hashable) -> None:
         timer = self._timers.pop(key, None)
@@ -239,7 +235,7 @@ class Shard(Generic[State, Event]):
 
 
 class _Parked(NamedTuple):
-    """An effect that waits until everything below `offset` is committed, or until `due_ms` (monotonic)."""
+    """An effect that waits until everything below `offset` is committed, or until `due_ms`."""
 
     offset: int
     effect: Reply | Send

@@ -1,24 +1,27 @@
-"""The small text files of a log directory: bytes to values and back. Pure; callers read and replace the files.
+"""The small text files of a log directory: bytes to values and back. Pure; callers read and replace the
+files.
 
-* offset checkpoints (`recovery-point-`, `log-start-` and `replication-offset-checkpoint`): `topic partition offset`;
+* offset checkpoints (`recovery-point-`, `log-start-` and `replication-offset-checkpoint`): `topic partition
+  offset`;
 * `leader-epoch-checkpoint`: `epoch start_offset`;
 * `partition.metadata`: the topic id of the folder; `meta.properties`: whose directory this is;
 * `.kafka_cleanshutdown`: the directory was closed in order, by the broker of that epoch.
 
-Checkpoints open with a version line and a count line; an empty file has no entries. Kafka does not start when one of
-them is garbage. Here every reader raises `MalformedFile`, and whoever holds the partition sets the file aside and
-goes on with what the log itself says.
+Checkpoints open with a version line and a count line; an empty file has no entries. Kafka does not start
+when one of them is garbage. Here every reader raises `MalformedFile`, and whoever holds the partition sets
+the file aside and goes on with what the log itself says.
 """
 
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Iterable, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from pykafka_broker.log.epochs import EpochEntry
 
 
-class MalformedFile(Exception):
+class MalformedFile(Exception):  # noqa: N818 - what the file is, not what went wrong
     """The file is not what its name says."""
 
 

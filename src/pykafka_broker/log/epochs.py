@@ -1,13 +1,15 @@
 """The leader epoch cache: which leader epoch started at which offset (KIP-101, KIP-279, KIP-320).
 
-A pure, ordered list of (epoch, start offset), both ascending. It answers OffsetForLeaderEpoch and the divergence check
-of Fetch, is written to `leader-epoch-checkpoint`, and can always be rebuilt from the batch headers of the log.
+A pure, ordered list of (epoch, start offset), both ascending. It answers OffsetForLeaderEpoch and the
+divergence check of Fetch, is written to `leader-epoch-checkpoint`, and can always be rebuilt from the batch
+headers of the log.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Iterable, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 UNDEFINED_EPOCH = -1
 UNDEFINED_EPOCH_OFFSET = -1
@@ -38,7 +40,8 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that a batch of `epoch` starts at `start_offset`; True if the cache changed.
 
-        Entries that contradict the batch (a later epoch, or a start at or past it) describe a log that was cut.
+        Entries that contradict the batch (a later epoch, or a start at or past it) describe a log that was
+        cut.
         """
         entries = self.entries
         if epoch < 0 or start_offset < 0:
@@ -50,7 +53,8 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
-        """(largest known epoch <= `epoch`, offset where the next one starts); (-1, -1) when that cannot be told.
+        """(largest known epoch <= `epoch`, offset where the next one starts); (-1, -1) when that cannot be
+        told.
 
         An epoch below every known one ends where the first known one starts.
         """
@@ -81,7 +85,7 @@ class LeaderEpochs:
     def truncate_from_start(self, start_offset: int) -> bool:
         """Forget epochs that ended at or before `start_offset`; the one in force there now starts there."""
         current = bisect_right(self.entries, start_offset, key=_start_offset) - 1
-        if current < 0 or self.entries[current].start_offset == start_offset and current == 0:
+        if current < 0 or (self.entries[current].start_offset == start_offset and current == 0):
             return False
         moved = EpochEntry(self.entries[current].epoch, start_offset)
         self.entries = (moved, *self.entries[current + 1 :])

@@ -1,16 +1,19 @@
-"""The file system port: every operation the log does on disk, and nothing else; the only user of `os` for data files.
+"""The file system port: every operation the log does on disk, and nothing else; the only user of `os` for
+data files.
 
-`OsFileSystem` is the real one; `tests/support/memory_files.py` keeps files in memory and injects faults. The port is
-deliberately small, so that a recorded list of its calls is a complete account of what a crash can tear apart:
+`OsFileSystem` is the real one; `tests/support/memory_files.py` keeps files in memory and injects faults.
+The port is deliberately small, so that a recorded list of its calls is a complete account of what a crash
+can tear apart:
 
 * `File.pwrite` and `File.truncate` change bytes; they are durable only after `File.sync`.
 * `create`, `rename`, `remove` change names; they are durable only after `sync_directory`.
-* `replace_file` is the one compound: write `<path>.tmp`, sync it, rename over `path`, sync the directory (Kafka's order).
+* `replace_file` is the one compound: write `<path>.tmp`, sync it, rename over `path`, sync the directory
+  (Kafka's order).
 
-A `File` closes itself when its last holder lets go (a read plan may outlive the segment it reads), so nobody counts
-references. Linux is first: `pread_cached` uses `preadv2(RWF_NOWAIT)` to answer from the page cache without ever
-waiting for a disk; where the platform lacks it the method says "not cached" and the caller uses a worker thread.
-Windows has neither `pread` nor `fcntl`: both have a fallback here.
+A `File` closes itself when its last holder lets go (a read plan may outlive the segment it reads), so
+nobody counts references. Linux is first: `pread_cached` uses `preadv2(RWF_NOWAIT)` to answer from the page
+cache without ever waiting for a disk; where the platform lacks it the method says "not cached" and the
+caller uses a worker thread. Windows has neither `pread` nor `fcntl`: both have a fallback here.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from contextlib import suppress
 from typing import Protocol, Union
 
 Buffer = Union[bytes, bytearray, memoryview]
@@ -28,7 +32,7 @@ _CREATE_MODE = 0o644
 _BINARY: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
-class FileLocked(Exception):
+class FileLockedError(Exception):
     """Another process holds the lock file."""
 
 
@@ -60,7 +64,7 @@ class File(Protocol):
 class Entry:
     """One name in a directory."""
 
-    __slots__ = ("name", "is_directory", "size")
+    __slots__ = ("is_directory", "name", "size")
 
     def __init__(self, name: str, is_directory: bool, size: int) -> None:
         self.name = name
@@ -117,13 +121,13 @@ class FileSystem(Protocol):
         """(total bytes, bytes a process may still use) of the volume that holds `path`."""
 
     def lock(self, path: str) -> Lock:
-        """Take the lock file at `path`, creating it; FileLocked if another process has it."""
+        """Take the lock file at `path`, creating it; FileLockedError if another process has it."""
 
 
 class OsFile:
     """A descriptor, closed with the object."""
 
-    __slots__ = ("fd", "_closing")
+    __slots__ = ("_closing", "fd")
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -206,8 +210,8 @@ class OsFile:
         self.close()
 
 
-#: Lock files this process holds. A POSIX record lock (the kind a JVM takes, so the kind that keeps one out) does not
-#: exclude its own process, and is lost when the process closes any other descriptor of the file.
+#: Lock files this process holds. A POSIX record lock (the kind a JVM takes, so the kind that keeps one out)
+#: does not exclude its own process, and is lost when the process closes any other descriptor of the file.
 _locked_here: set[str] = set()
 
 
@@ -254,10 +258,8 @@ class OsFileSystem:
         os.replace(old, new)
 
     def remove(self, path: str) -> None:
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(path)
-        except FileNotFoundError:
-            pass
 
     def remove_tree(self, path: str) -> None:
         for entry in self.entries(path):
@@ -311,7 +313,7 @@ class OsFileSystem:
     def lock(self, path: str) -> Lock:
         path = os.path.realpath(path)
         if path in _locked_here:
-            raise FileLocked(path)
+            raise FileLockedError(path)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, _CREATE_MODE)
         try:
             if sys.platform == "win32":
@@ -324,7 +326,7 @@ class OsFileSystem:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
-            raise FileLocked(path) from error
+            raise FileLockedError(path) from error
         return OsLock(fd, path)
 
 

@@ -1,12 +1,14 @@
-"""The sparse indexes of a segment: offset -> file position, timestamp -> offset, and the list of aborted transactions.
+"""The sparse indexes of a segment: offset -> file position, timestamp -> offset, and the list of aborted
+transactions.
 
-Pure values with Kafka's bytes on disk (FORMAT.md): `.index` has 8-byte entries (i32 relative offset, i32 position),
-`.timeindex` 12-byte entries (i64 timestamp, i32 relative offset), `.txnindex` 34-byte entries. An offset entry names
-the *last* offset of the batch that starts at its position, so the entry below a wanted offset is always a safe place
-to start walking batch headers. The arrays hold machine integers: a full 1 GiB segment costs 2 MiB of memory.
+Pure values with Kafka's bytes on disk (FORMAT.md): `.index` has 8-byte entries (i32 relative offset, i32
+position), `.timeindex` 12-byte entries (i64 timestamp, i32 relative offset), `.txnindex` 34-byte entries.
+An offset entry names the *last* offset of the batch that starts at its position, so the entry below a
+wanted offset is always a safe place to start walking batch headers. The arrays hold machine integers: a
+full 1 GiB segment costs 2 MiB of memory.
 
-The files carry no checksum. `from_bytes` refuses what cannot be an index (unordered, outside the segment), and the
-caller then rebuilds it from the log, which is always possible.
+The files carry no checksum. `from_bytes` refuses what cannot be an index (unordered, outside the segment),
+and the caller then rebuilds it from the log, which is always possible.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from __future__ import annotations
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from struct import Struct
-from typing import Iterator, NamedTuple
+from typing import NamedTuple
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
@@ -24,14 +27,14 @@ _SWAP = sys.byteorder == "little"
 _HIGH, _LOW = (1, 0) if _SWAP else (0, 1)
 
 
-class InvalidIndex(Exception):
+class InvalidIndexError(Exception):
     """The bytes are not an index of this segment; rebuild it."""
 
 
 class OffsetIndex:
     """Where batches start, one entry per `index.interval.bytes` of log."""
 
-    __slots__ = ("base_offset", "relative_offsets", "positions")
+    __slots__ = ("base_offset", "positions", "relative_offsets")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -42,7 +45,7 @@ class OffsetIndex:
         return len(self.positions)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return ((self.base_offset + r, p) for r, p in zip(self.relative_offsets, self.positions))
+        return ((self.base_offset + r, p) for r, p in zip(self.relative_offsets, self.positions, strict=True))
 
     def append(self, last_offset: int, position: int) -> None:
         self.relative_offsets.append(last_offset - self.base_offset)
@@ -89,18 +92,18 @@ class OffsetIndex:
         if not (
             _ascending(index.relative_offsets, strictly=True) and _ascending(index.positions, strictly=True)
         ):
-            raise InvalidIndex("offset index entries are not in order")
+            raise InvalidIndexError("offset index entries are not in order")
         if index.positions and (index.positions[0] <= 0 or index.positions[-1] >= log_bytes):
-            raise InvalidIndex("offset index points outside the segment")
+            raise InvalidIndexError("offset index points outside the segment")
         if index.relative_offsets and index.relative_offsets[0] < 0:
-            raise InvalidIndex("offset index names offsets before the segment")
+            raise InvalidIndexError("offset index names offsets before the segment")
         return index
 
 
 class TimeIndex:
     """The greatest timestamp so far and the offset that carried it, one entry whenever the pair grew."""
 
-    __slots__ = ("base_offset", "timestamps", "relative_offsets")
+    __slots__ = ("base_offset", "relative_offsets", "timestamps")
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -111,7 +114,9 @@ class TimeIndex:
         return len(self.timestamps)
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return ((t, self.base_offset + r) for t, r in zip(self.timestamps, self.relative_offsets))
+        return (
+            (t, self.base_offset + r) for t, r in zip(self.timestamps, self.relative_offsets, strict=True)
+        )
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
         """Add the pair unless its timestamp is no news."""
@@ -172,9 +177,9 @@ class TimeIndex:
             _ascending(index.timestamps, strictly=False)
             and _ascending(index.relative_offsets, strictly=False)
         ):
-            raise InvalidIndex("time index entries are not in order")
+            raise InvalidIndexError("time index entries are not in order")
         if index.relative_offsets and index.relative_offsets[0] < 0:
-            raise InvalidIndex("time index names offsets before the segment")
+            raise InvalidIndexError("time index names offsets before the segment")
         return index
 
 
@@ -209,8 +214,8 @@ def read_aborted_txns(data: bytes) -> list[AbortedTxn]:
         version, *fields = _ABORTED_TXN.unpack_from(data, position)
         entry = AbortedTxn(*fields)
         if version != _ABORTED_TXN_VERSION or entry.first_offset > entry.last_offset:
-            raise InvalidIndex("aborted transaction entry makes no sense")
+            raise InvalidIndexError("aborted transaction entry makes no sense")
         if entries and entries[-1].last_offset >= entry.last_offset:
-            raise InvalidIndex("aborted transactions are not in order")
+            raise InvalidIndexError("aborted transactions are not in order")
         entries.append(entry)
     return entries

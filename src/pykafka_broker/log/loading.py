@@ -1,4 +1,5 @@
-"""Opening a partition's folder: after a clean stop by a glance at the end, after a crash by scanning what is unflushed.
+"""Opening a partition's folder: after a clean stop by a glance at the end, after a crash by scanning what
+is unflushed.
 
 What is found, and what is done about it:
 
@@ -29,9 +30,10 @@ from pykafka_broker.log.checkpoints import (
     encode_partition_metadata,
 )
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import LeaderEpochs
 from pykafka_broker.log.files import FileSystem, join
-from pykafka_broker.log.index import InvalidIndex
+from pykafka_broker.log.index import InvalidIndexError
 from pykafka_broker.log.names import (
     CLEANED_SUFFIX,
     DAMAGED_SUFFIX,
@@ -40,26 +42,22 @@ from pykafka_broker.log.names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     PARTITION_METADATA,
-    SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TEMPORARY_SUFFIX,
+    TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
-    WINDOW_SUFFIX,
     offset_file,
     parse_offset_file,
 )
-from pykafka_broker.log.partition import Environment, PartitionLog, note_batch, transaction_marker
-from pykafka_broker.log.producers import (
-    CorruptSnapshot,
-    ProducerState,
-    ProducerStates,
-    read_snapshot,
-    restore_windows,
-)
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.producer_files import ProducerFiles, snapshot_offsets
+from pykafka_broker.log.producers import ProducerStates
 from pykafka_broker.log.recovery import Scan
 from pykafka_broker.log.segment import Segment
 
 logger = logging.getLogger(__name__)
+
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 
 
 def create_log(
@@ -119,7 +117,9 @@ def open_log(
     high_watermark: int = 0,
     now_ms: int = 0,
 ) -> PartitionLog:
-    """The partition in an existing folder. The offsets are what the checkpoints say, 0 where they say nothing."""
+    """The partition in an existing folder. The offsets are what the checkpoints say, 0 where they say
+    nothing.
+    """
     return _Loading(environment, directory, topic, partition, topic_id, config, clean, now_ms).load(
         recovery_point, log_start_offset, high_watermark
     )
@@ -149,22 +149,20 @@ class _Loading:
         self.clean = clean
         self.now_ms = now_ms
         self.segments: list[Segment] = []
-        self.snapshots: list[int] = []
         self.epochs = LeaderEpochs()
+        self.snapshots: list[int] = []
+        #: Base offset of the first segment that had to be scanned.
+        self.first_scanned: int | None = None
 
     def load(self, recovery_point: int, log_start_offset: int, high_watermark: int) -> PartitionLog:
-        names = self._finish_interrupted_work([entry.name for entry in self.files.entries(self.directory)])
-        self._list_files(names)
+        self._list_files(self._finish_interrupted_work())
         if not self.segments:
             path = self._path(log_start_offset, "")
             self.segments = [
                 Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)
             ]
         epochs_known = self._load_epochs()
-        if self.clean:
-            log_end_offset = self._end_of_trusted_log()
-        else:
-            log_end_offset = self._recover(recovery_point)
+        log_end_offset = self._end_of_trusted_log() if self.clean else self._recover(recovery_point)
         if not epochs_known:
             self._rebuild_epochs()
         log_start_offset = max(log_start_offset, self.segments[0].base_offset)
@@ -174,7 +172,13 @@ class _Loading:
         if self.epochs.truncate_from_start(log_start_offset) or changed or not epochs_known:
             path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
             self.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
-        producers, snapshot_offset = self._load_producers(log_start_offset, log_end_offset)
+        rebuilt = ProducerFiles(self.files, self.directory, self.snapshots).rebuild(
+            self.segments, log_start_offset, log_end_offset, trusted_end=self.first_scanned
+        )
+        active = self.segments[-1]
+        if not active.tail_positions:
+            active.tail_first_offset = log_end_offset
+        rebuilt.producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
         return PartitionLog(
             self.environment,
             self.directory,
@@ -188,8 +192,8 @@ class _Loading:
             recovery_point=log_end_offset if self.clean else min(recovery_point, log_end_offset),
             high_watermark=high_watermark,
             epochs=self.epochs,
-            producers=producers,
-            snapshot_offset=snapshot_offset,
+            producers=rebuilt.producers,
+            snapshot_offset=rebuilt.snapshot_offset,
         )
 
     def _path(self, offset: int, suffix: str) -> str:
@@ -199,46 +203,41 @@ class _Loading:
     def _title(self) -> str:
         return f"{self.topic}-{self.partition}"
 
-    # --- what lies in the folder -----------------------------------------------------------------------------------
+    # --- what lies in the folder ------------------------------------------------------------------
 
-    def _finish_interrupted_work(self, names: list[str]) -> list[str]:
-        """Remove leftovers, put finished compactions in place; the names that remain."""
-        remaining = []
-        for name in names:
-            path = join(self.directory, name)
-            if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
+    def _finish_interrupted_work(self) -> dict[str, int]:
+        """Remove leftovers, put finished compactions in place; the files that remain, with their sizes."""
+        remaining = {}
+        for entry in self.files.entries(self.directory, sizes=True):
+            path = join(self.directory, entry.name)
+            if entry.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
                 self.files.remove(path)
-            elif name.endswith(SWAP_SUFFIX):
-                final = name[: -len(SWAP_SUFFIX)]
-                self.files.rename(path, join(self.directory, final))
-                remaining.append(final)
+            elif entry.name.endswith(SWAP_SUFFIX):
+                final = path[: -len(SWAP_SUFFIX)]
+                self.files.rename(path, final)
+                self.clean = False
+                remaining[entry.name[: -len(SWAP_SUFFIX)]] = entry.size
             else:
-                remaining.append(name)
-        return sorted(set(remaining))
+                remaining.setdefault(entry.name, entry.size)
+        return remaining
 
-    def _list_files(self, names: list[str]) -> None:
-        present = set(names)
-        for name in names:
+    def _list_files(self, sizes: dict[str, int]) -> None:
+        self.snapshots = snapshot_offsets(sizes)
+        for name in sorted(sizes):
             parsed = parse_offset_file(name)
             if parsed is None:
                 continue
             offset, suffix = parsed
             if suffix == LOG_SUFFIX:
                 segment = Segment(
-                    self.files, self._path(offset, ""), offset, 0, self.config.index_interval_bytes
+                    self.files, self._path(offset, ""), offset, sizes[name], self.config.index_interval_bytes
                 )
-                segment.size = segment.file.size()
                 self.segments.append(segment)
-                if offset_file(offset, DAMAGED_SUFFIX) in present:
+                if offset_file(offset, DAMAGED_SUFFIX) in sizes:
                     self._load_damages(segment)
-                if offset_file(offset, TXN_INDEX_SUFFIX) in present:
+                if offset_file(offset, TXN_INDEX_SUFFIX) in sizes:
                     self._load_aborted(segment)
-            elif suffix == SNAPSHOT_SUFFIX:
-                self.snapshots.append(offset)
-            elif offset_file(offset, LOG_SUFFIX) not in present and suffix in (
-                INDEX_SUFFIX,
-                TXN_INDEX_SUFFIX,
-            ):
+            elif suffix in _INDEX_SUFFIXES and offset_file(offset, LOG_SUFFIX) not in sizes:
                 self.files.remove(join(self.directory, name))
 
     def _load_damages(self, segment: Segment) -> None:
@@ -253,11 +252,11 @@ class _Loading:
     def _load_aborted(self, segment: Segment) -> None:
         try:
             segment.load_aborted_txns()
-        except InvalidIndex as error:
+        except InvalidIndexError as error:
             logger.warning("%s: scanning the log, segment %d: %s", self._title, segment.base_offset, error)
             self.clean = False
 
-    # --- leader epochs ---------------------------------------------------------------------------------------------
+    # --- leader epochs ----------------------------------------------------------------------------
 
     def _load_epochs(self) -> bool:
         try:
@@ -276,10 +275,12 @@ class _Loading:
                 if header.partition_leader_epoch > self.epochs.latest:
                     self.epochs.assign(header.partition_leader_epoch, header.base_offset)
 
-    # --- where the log ends ------------------------------------------------------------------------------------------
+    # --- where the log ends -----------------------------------------------------------------------
 
     def _end_of_trusted_log(self) -> int:
-        """Walk the last segment's end from its last index entry; an odd byte there means it was not a clean stop."""
+        """Walk the last segment's end from its last index entry; an odd byte there means it was not a clean
+        stop.
+        """
         segment = self.segments[-1]
         end_offset = segment.base_offset
         start = segment.index.positions[-1] if len(segment.index) else 0
@@ -312,6 +313,8 @@ class _Loading:
         return end_offset
 
     def _recover_segment(self, segment: Segment, latest_epoch: int, next_base: int | None) -> int:
+        if self.first_scanned is None:
+            self.first_scanned = segment.base_offset
         segment.reset_indexes()
         scan = Scan(
             segment.file.pread,
@@ -368,87 +371,3 @@ class _Loading:
         path = self._path(log_start_offset, "")
         self.segments = [Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)]
         return log_start_offset
-
-    # --- producer state ----------------------------------------------------------------------------------------------
-
-    def _load_producers(self, log_start_offset: int, log_end_offset: int) -> tuple[ProducerStates, int]:
-        """From the newest snapshot that tells all five batches, and the log behind it; that, and its offset."""
-        producers = ProducerStates(log_start_offset)
-        usable = [offset for offset in sorted(self.snapshots, reverse=True) if offset <= log_end_offset]
-        chosen = -1
-        fallback: tuple[int, list[ProducerState]] | None = None
-        for offset in usable:
-            loaded = self._read_snapshot(offset)
-            if loaded is None:
-                continue
-            states, complete = loaded
-            if complete:
-                chosen = offset
-                producers.load(states, offset)
-                break
-            # Only the last batch of each producer is known here: go back one more and read the log in between.
-            fallback = fallback or (offset, states)
-            if offset <= self.segments[-1].base_offset:
-                chosen = offset
-                producers.load(states, offset)
-                break
-        for offset in self.snapshots:
-            if offset > log_end_offset:
-                self._remove_snapshot(offset)
-        self._replay(producers, chosen if chosen >= 0 else log_start_offset, log_end_offset)
-        if fallback is not None and chosen < 0:
-            _add_missing(producers, fallback[1])
-        producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
-        producers.end_offset = log_end_offset
-        self._remove_stray_snapshots(usable, log_end_offset)
-        return producers, chosen
-
-    def _read_snapshot(self, offset: int) -> tuple[list[ProducerState], bool] | None:
-        """(states, whether every producer's window is known) of the snapshot at `offset`; None if it is unusable."""
-        try:
-            states = read_snapshot(self.files.read_file(self._path(offset, SNAPSHOT_SUFFIX)))
-        except (CorruptSnapshot, FileNotFoundError) as error:
-            logger.warning("%s: ignoring the producer snapshot at %d: %s", self._title, offset, error)
-            self._remove_snapshot(offset)
-            return None
-        if not states:
-            return states, True
-        try:
-            return states, restore_windows(states, self.files.read_file(self._path(offset, WINDOW_SUFFIX)))
-        except (CorruptSnapshot, FileNotFoundError):
-            return states, False
-
-    def _replay(self, producers: ProducerStates, start_offset: int, log_end_offset: int) -> None:
-        for number, segment in enumerate(self.segments):
-            following = (
-                self.segments[number + 1].base_offset if number + 1 < len(self.segments) else log_end_offset
-            )
-            if following <= start_offset:
-                continue
-            begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0
-            for position, header in segment.headers(begin):
-                if header.base_offset < start_offset or header.producer_id < 0:
-                    continue
-                marker = None
-                if header.is_control:
-                    marker = transaction_marker(segment.file.pread(header.size_in_bytes, position), header)
-                aborted = note_batch(producers, header, marker)
-                if aborted is not None and aborted not in segment.aborted_txns:
-                    segment.append_aborted(aborted)
-
-    def _remove_snapshot(self, offset: int) -> None:
-        self.files.remove(self._path(offset, SNAPSHOT_SUFFIX))
-        self.files.remove(self._path(offset, WINDOW_SUFFIX))
-
-    def _remove_stray_snapshots(self, offsets: list[int], log_end_offset: int) -> None:
-        """Kafka keeps one per segment, and the newest."""
-        bases = {segment.base_offset for segment in self.segments}
-        for offset in offsets[1:]:
-            if offset not in bases:
-                self._remove_snapshot(offset)
-
-
-def _add_missing(producers: ProducerStates, states: list[ProducerState]) -> None:
-    """Producers that a snapshot knows and the log no longer shows (their batches were deleted)."""
-    for state in states:
-        producers.producers.setdefault(state.producer_id, state)

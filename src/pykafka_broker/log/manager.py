@@ -1,22 +1,24 @@
-"""All logs of a broker: its log directories from lock to clean shutdown marker, and the periodic work on them.
+"""All logs of a broker: its log directories from lock to clean shutdown marker, and the periodic work on
+them.
 
-Order of a start: `lock` (a second process is refused before it touches anything), `check_meta` (another cluster's or
-node's directory is refused), `open_all`, then `create`/`get`/`delete` as the metadata says, `tick` about once a
-second, and `close`. The caller owns the clock and the threads: `now_ms` and `run_blocking` are injected, and what may
-wait for a disk goes through the latter.
+Order of a start: `lock` (a second process is refused before it touches anything), `check_meta` (another
+cluster's or node's directory is refused), `open_all`, then `create`/`get`/`delete` as the metadata says,
+`tick` about once a second, and `close`. The caller owns the clock and the threads: `now_ms` and
+`run_blocking` are injected, and what may wait for a disk goes through the latter.
 
-A directory whose disk fails goes out of service: appends to its logs get KAFKA_STORAGE_ERROR, the others go on. A
-full disk is no failure: see `PartitionLog.append`. Apache Kafka stops for a folder it does not know, a garbled
-checkpoint or a lost `partition.metadata`; here the first is left alone, the second set aside, and the third written
-again once the metadata image has told the topic id (`create`).
+A directory whose disk fails goes out of service: appends to its logs get KAFKA_STORAGE_ERROR, the others go
+on. A full disk is no failure: see `PartitionLog.append`. Apache Kafka stops for a folder it does not know,
+a garbled checkpoint or a lost `partition.metadata`; here the first is left alone, the second set aside, and
+the third written again once the metadata image has told the topic id (`create`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from typing import Any, Awaitable, Callable, Iterator, NamedTuple
+from typing import Any, NamedTuple
 
 from pykafka_broker.log.checkpoints import (
     MalformedFile,
@@ -31,7 +33,8 @@ from pykafka_broker.log.checkpoints import (
     encode_partition_metadata,
 )
 from pykafka_broker.log.config import LONG_MAX, LogConfig
-from pykafka_broker.log.files import FileLocked, FileSystem, Lock, directory_name, join, random_id
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.files import FileLockedError, FileSystem, Lock, directory_name, join, random_id
 from pykafka_broker.log.loading import create_log, open_log, read_topic_id
 from pykafka_broker.log.names import (
     CLEAN_SHUTDOWN_FILE,
@@ -47,7 +50,7 @@ from pykafka_broker.log.names import (
     partition_folder,
     set_aside_folder,
 )
-from pykafka_broker.log.partition import Environment, PartitionLog
+from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -70,6 +73,9 @@ class Intervals(NamedTuple):
     log_start_checkpoint_ms: int = 60_000
     high_watermark_checkpoint_ms: int = 5_000
     producer_expiration_check_ms: int = 600_000
+
+
+DEFAULT_INTERVALS = Intervals()
 
 
 class LogDir:
@@ -100,7 +106,7 @@ class LogManager:
         run_blocking: RunBlocking,
         now_ms: Callable[[], int],
         config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
-        intervals: Intervals = Intervals(),
+        intervals: Intervals = DEFAULT_INTERVALS,
         recovery_threads: int = 2,
         on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
     ) -> None:
@@ -135,7 +141,7 @@ class LogManager:
     def __len__(self) -> int:
         return len(self.logs)
 
-    # --- start -----------------------------------------------------------------------------------------------------
+    # --- start ------------------------------------------------------------------------------------
 
     def lock(self) -> None:
         """Create the directories and take their lock files, or refuse with LogDirError. Blocking."""
@@ -143,7 +149,7 @@ class LogManager:
             try:
                 self.files.make_directory(log_dir.path)
                 log_dir.lock = self.files.lock(join(log_dir.path, LOCK_FILE))
-            except FileLocked:
+            except FileLockedError:
                 self.unlock()
                 raise LogDirError(
                     f"Failed to acquire lock on file .lock in {log_dir.path}. "
@@ -167,7 +173,8 @@ class LogManager:
     def check_meta(self, *, node_id: int, cluster_id: str, new_directory_id: Callable[[], bytes]) -> None:
         """Compare `meta.properties` of every directory with who we are, and complete them. Blocking.
 
-        A directory without the file is new and gets one; one without a directory id (before Kafka 3.7) gets that.
+        A directory without the file is new and gets one; one without a directory id (before Kafka 3.7) gets
+        that.
         """
         seen: dict[bytes, str] = {}
         for log_dir in self.log_dirs:
@@ -194,7 +201,8 @@ class LogManager:
             assert complete.directory_id is not None
             if complete.directory_id in seen:
                 raise LogDirError(
-                    f"{log_dir.path} and {seen[complete.directory_id]} have the same directory.id: one is a copy."
+                    f"{log_dir.path} and {seen[complete.directory_id]} have the same directory.id: "
+                    "one of them is a copy."
                 )
             seen[complete.directory_id] = log_dir.path
             log_dir.directory_id = complete.directory_id
@@ -251,7 +259,7 @@ class LogManager:
         try:
             if clean or len(folders) < 2:
                 opened = open_some(folders)
-            else:  # scanning waits for the disk and checksums outside the interpreter's lock: worth the threads
+            else:  # scanning waits for the disk and checksums without the interpreter: worth threads
                 shares = [folders[i :: self._recovery_threads] for i in range(self._recovery_threads)]
                 jobs = [self._run_blocking(partial(open_some, share)) for share in shares if share]
                 opened = [log for share in await asyncio.gather(*jobs) for log in share]
@@ -282,7 +290,9 @@ class LogManager:
         return folders
 
     def _read_checkpoint(self, log_dir: LogDir, name: str) -> dict[PartitionKey, int]:
-        """A checkpoint's entries. One that is garbage is set aside: without it we start from what the logs say."""
+        """A checkpoint's entries. One that is garbage is set aside: without it we start from what the logs
+        say.
+        """
         path = join(log_dir.path, name)
         try:
             return decode_offsets(self.files.read_file(path))
@@ -293,7 +303,7 @@ class LogManager:
             self.files.rename(path, path + ".bad")
             return {}
 
-    # --- logs --------------------------------------------------------------------------------------------------------
+    # --- logs -------------------------------------------------------------------------------------
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         """The log of a partition, None if there is none here."""
@@ -310,8 +320,9 @@ class LogManager:
     ) -> PartitionLog:
         """The log of a partition, made if there is none; one left by a topic of another id is deleted first.
 
-        A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one goes to the
-        directory `directory_id`, or to the one with the fewest logs. KAFKA_STORAGE_ERROR if the disk refuses.
+        A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one
+        goes to the directory `directory_id`, or to the one with the fewest logs. KAFKA_STORAGE_ERROR if the
+        disk refuses.
         """
         log = self.logs.get((topic, partition))
         if log is not None and log.topic_id == UNKNOWN_TOPIC_ID:
@@ -386,7 +397,7 @@ class LogManager:
         """The logs that lie in a directory."""
         return [log for log in self if directory_name(log.directory) == log_dir.path]
 
-    # --- failures --------------------------------------------------------------------------------------------------
+    # --- failures ---------------------------------------------------------------------------------
 
     def _disk_failed(self, log_dir: LogDir, error: OSError) -> None:
         """Take a directory out of service. Any thread."""
@@ -400,7 +411,7 @@ class LogManager:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.on_dir_failure, log_dir)
 
-    # --- periodic work ---------------------------------------------------------------------------------------------
+    # --- periodic work ----------------------------------------------------------------------------
 
     def _run_later(self, job: Callable[[], object]) -> None:
         """Run a job in a worker thread; without a running loop (tools), here and now."""
@@ -531,7 +542,7 @@ class LogManager:
             except OSError as error:  # a full disk must not stop the broker; the next round tries again
                 logger.warning("%s in %s could not be written: %s", name, log_dir.path, error)
 
-    # --- stop ----------------------------------------------------------------------------------------------------------
+    # --- stop -------------------------------------------------------------------------------------
 
     async def close(self, broker_epoch: int = -1) -> None:
         """Close every log in order and leave the clean shutdown marker where all went well."""
@@ -547,7 +558,7 @@ class LogManager:
         logs = self.logs_in(log_dir)
 
         def close_all() -> bool:
-            return all([log.close() for log in logs])
+            return False not in [log.close() for log in logs]
 
         clean = await self._run_blocking(close_all)
         await self.checkpoint_recovery_points()

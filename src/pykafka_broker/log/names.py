@@ -10,7 +10,8 @@ INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
-#: Ours: the older batches of the snapshot of the same name (producers.py). Kafka ignores files it does not know.
+#: Ours: the older batches of the snapshot of the same name (producers.py). Kafka ignores files it does not
+#: know.
 WINDOW_SUFFIX = ".window"
 #: Ours: ranges of a segment that are damaged and must not be served (recovery.py).
 DAMAGED_SUFFIX = ".damaged"
@@ -76,7 +77,9 @@ def partition_folder(topic: str, partition: int) -> str:
 
 
 def set_aside_folder(topic: str, partition: int, unique_hex: str, state: str) -> str:
-    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, about to be removed or looked at."""
+    """`orders-3.0123456789abcdef0123456789abcdef-delete`: out of service, about to be removed or looked
+    at.
+    """
     rest = f"-{partition}.{unique_hex}-{state}"
     return topic[: _MAX_NAME - len(rest)] + rest
 

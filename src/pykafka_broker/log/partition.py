@@ -3,16 +3,17 @@
     log start offset <= last stable offset <= high watermark <= log end offset
 
 * log end offset: the next offset to assign; moves at append.
-* high watermark: what all in-sync replicas have; moves when the caller says so (`advance_high_watermark`); consumers
-  see nothing past it.
-* last stable offset: the high watermark, or the start of the oldest transaction whose outcome is not below it;
-  read-committed consumers see nothing past it.
+* high watermark: what all in-sync replicas have; moves when the caller says so (`advance_high_watermark`);
+  consumers see nothing past it.
+* last stable offset: the high watermark, or the start of the oldest transaction whose outcome is not below
+  it; read-committed consumers see nothing past it.
 * log start offset: what retention or DeleteRecords left.
 * recovery point: everything below is on stable storage; after a crash only what is past it is scanned.
 
-Everything runs on the event loop thread and never waits for a disk, except what is documented as worker-safe: `flush`,
-the lookups by timestamp and epoch, and `ReadPlan.read`. Appends do not sync: `AppendResult.flush_due` and `flush` let
-the caller hold an acknowledgement back until the bytes are durable.
+Everything runs on the event loop thread and never waits for a disk, except what is documented as
+worker-safe: `flush`, the lookups by timestamp and epoch, and `ReadPlan.read`. Appends do not sync:
+`AppendResult.flush_due` and `flush` let the caller hold an acknowledgement back until the bytes are
+durable.
 
 Measured on a 2-core VM, CPython 3.11, above CRC and `pwrite` themselves: see `append` and `plan_read`.
 
@@ -24,49 +25,49 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from bisect import bisect_right
-from typing import Callable, Iterable, Literal, NamedTuple
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Literal, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
-from pykafka_broker.log.files import Buffer, FileSystem, join
+from pykafka_broker.log.files import Buffer, join
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.names import (
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
-    SNAPSHOT_SUFFIX,
-    WINDOW_SUFFIX,
     offset_file,
+    partition_folder,
 )
-from pykafka_broker.log.producers import (
-    AppendOrigin,
-    ProducerState,
-    ProducerStates,
-    snapshot_bytes,
-    window_bytes,
+from pykafka_broker.log.producer_files import ProducerFiles, Snapshot, snapshot_offsets
+from pykafka_broker.log.producers import AppendOrigin, ProducerState, ProducerStates, transaction_marker
+from pykafka_broker.log.reading import (
+    FoundOffset,
+    ReadPlan,
+    aborted_in,
+    end_of_read,
+    nothing_at,
+    refuse_damaged,
+    search_max_timestamp,
+    search_timestamp,
+    segment_number,
+    unresolved_read,
 )
-from pykafka_broker.log.reading import ReadPlan, Span, aborted_in, end_of_read, nothing_at
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.retention import SegmentFacts, expired_segments
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.log.validation import prepare_client_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import (
-    BatchHeader,
-    check_batch,
-    iter_batches,
-    read_records,
-)
-from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
+from pykafka_broker.protocol.records.batch import BatchHeader, check_batch, iter_batches
 from pykafka_broker.protocol.records.crc import crc32c
+
+__all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "Limit", "PartitionLog", "ReadPlan"]
 
 logger = logging.getLogger(__name__)
 
 Limit = Literal["high_watermark", "last_stable", "log_end"]
-
-#: Errors of a disk that may pass by themselves: full, over quota, mounted read-only for now.
-_PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 
 _LEADER_EPOCH_OFFSET = 12
 
@@ -76,42 +77,13 @@ class AppendResult(NamedTuple):
 
     first_offset: int
     last_offset: int
-    #: -1 on a CreateTime topic, except for a duplicate: then the batch's greatest timestamp, as Kafka answers.
+    #: -1 on a CreateTime topic, except for a duplicate: then the batch's greatest timestamp, as Kafka
+    #: answers.
     log_append_time_ms: int
     log_start_offset: int
     duplicate: bool = False
     #: `flush.messages` asks for a flush before this append is acknowledged.
     flush_due: bool = False
-
-
-class FoundOffset(NamedTuple):
-    """The answer to a lookup by timestamp."""
-
-    offset: int
-    timestamp: int
-    leader_epoch: int
-
-
-class Environment:
-    """What a log needs from whoever owns it; the defaults suit tests and tools."""
-
-    __slots__ = ("bury", "files", "on_failure", "run_later")
-
-    def __init__(
-        self,
-        files: FileSystem,
-        *,
-        run_later: Callable[[Callable[[], object]], None] | None = None,
-        bury: Callable[[Callable[[], object], int], None] | None = None,
-        on_failure: Callable[[OSError], None] | None = None,
-    ) -> None:
-        self.files = files
-        #: Run a job that may wait for the disk, in a worker thread, soon.
-        self.run_later = run_later or (lambda job: job() and None)
-        #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
-        self.bury = bury or (lambda job, delay_ms: job() and None)
-        #: The disk does not work any more.
-        self.on_failure = on_failure or (lambda error: None)
 
 
 class PartitionLog:
@@ -120,8 +92,8 @@ class PartitionLog:
     __slots__ = (
         "_active",
         "_environment",
-        "_epochs_are_saved",
-        "_files",
+        "_epochs_are_synced",
+        "_has_new_names",
         "_io_lock",
         "_latest_epoch",
         "_pending_snapshots",
@@ -134,6 +106,7 @@ class PartitionLog:
         "last_stable_offset",
         "log_end_offset",
         "log_start_offset",
+        "name",
         "offline",
         "on_advance",
         "partition",
@@ -163,10 +136,11 @@ class PartitionLog:
         snapshot_offset: int,
     ) -> None:
         self._environment = environment
-        self._files = environment.files
         self.directory = directory
         self.topic = topic
         self.partition = partition
+        #: As Kafka prints it: "orders-3".
+        self.name = partition_folder(topic, partition)
         self.topic_id = topic_id
         #: May be replaced at any time.
         self.config = config
@@ -179,24 +153,23 @@ class PartitionLog:
         self.high_watermark = max(log_start_offset, min(high_watermark, log_end_offset))
         self.epochs = epochs
         self._latest_epoch = epochs.latest
-        self._epochs_are_saved = True
+        self._epochs_are_synced = True
+        self._has_new_names = True
         self.producers = producers
         self.last_stable_offset = self.high_watermark
         self._update_last_stable_offset()
-        #: Called with the log, on the event loop, whenever high watermark, last stable or log start offset moved, or
-        #: the log was closed.
+        #: Called with the log, on the event loop, whenever high watermark, last stable or log start offset
+        #: moved, or the log was closed.
         self.on_advance: list[Callable[[PartitionLog], None]] = []
         #: The error that took this log out of service; every append is refused with it.
         self.offline: OSError | None = None
         self.closed = False
         self._snapshot_offset = snapshot_offset
-        self._pending_snapshots: list[tuple[int, bytes, bytes]] = []
+        self._pending_snapshots: list[Snapshot] = []
         self._io_lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return (
-            f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
-        )
+        return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
 
     @property
     def latest_epoch(self) -> int:
@@ -213,7 +186,7 @@ class PartitionLog:
         """Offsets that a power cut may still take."""
         return self.log_end_offset - self.recovery_point
 
-    # --- append --------------------------------------------------------------------------------------------------
+    # --- append -----------------------------------------------------------------------------------
 
     def append(
         self,
@@ -227,8 +200,8 @@ class PartitionLog:
     ) -> AppendResult:
         """Validate and write; the batch gets its offset and epoch in place if `records` is writable.
 
-        Raises KafkaError with Kafka's code. On a disk error nothing of the batch stays: KAFKA_STORAGE_ERROR, and the
-        next append finds the log as it was.
+        Raises KafkaError with Kafka's code. On a disk error nothing of the batch stays:
+        KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
         """
         if origin is not AppendOrigin.CLIENT:
             return self._append_internal(records, leader_epoch, origin)
@@ -270,7 +243,9 @@ class PartitionLog:
         )
 
     def _append_internal(self, records: Buffer, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
-        """Batches that this broker or the leader made: trusted in content, checked against the log's state."""
+        """Batches that this broker or the leader made: trusted in content, checked against the log's
+        state.
+        """
         if self.offline is not None:
             raise self._storage_error(self.offline)
         if origin is AppendOrigin.COORDINATOR:
@@ -287,7 +262,7 @@ class PartitionLog:
             if header.base_offset < self.log_end_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"Unexpected offset in append to {self.topic}-{self.partition}: first offset "
+                    f"Unexpected offset in append to {self.name}: first offset "
                     f"{header.base_offset} is less than the next offset {self.log_end_offset}",
                 )
             self._append_batch(batch, header, origin)
@@ -310,15 +285,13 @@ class PartitionLog:
             header.max_timestamp,
             header.last_offset,
         )
-        aborted = note_batch(self.producers, header, marker)
+        aborted = self.producers.note(header, marker)
         self.producers.end_offset = self.log_end_offset = header.next_offset
         if aborted is not None:
             try:
                 self._active.append_aborted(aborted)
-            except (
-                OSError
-            ) as error:  # the marker is in the log; the index is rebuilt from it at the next recovery
-                self._environment.on_failure(error)
+            except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
+                self._environment.write_failed(error)
 
     def _write(
         self,
@@ -341,7 +314,7 @@ class PartitionLog:
                 if size > config.segment_bytes:
                     raise KafkaError(
                         ErrorCode.RECORD_LIST_TOO_LARGE,
-                        f"Message batch size is {size} bytes in append to partition {self.topic}-{self.partition}, "
+                        f"Message batch size is {size} bytes in append to partition {self.name}, "
                         f"which exceeds the maximum configured segment size of {config.segment_bytes}.",
                     )
                 if segment.size:
@@ -360,14 +333,13 @@ class PartitionLog:
                 segment.cut_torn_tail()
             except OSError:
                 logger.debug("cannot cut the torn tail of %s now, the next append will", segment.path)
-        if error.errno not in _PASSING_ERRORS:
-            self._environment.on_failure(error)
+        self._environment.write_failed(error)
         return self._storage_error(error)
 
     def _storage_error(self, error: OSError) -> KafkaError:
         return KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR,
-            f"Error while appending records to {self.topic}-{self.partition}: {error.strerror or error}",
+            f"Error while appending records to {self.name}: {error.strerror or error}",
         )
 
     def _start_epoch(self, epoch: int, start_offset: int) -> None:
@@ -378,13 +350,16 @@ class PartitionLog:
 
     def _save_epochs(self) -> None:
         path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
-        self._files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
-        self._epochs_are_saved = False
+        self._environment.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
+        self._epochs_are_synced = False
+        self._has_new_names = True
 
-    # --- rolling and flushing --------------------------------------------------------------------------------------
+    # --- rolling and flushing ---------------------------------------------------------------------
 
     def roll(self) -> None:
-        """Close the active segment and start the next one at the log end offset; nothing happens if it is empty."""
+        """Close the active segment and start the next one at the log end offset; nothing happens if it is
+        empty.
+        """
         if self._active.size:
             try:
                 self._roll(self.log_end_offset)
@@ -396,7 +371,7 @@ class PartitionLog:
         if old.has_torn_tail:
             old.cut_torn_tail()
         path = join(self.directory, offset_file(base_offset, ""))
-        new = Segment.create(self._files, path, base_offset, self.config.index_interval_bytes)
+        new = Segment.create(self._environment.files, path, base_offset, self.config.index_interval_bytes)
         new.jitter_ms = _jitter_ms(self.config, path)
         self.segments = (*self.segments, new)
         self._active = new
@@ -404,80 +379,75 @@ class PartitionLog:
         self._environment.run_later(self._flush_closed)
 
     def _take_snapshot(self, offset: int) -> None:
-        states = self.producers.producers.values()
-        self._pending_snapshots.append((offset, snapshot_bytes(states), window_bytes(states)))
+        self._pending_snapshots.append(Snapshot(offset, self.producers.producers.values()))
         self._snapshot_offset = offset
 
     def _flush_closed(self) -> None:
         """Make all but the active segment durable. Worker thread."""
         try:
             self._flush_up_to(self._active.base_offset)
-        except OSError as error:
-            self._environment.on_failure(error)
+        except KafkaError as error:
+            logger.warning("%s: the rolled segment is not flushed yet: %s", self.name, error)
 
     def flush(self) -> int:
         """Return once everything appended before the call is on stable storage; the new recovery point.
 
-        Worker-safe. An OSError here means the disk lost data it had taken: the directory must go out of service.
+        Worker-safe. KAFKA_STORAGE_ERROR means it is not; after a failed sync the whole directory is out of
+        service, because the disk lost data that it had taken.
         """
-        target = self.log_end_offset  # before the segments are looked at: an append moves it after its write
-        try:
-            self._flush_up_to(target)
-        except OSError as error:
-            self._environment.on_failure(error)
-            raise self._storage_error(error) from error
+        self._flush_up_to(self.log_end_offset)
         return self.recovery_point
 
     def _flush_up_to(self, target: int) -> None:
         with self._io_lock:
-            segments = self.segments
-            active = segments[-1]
             if target <= self.recovery_point and not self._pending_snapshots:
                 return
-            new_names = False
-            for segment, following in zip(segments, (*segments[1:], None)):
-                if following is not None and following.base_offset <= self.recovery_point:
-                    continue
-                if segment.base_offset >= target and segment is active:
-                    break
-                if segment is active:
-                    segment.file.sync()
-                else:
-                    segment.save_indexes(final=True)
-                    segment.sync()
-                new_names |= segment.base_offset >= self.recovery_point
-            new_names |= self._write_snapshots()
-            if not self._epochs_are_saved:
-                self._epochs_are_saved = True
-                self._sync_file(LEADER_EPOCH_CHECKPOINT)
-                new_names = True
-            if new_names:
-                self._files.sync_directory(self.directory)
+            segments = self.segments
+            unflushed = [
+                segment
+                for segment, end in zip(segments, segment_ends(segments, target), strict=True)
+                if end > self.recovery_point and segment.base_offset < target
+            ]
+            try:
+                self._write_side_files([segment for segment in unflushed if segment is not segments[-1]])
+            except OSError as error:
+                self._environment.write_failed(error)
+                raise self._storage_error(error) from error
+            try:
+                self._sync_epochs()
+                for segment in unflushed:
+                    segment.sync(with_indexes=segment is not segments[-1])
+                if self._has_new_names:
+                    self._has_new_names = False
+                    self._environment.files.sync_directory(self.directory)
+            except OSError as error:
+                self._environment.sync_failed(error)
+                raise self._storage_error(error) from error
             self.recovery_point = max(self.recovery_point, target)
 
-    def _write_snapshots(self) -> bool:
-        pending, self._pending_snapshots = self._pending_snapshots, []
-        for offset, snapshot, window in pending:
-            self._files.write_file(
-                join(self.directory, offset_file(offset, WINDOW_SUFFIX)), window, sync=True
-            )
-            self._files.write_file(
-                join(self.directory, offset_file(offset, SNAPSHOT_SUFFIX)), snapshot, sync=True
-            )
-        return bool(pending)
+    def _write_side_files(self, closed_segments: list[Segment]) -> None:
+        """Indexes of closed segments and producer snapshots, which appends only keep in memory."""
+        for segment in closed_segments:
+            segment.save_indexes(final=True)
+        while self._pending_snapshots:
+            self._pending_snapshots[0].write(self._environment.files, self.directory)
+            self._has_new_names = True
+            del self._pending_snapshots[0]
 
-    def _sync_file(self, name: str) -> None:
-        file = self._files.open(join(self.directory, name))
-        try:
-            file.sync()
-        finally:
-            file.close()
+    def _sync_epochs(self) -> None:
+        if not self._epochs_are_synced:
+            self._epochs_are_synced = True
+            file = self._environment.files.open(join(self.directory, LEADER_EPOCH_CHECKPOINT))
+            try:
+                file.sync()
+            finally:
+                file.close()
 
     def close(self, clean: bool = True) -> bool:
         """Stop using the log; with `clean`, leave it so that the next start needs no recovery.
 
-        Returns whether that worked, and only then may the clean shutdown marker be written. Worker-safe once nobody
-        appends any more. Reads planned before still work.
+        Returns whether that worked, and only then may the clean shutdown marker be written. Worker-safe
+        once nobody appends any more. Reads planned before still work.
         """
         if self.closed:
             return True
@@ -487,13 +457,15 @@ class PartitionLog:
         try:
             if self._active.has_torn_tail:
                 self._active.cut_torn_tail()
-            if self._snapshot_offset != self.log_end_offset:
+            is_empty = self.log_end_offset == self.segments[0].base_offset
+            if self._snapshot_offset != self.log_end_offset and not is_empty:
                 self._take_snapshot(self.log_end_offset)
             self.flush()
             with self._io_lock:
                 self._active.save_indexes(final=True)
+                self._active.sync(with_indexes=True)
         except (OSError, KafkaError) as error:
-            logger.error("%s-%d could not be closed in order: %s", self.topic, self.partition, error)
+            logger.error("%s could not be closed in order: %s", self.name, error)
             return False
         return True
 
@@ -503,7 +475,7 @@ class PartitionLog:
         self.offline = OSError(errno.ESTALE, "the partition was deleted")
         self._notify()
 
-    # --- watermarks --------------------------------------------------------------------------------------------------
+    # --- watermarks -------------------------------------------------------------------------------
 
     def advance_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to `offset`, at most to the log end; lower values are ignored."""
@@ -536,7 +508,7 @@ class PartitionLog:
             return self.high_watermark
         return self.last_stable_offset if limit == "last_stable" else self.log_end_offset
 
-    # --- read --------------------------------------------------------------------------------------------------------
+    # --- read -------------------------------------------------------------------------------------
 
     def plan_read(
         self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
@@ -550,7 +522,7 @@ class PartitionLog:
             if offset > self.log_end_offset or offset < self.log_start_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"Received request for offset {offset} for partition {self.topic}-{self.partition}, "
+                    f"Received request for offset {offset} for partition {self.name}, "
                     f"but we only have log segments from offset {self.log_start_offset} to {self.log_end_offset}.",
                 )
             return nothing_at(offset)
@@ -558,20 +530,20 @@ class PartitionLog:
         number = len(segments) - 1
         next_offset = self.log_end_offset
         if offset < self._active.base_offset:
-            number = _segment_number(segments, offset)
+            number = segment_number(segments, offset)
             next_offset = segments[number + 1].base_offset
         segment = segments[number]
         aborted = None
         if limit == "last_stable":
             aborted = self._aborted_later(segments[number:], offset, limit_offset)
         if segment.damages:
-            _refuse_damaged(segment, offset)
+            refuse_damaged(segment, offset)
 
         start, size = segment.tail_batch(offset)
         if start < 0:
             found = segment.locate_cached(offset)
             if found is None:
-                return _unresolved(
+                return unresolved_read(
                     segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
                 )
             start, header = found
@@ -582,7 +554,7 @@ class PartitionLog:
             if end < 0:
                 found = segment.locate_cached(limit_offset)
                 if found is None:
-                    return _unresolved(
+                    return unresolved_read(
                         segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
                     )
                 end = found[0]
@@ -595,7 +567,7 @@ class PartitionLog:
         self, segments: tuple[Segment, ...], offset: int, limit_offset: int
     ) -> Callable[[], list[AbortedTxn]] | None:
         """What `ReadPlan.aborted_transactions` calls; most logs have none, and then nothing is kept."""
-        if not any([segment.aborted_txns for segment in segments]):
+        if not any(segment.aborted_txns for segment in segments):
             return None
         return lambda: aborted_in(segments, offset, limit_offset)
 
@@ -604,62 +576,28 @@ class PartitionLog:
         if offset >= self.limit_offset(limit) or offset < self.log_start_offset:
             return 0
         segments = self.segments
-        number = _segment_number(segments, offset)
+        number = segment_number(segments, offset)
         segment = segments[number]
         start = segment.tail_batch(offset)[0]
         if start < 0:
             start = segment.index.position_before(offset) if segment.indexes_loaded else 0
         return sum([s.size for s in segments[number:]]) - start
 
-    # --- lookups by time and epoch -------------------------------------------------------------------------------------
+    # --- lookups by time and epoch ----------------------------------------------------------------
 
     def search_timestamp(self, timestamp: int, limit: Limit = "log_end") -> Callable[[], FoundOffset | None]:
-        """How to find the first record below `limit` whose timestamp is >= `timestamp`: call it in a worker thread.
+        """How to find the first record below `limit` with a timestamp >= `timestamp`: call it in a worker
+        thread.
 
         The search sees the log as it is now, whatever is appended or deleted meanwhile.
         """
-        segments, limit_offset, start_offset = self.segments, self.limit_offset(limit), self.log_start_offset
-
-        def search() -> FoundOffset | None:
-            for segment in segments:
-                if segment.base_offset >= limit_offset:
-                    break
-                if segment.max_timestamp < timestamp:
-                    continue
-                first = max(segment.time_index.offset_before(timestamp), start_offset)
-                for position, header in segment.headers(segment.index.position_before(first)):
-                    if header.base_offset >= limit_offset:
-                        return None
-                    if header.max_timestamp < timestamp or header.last_offset < start_offset:
-                        continue
-                    for record in read_records(segment.file.pread(header.size_in_bytes, position)):
-                        if record.timestamp >= timestamp and record.offset >= start_offset:
-                            if record.offset >= limit_offset:
-                                return None
-                            return FoundOffset(record.offset, record.timestamp, header.partition_leader_epoch)
-            return None
-
-        return search
+        return partial(
+            search_timestamp, self.segments, timestamp, self.log_start_offset, self.limit_offset(limit)
+        )
 
     def search_max_timestamp(self) -> Callable[[], FoundOffset | None]:
-        """How to find the first record that carries the greatest timestamp of the log; as `search_timestamp`."""
-        segments = self.segments
-
-        def search() -> FoundOffset | None:
-            newest = max(segments, key=_max_timestamp)
-            timestamp = newest.max_timestamp
-            if timestamp < 0:
-                return None
-            for position, header in newest.headers(
-                newest.index.position_before(newest.offset_of_max_timestamp)
-            ):
-                if header.max_timestamp == timestamp:
-                    for record in read_records(newest.file.pread(header.size_in_bytes, position)):
-                        if record.timestamp == timestamp:
-                            return FoundOffset(record.offset, timestamp, header.partition_leader_epoch)
-            return None
-
-        return search
+        """How to find the first record that carries the log's greatest timestamp; as `search_timestamp`."""
+        return partial(search_max_timestamp, self.segments)
 
     def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
         """`search_timestamp`, carried out at once. Worker-safe; reads files."""
@@ -677,16 +615,18 @@ class PartitionLog:
         """The leader epoch of the record at `offset`, -1 if unknown. Worker-safe."""
         return self.epochs.epoch_for_offset(offset)
 
-    # --- what goes away --------------------------------------------------------------------------------------------------
+    # --- what goes away ---------------------------------------------------------------------------
 
     def delete_records(self, before_offset: int) -> int:
-        """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new log start."""
+        """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new
+        log start.
+        """
         if before_offset == -1:
             before_offset = self.high_watermark
         if before_offset < 0 or before_offset > self.high_watermark:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"Cannot increment the log start offset to {before_offset} of partition {self.topic}-{self.partition} "
+                f"Cannot increment the log start offset to {before_offset} of partition {self.name} "
                 f"since it is larger than the high watermark {self.high_watermark}",
             )
         self.advance_log_start_offset(before_offset)
@@ -701,23 +641,71 @@ class PartitionLog:
         self.producers.on_high_watermark(offset)
         self._update_last_stable_offset()
         if self.epochs.truncate_from_start(offset):
-            self._environment.run_later(self._save_epochs_quietly)
+            try:
+                self._save_epochs()
+            except OSError as error:  # an entry too many does no harm
+                self._environment.write_failed(error)
         self._notify()
 
-    def _save_epochs_quietly(self) -> None:
-        try:
-            with self._io_lock:
-                if not self.closed:
-                    self._save_epochs()
-        except OSError as error:
-            self._environment.on_failure(error)
+    def truncate_to(self, offset: int) -> None:
+        """Forget everything from `offset` on (a follower whose leader has another history). May wait for
+        disks.
+        """
+        if offset >= self.log_end_offset:
+            return
+        if offset < self.segments[0].base_offset:
+            self.reset_to(offset)
+            return
+        logger.info("%s: truncating to offset %d", self.name, offset)
+        with self._io_lock:
+            keep = segment_number(self.segments, offset) + 1
+            gone, self.segments = self.segments[keep:], self.segments[:keep]
+            self._active = self.segments[-1]
+            for segment in gone:
+                segment.unlink()
+            self._active.truncate_to(offset)
+            self._end_at(offset)
+
+    def reset_to(self, offset: int) -> None:
+        """Throw everything away and start empty at `offset`. May wait for disks."""
+        logger.info("%s: starting over at offset %d", self.name, offset)
+        with self._io_lock:
+            for segment in self.segments:
+                segment.unlink()
+            path = join(self.directory, offset_file(offset, ""))
+            self._active = Segment.create(
+                self._environment.files, path, offset, self.config.index_interval_bytes
+            )
+            self.segments = (self._active,)
+            self.log_start_offset = offset
+            self.epochs.truncate_from_start(offset)
+            self._end_at(offset)
+
+    def _end_at(self, offset: int) -> None:
+        """Bring everything that follows from the log end in line with a lower one."""
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        self._pending_snapshots.clear()
+        if self.epochs.truncate_from_end(offset):
+            self._save_epochs()
+        self._latest_epoch = self.epochs.latest
+        files = self._environment.files
+        names = [entry.name for entry in files.entries(self.directory)]
+        rebuilt = ProducerFiles(files, self.directory, snapshot_offsets(names)).rebuild(
+            self.segments, self.log_start_offset, offset
+        )
+        self.producers, self._snapshot_offset = rebuilt.producers, rebuilt.snapshot_offset
+        self.high_watermark = max(min(self.high_watermark, offset), self.log_start_offset)
+        self._update_last_stable_offset()
+        self._notify()
 
     def apply_retention(self, now_ms: int) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many."""
-        ends = [segment.base_offset for segment in self.segments[1:]] + [self.log_end_offset]
+        ends = segment_ends(self.segments, self.log_end_offset)
         facts = [
             SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime)
-            for s, end in zip(self.segments, ends)
+            for s, end in zip(self.segments, ends, strict=True)
         ]
         expired = expired_segments(
             facts,
@@ -733,9 +721,8 @@ class PartitionLog:
         gone = self.segments[: expired.segments]
         self.segments = self.segments[expired.segments :]
         logger.info(
-            "%s-%d: deleting %d segments up to offset %d, %d bytes (%s)",
-            self.topic,
-            self.partition,
+            "%s: deleting %d segments up to offset %d, %d bytes (%s)",
+            self.name,
             len(gone),
             self.segments[0].base_offset,
             sum([segment.size for segment in gone]),
@@ -746,7 +733,9 @@ class PartitionLog:
         return len(gone)
 
     def _discard(self, segments: Iterable[Segment]) -> None:
-        """Take segments out of the folder's view now, off the disk after `file.delete.delay.ms`; in worker threads."""
+        """Take segments out of the folder's view now, off the disk after `file.delete.delay.ms`; in worker
+        threads.
+        """
         gone = tuple(segments)
 
         def set_aside() -> None:
@@ -754,7 +743,7 @@ class PartitionLog:
                 for segment in gone:
                     segment.set_aside(DELETED_SUFFIX)
             except OSError as error:
-                self._environment.on_failure(error)
+                self._environment.write_failed(error)
 
         def unlink() -> None:
             for segment in gone:
@@ -772,30 +761,15 @@ class PartitionLog:
         return list(self.producers.producers.values())
 
 
-def transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:
-    """The transaction marker in a control batch; None for data and for other control records."""
-    if not header.is_control or header.producer_id < 0:
-        return None
-    for record in read_records(batch, check_crc=False):
-        return decode_marker(record.key, record.value)
-    return None
-
-
-def note_batch(
-    producers: ProducerStates, header: BatchHeader, marker: EndTransactionMarker | None
-) -> AbortedTxn | None:
-    """Let the producer state know of a batch that is in the log, as it is written or as it is read back."""
-    if header.producer_id < 0:
-        return None
-    if marker is not None:
-        return producers.append_marker(header, header.base_offset, header.max_timestamp, marker)
-    if not header.is_control:
-        producers.append(header, header.base_offset, header.max_timestamp)
-    return None
+def segment_ends(segments: tuple[Segment, ...], end_offset: int) -> list[int]:
+    """Where each segment ends: at the base offset of the next, the last one at `end_offset`."""
+    return [*[segment.base_offset for segment in segments[1:]], end_offset]
 
 
 def _with_offsets(records: Buffer, next_offset: int, leader_epoch: int) -> Buffer:
-    """Base offsets and leader epoch stamped into batches made by a coordinator of this broker, in place if possible."""
+    """Base offsets and leader epoch stamped into batches made by a coordinator of this broker, in place if
+    possible.
+    """
     stamped = memoryview(bytearray(records) if memoryview(records).readonly else records)
     for position, header in iter_batches(stamped):
         stamped[position : position + 8] = next_offset.to_bytes(8, "big")
@@ -803,63 +777,6 @@ def _with_offsets(records: Buffer, next_offset: int, leader_epoch: int) -> Buffe
         stamped[epoch_at : epoch_at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
         next_offset += header.last_offset_delta + 1
     return stamped
-
-
-def _segment_number(segments: tuple[Segment, ...], offset: int) -> int:
-    """Index of the segment that holds `offset`."""
-    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset
-
-
-def _max_timestamp(segment: Segment) -> int:
-    return segment.max_timestamp
-
-
-def _refuse_damaged(segment: Segment, offset: int) -> None:
-    for damage in segment.damages:
-        if damage.first_offset <= offset < damage.next_offset:
-            raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE,
-                f"The log is damaged from offset {damage.first_offset} to {damage.next_offset - 1}",
-            )
-
-
-def _unresolved(
-    segments: tuple[Segment, ...],
-    offset: int,
-    max_bytes: int,
-    limit_offset: int,
-    minimum_one_batch: bool,
-    aborted: Callable[[], list[AbortedTxn]] | None,
-) -> ReadPlan:
-    """A plan that finds its place in a worker thread, in the first of `segments` that has a batch past `offset`."""
-
-    def resolve() -> Span | None:
-        for segment, following in zip(segments, (*segments[1:], None)):
-            found = segment.locate(offset)
-            if found is None:  # compaction left nothing of this segment past the offset
-                continue
-            start, header = found
-            end = segment.size
-            if (following is None or limit_offset < following.base_offset) and (
-                at := segment.locate(limit_offset)
-            ):
-                end = at[0]
-            for damage in segment.damages:
-                if damage.position >= start:
-                    end = min(end, damage.position)
-            size = header.size_in_bytes
-            if start >= end or (max_bytes < size and not minimum_one_batch):
-                return None
-            boundary = segment.index.last_start_at_or_before(start + max(max_bytes, size))
-            return segment.file, start, min(end, max(boundary, start + size))
-        return None
-
-    bytes_left = sum([segment.size for segment in segments])
-    return ReadPlan(offset, min(max_bytes, bytes_left), None, resolve, aborted)
 
 
 def _jitter_ms(config: LogConfig, path: str) -> int:

@@ -1,30 +1,34 @@
 """Producer state of one partition: who may append next, what is a retry, and which transactions are open.
 
-Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight` requests), so a
-retried batch is answered with its original offsets instead of being appended twice; a gap is refused, an old epoch is
-fenced. It also keeps what the last stable offset needs: open transactions, and completed ones whose marker is not yet
-below the high watermark (KIP-890 verification lives with the transaction coordinator, not here).
+Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight`
+requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap
+is refused, an old epoch is fenced. It also keeps what the last stable offset needs: open transactions, and
+completed ones whose marker is not yet below the high watermark (KIP-890 verification lives with the
+transaction coordinator, not here).
 
-`check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch header, so that
-rebuilding the state from a log is the same call per header (`Origin.REPLICATION`: nothing is refused).
+`check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch
+header, so that rebuilding the state from a log is the same call per header (`Origin.REPLICATION`: nothing
+is refused).
 
-Snapshots have Kafka's `.snapshot` bytes (version 1: one batch per producer). Kafka forgets the other four batches over
-a restart, which makes clients write copies; we keep all five in a file of our own beside it (`window_bytes`), which
-is used only where it agrees with the snapshot and is otherwise rebuilt from the log.
+Snapshots have Kafka's `.snapshot` bytes (version 1: one batch per producer). Kafka forgets the other four
+batches over a restart, which makes clients write copies; we keep all five in a file of our own beside it
+(`window_bytes`), which is used only where it agrees with the snapshot and is otherwise rebuilt from the
+log.
 """
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from struct import Struct
-from struct import error as StructError
-from typing import Iterable, Iterator, NamedTuple
+from typing import NamedTuple
 
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence
-from pykafka_broker.protocol.records.control import EndTransactionMarker
-from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence, read_records
+from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
+from pykafka_broker.protocol.records.crc import Buffer, crc32c
 
 WINDOW_BATCHES = 5
 NO_PRODUCER_ID = -1
@@ -69,11 +73,11 @@ class ProducerState:
     """What is known of one producer id."""
 
     __slots__ = (
-        "producer_id",
-        "producer_epoch",
         "coordinator_epoch",
-        "last_timestamp",
         "current_txn_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
         "window",
     )
 
@@ -120,13 +124,15 @@ class ProducerState:
 class ProducerStates:
     """All producers of one partition, and its open transactions."""
 
-    __slots__ = ("producers", "ongoing", "unreplicated", "end_offset")
+    __slots__ = ("end_offset", "ongoing", "producers", "unreplicated")
 
     def __init__(self, end_offset: int = 0) -> None:
         self.producers: dict[int, ProducerState] = {}
-        #: Open transactions, first offset -> producer id. New ones start past all others, so the order is by offset.
+        #: Open transactions, first offset -> producer id. New ones start past all others, so the order is
+        #: by offset.
         self.ongoing: dict[int, int] = {}
-        #: Ended transactions whose marker is not below the high watermark yet: first offset -> marker's offset.
+        #: Ended transactions whose marker is not below the high watermark yet: first offset -> marker's
+        #: offset.
         self.unreplicated: dict[int, int] = {}
         #: Everything below this offset is accounted for.
         self.end_offset = end_offset
@@ -136,8 +142,8 @@ class ProducerStates:
     ) -> BatchSummary | None:
         """Whether a batch of a producer may be appended: None = yes, a summary = it is there already. 0.4 us.
 
-        Raises KafkaError with the code Kafka answers: 45 for a gap, 47 for an old epoch, 48 for plain records in a
-        transaction, 52 for a marker of a deposed coordinator.
+        Raises KafkaError with the code Kafka answers: 45 for a gap, 47 for an old epoch, 48 for plain
+        records in a transaction, 52 for a marker of a deposed coordinator.
         """
         state = self.producers.get(header.producer_id)
         if state is None or origin is AppendOrigin.REPLICATION:
@@ -159,8 +165,8 @@ class ProducerStates:
             if marker.coordinator_epoch < state.coordinator_epoch:
                 raise KafkaError(
                     ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                    f"Invalid coordinator epoch for producer {header.producer_id}: {marker.coordinator_epoch} "
-                    f"(zombie), {state.coordinator_epoch} (current)",
+                    f"Invalid coordinator epoch for producer {header.producer_id}: "
+                    f"{marker.coordinator_epoch} (zombie), {state.coordinator_epoch} (current)",
                 )
             return None
         if origin is AppendOrigin.CLIENT:
@@ -234,13 +240,25 @@ class ProducerStates:
             return None
         return AbortedTxn(producer_id, first_offset, offset, next(iter(self.ongoing), offset + 1))
 
+    def note(self, header: BatchHeader, marker: EndTransactionMarker | None) -> AbortedTxn | None:
+        """Record a batch that is in the log, as it was written or as it is read back; see `append_marker`."""
+        if header.producer_id < 0:
+            return None
+        if marker is not None:
+            return self.append_marker(header, header.base_offset, header.max_timestamp, marker)
+        if not header.is_control:
+            self.append(header, header.base_offset, header.max_timestamp)
+        return None
+
     def on_high_watermark(self, high_watermark: int) -> None:
         """Transactions whose marker everybody may see no longer hold the last stable offset back."""
         if self.unreplicated:
             self.unreplicated = {f: last for f, last in self.unreplicated.items() if last >= high_watermark}
 
     def first_unstable_offset(self) -> int | None:
-        """Start of the oldest transaction that is open, or whose outcome is not below the high watermark yet."""
+        """Start of the oldest transaction that is open, or whose outcome is not below the high watermark
+        yet.
+        """
         first = next(iter(self.ongoing), None)
         if self.unreplicated:
             oldest_ended = min(self.unreplicated)
@@ -264,6 +282,15 @@ class ProducerStates:
         self.end_offset = end_offset
 
 
+def transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:
+    """The transaction marker in a control batch; None for data and for other control records."""
+    if not header.is_control or header.producer_id < 0:
+        return None
+    for record in read_records(batch, check_crc=False):
+        return decode_marker(record.key, record.value)
+    return None
+
+
 def _is_expired(state: ProducerState, now_ms: int, expiration_ms: int) -> bool:
     return state.current_txn_first_offset == NO_OFFSET and now_ms - state.last_timestamp >= expiration_ms
 
@@ -283,13 +310,13 @@ _SNAPSHOT_ENTRY = Struct(">qhiqiqiq")
 _SNAPSHOT_VERSION = 1
 _CRC_END = 6
 
-# Our window file, same header: per producer  producer id i64 | count i16 | count x (last sequence i32 | last offset i64
-# | offset delta i32 | timestamp i64), oldest first.
+# Our window file, same header: per producer  producer id i64 | count i16 | count x (last sequence i32 |
+# last offset i64 | offset delta i32 | timestamp i64), oldest first.
 _WINDOW_PRODUCER = Struct(">qh")
 _WINDOW_BATCH = Struct(">iqiq")
 
 
-class CorruptSnapshot(Exception):
+class CorruptSnapshotError(Exception):
     """The bytes are not a snapshot we can read; rebuild the state from an older one or from the log."""
 
 
@@ -327,7 +354,7 @@ def read_snapshot(data: bytes) -> list[ProducerState]:
     """Read a `.snapshot` file; each producer's window holds its last batch only."""
     count = _unsealed(data)
     if len(data) < _SNAPSHOT_HEADER.size + count * _SNAPSHOT_ENTRY.size:
-        raise CorruptSnapshot("snapshot is shorter than its count says")
+        raise CorruptSnapshotError("snapshot is shorter than its count says")
     states = []
     for index in range(count):
         fields = _SNAPSHOT_ENTRY.unpack_from(data, _SNAPSHOT_HEADER.size + index * _SNAPSHOT_ENTRY.size)
@@ -340,7 +367,9 @@ def read_snapshot(data: bytes) -> list[ProducerState]:
 
 
 def restore_windows(states: Iterable[ProducerState], window_data: bytes) -> bool:
-    """Give the states of a snapshot their older batches back; False if the file belongs to another snapshot."""
+    """Give the states of a snapshot their older batches back; False if the file belongs to another
+    snapshot.
+    """
     windows = dict(_read_windows(window_data))
     fitting = []
     for state in states:
@@ -367,8 +396,8 @@ def _read_windows(data: bytes) -> Iterator[tuple[int, tuple[BatchSummary, ...]]]
             )
             position += count * _WINDOW_BATCH.size
             yield producer_id, window
-    except StructError as error:
-        raise CorruptSnapshot("window file is shorter than its count says") from error
+    except struct.error as error:
+        raise CorruptSnapshotError("window file is shorter than its count says") from error
 
 
 def _sealed(count: int, entries: list[bytes]) -> bytes:
@@ -378,14 +407,14 @@ def _sealed(count: int, entries: list[bytes]) -> bytes:
 
 def _unsealed(data: bytes) -> int:
     if len(data) < _SNAPSHOT_HEADER.size:
-        raise CorruptSnapshot("snapshot is too short")
+        raise CorruptSnapshotError("snapshot is too short")
     version, crc, count = _SNAPSHOT_HEADER.unpack_from(data)
     if version != _SNAPSHOT_VERSION:
-        raise CorruptSnapshot(f"snapshot has an unknown version {version}")
+        raise CorruptSnapshotError(f"snapshot has an unknown version {version}")
     if crc != crc32c(data[_CRC_END:]):
-        raise CorruptSnapshot("snapshot is corrupt (CRC is no longer valid)")
+        raise CorruptSnapshotError("snapshot is corrupt (CRC is no longer valid)")
     if count < 0:
-        raise CorruptSnapshot("snapshot has a negative count")
+        raise CorruptSnapshotError("snapshot has a negative count")
     return int(count)
 
 

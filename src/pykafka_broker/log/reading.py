@@ -1,21 +1,26 @@
-"""A planned read: where the bytes are, decided on the event loop; the bytes, fetched there or in a worker thread.
+"""A planned read: where the bytes are, decided on the event loop; the bytes, fetched there or in a worker
+thread.
 
-`PartitionLog.plan_read` makes a plan in a few microseconds from what is in memory. `read_cached` then answers from the
-page cache without ever waiting, and when it cannot, `read` does in a worker thread. A plan keeps its segment's file
-open: retention or deletion between plan and read change nothing for it.
+`PartitionLog.plan_read` makes a plan in a few microseconds from what is in memory. `read_cached` then
+answers from the page cache without ever waiting, and when it cannot, `read` does in a worker thread. A plan
+keeps its segment's file open: retention or deletion between plan and read change nothing for it.
 
-A plan for a segment whose index is not in memory is *unresolved*: its `size_bytes` is an upper bound and `read` finds
-the place first. Kafka's rules for what is returned: from the start of the batch that holds the offset, from one
-segment only, up to `max_bytes` but at least one batch if asked, never past the limit.
+A plan for a segment whose index is not in memory is *unresolved*: its `size_bytes` is an upper bound and
+`read` finds the place first. Kafka's rules for what is returned: from the start of the batch that holds the
+offset, from one segment only, up to `max_bytes` but at least one batch if asked, never past the limit.
 """
 
 from __future__ import annotations
 
-from typing import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pykafka_broker.log.files import Buffer, File
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.segment import Segment
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import read_records
 
 #: The bytes [start, end) of a file.
 Span = tuple[File, int, int]
@@ -43,7 +48,9 @@ class ReadPlan:
         self._aborted = aborted
 
     def read_cached(self) -> Buffer | None:
-        """The bytes if the page cache has them, else None: then use `read` in a worker thread. Never waits."""
+        """The bytes if the page cache has them, else None: then use `read` in a worker thread. Never
+        waits.
+        """
         span = self._span
         if span is None:
             return None if self._resolve is not None else b""
@@ -61,7 +68,9 @@ class ReadPlan:
         return file.pread(end - start, start)
 
     def aborted_transactions(self) -> list[AbortedTxn]:
-        """Aborted transactions that touch the bytes, for read_committed; by first offset, as old clients need."""
+        """Aborted transactions that touch the bytes, for read_committed; by first offset, as old clients
+        need.
+        """
         return self._aborted() if self._aborted is not None else []
 
 
@@ -73,7 +82,9 @@ def nothing_at(offset: int) -> ReadPlan:
 def end_of_read(
     segment: Segment, start: int, first_batch_bytes: int, max_bytes: int, limit_position: int
 ) -> int:
-    """Where a read from `start` ends: at a batch boundary if one is known, as far as `max_bytes` and limit allow."""
+    """Where a read from `start` ends: at a batch boundary if one is known, as far as `max_bytes` and limit
+    allow.
+    """
     end = start + max(max_bytes, first_batch_bytes)
     if end >= limit_position:
         return limit_position
@@ -84,8 +95,8 @@ def end_of_read(
 def aborted_in(segments: Sequence[Segment], fetch_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
     """Aborted transactions with a record at or past `fetch_offset` that started below `upper_bound_offset`.
 
-    Entries are ordered by marker; once the last stable offset of one is past the upper bound, no later one started
-    below it.
+    Entries are ordered by marker; once the last stable offset of one is past the upper bound, no later one
+    started below it.
     """
     found: list[AbortedTxn] = []
     for segment in segments:
@@ -99,3 +110,113 @@ def aborted_in(segments: Sequence[Segment], fetch_offset: int, upper_bound_offse
 
 def _first_offset(txn: AbortedTxn) -> int:
     return txn.first_offset
+
+
+def unresolved_read(
+    segments: tuple[Segment, ...],
+    offset: int,
+    max_bytes: int,
+    limit_offset: int,
+    minimum_one_batch: bool,
+    aborted: Callable[[], list[AbortedTxn]] | None,
+) -> ReadPlan:
+    """A plan that finds its place in a worker thread: the first of `segments` with a batch past `offset`."""
+
+    def resolve() -> Span | None:
+        for segment, following in zip(segments, (*segments[1:], None), strict=True):
+            found = segment.locate(offset)
+            if found is None:  # compaction left nothing of this segment past the offset
+                continue
+            start, header = found
+            end = segment.size
+            if (following is None or limit_offset < following.base_offset) and (
+                at := segment.locate(limit_offset)
+            ):
+                end = at[0]
+            for damage in segment.damages:
+                if damage.position >= start:
+                    end = min(end, damage.position)
+            size = header.size_in_bytes
+            if start >= end or (max_bytes < size and not minimum_one_batch):
+                return None
+            boundary = segment.index.last_start_at_or_before(start + max(max_bytes, size))
+            return segment.file, start, min(end, max(boundary, start + size))
+        return None
+
+    bytes_left = sum([segment.size for segment in segments])
+    return ReadPlan(offset, min(max_bytes, bytes_left), None, resolve, aborted)
+
+
+def refuse_damaged(segment: Segment, offset: int) -> None:
+    """Raise CORRUPT_MESSAGE for an offset that is in a damaged range."""
+    for damage in segment.damages:
+        if damage.first_offset <= offset < damage.next_offset:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"The log is damaged from offset {damage.first_offset} to {damage.next_offset - 1}",
+            )
+
+
+def segment_number(segments: Sequence[Segment], offset: int) -> int:
+    """Index of the segment that holds `offset`."""
+    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+# --- searches by time -----------------------------------------------------------------------------
+
+
+class FoundOffset(NamedTuple):
+    """The answer to a search by timestamp."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+def search_timestamp(
+    segments: Sequence[Segment], timestamp: int, start_offset: int, end_offset: int
+) -> FoundOffset | None:
+    """The first record in [start_offset, end_offset) with a timestamp >= `timestamp`. Worker-safe; may
+    wait.
+    """
+    for segment in segments:
+        if segment.base_offset >= end_offset:
+            break
+        if segment.max_timestamp < timestamp:
+            continue
+        first = max(segment.time_index.offset_before(timestamp), start_offset)
+        for position, header in segment.headers(segment.index.position_before(first)):
+            if header.base_offset >= end_offset:
+                return None
+            if header.max_timestamp < timestamp or header.last_offset < start_offset:
+                continue
+            for record in read_records(segment.file.pread(header.size_in_bytes, position)):
+                if record.timestamp >= timestamp and start_offset <= record.offset:
+                    if record.offset >= end_offset:
+                        return None
+                    return FoundOffset(record.offset, record.timestamp, header.partition_leader_epoch)
+    return None
+
+
+def search_max_timestamp(segments: Sequence[Segment]) -> FoundOffset | None:
+    """The first record that carries the greatest timestamp; None if no record has one. Worker-safe; may
+    wait.
+    """
+    newest = max(segments, key=_max_timestamp)
+    timestamp = newest.max_timestamp
+    if timestamp < 0:
+        return None
+    for position, header in newest.headers(newest.index.position_before(newest.offset_of_max_timestamp)):
+        if header.max_timestamp == timestamp:
+            for record in read_records(newest.file.pread(header.size_in_bytes, position)):
+                if record.timestamp == timestamp:
+                    return FoundOffset(record.offset, timestamp, header.partition_leader_epoch)
+    return None
+
+
+def _max_timestamp(segment: Segment) -> int:
+    return segment.max_timestamp

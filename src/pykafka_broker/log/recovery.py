@@ -1,24 +1,27 @@
-"""Reading a log file that nobody vouches for: walk its batches, check each, tell a torn tail from damage inside.
+"""Reading a log file that nobody vouches for: walk its batches, check each, tell a torn tail from damage
+inside.
 
 Pure: bytes come from a `read(size, position)` callable. Two walks:
 
 * `walk` trusts the bytes (a clean stop, or below the recovery point) and only reads headers;
-* `Scan` believes nothing: magic, length, CRC-32C of every batch, and what the CRC does not cover: base offsets must
-  ascend within the segment's range, leader epochs must not go back nor exceed the newest known one.
+* `Scan` believes nothing: magic, length, CRC-32C of every batch, and what the CRC does not cover: base
+  offsets must ascend within the segment's range, leader epochs must not go back nor exceed the newest known
+  one.
 
-A bad batch with a good one after it is *damage*: its range is reported, to be fenced off (CORRUPT_MESSAGE), and what
-follows is kept. A bad batch with nothing good after it is a *torn tail*, to be cut off. Kafka cuts in both cases and
-loses every acknowledged record after a flipped bit.
+A bad batch with a good one after it is *damage*: its range is reported, to be fenced off (CORRUPT_MESSAGE),
+and what follows is kept. A bad batch with nothing good after it is a *torn tail*, to be cut off. Kafka cuts
+in both cases and loses every acknowledged record after a flipped bit.
 
-When the bad batch's length still makes sense, a good batch is looked for exactly behind it, which is cheap and cannot
-mistake a batch inside a record's value for one of the log's; only when the header itself is unreadable are all later
-positions tried.
+When the bad batch's length still makes sense, a good batch is looked for exactly behind it, which is cheap
+and cannot mistake a batch inside a record's value for one of the log's; only when the header itself is
+unreadable are all later positions tried.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Callable, Iterator, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
@@ -39,7 +42,9 @@ MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 
 class Damage(NamedTuple):
-    """Bytes [position, end_position) of a segment hold no usable batch; offsets below `next_offset` are lost."""
+    """Bytes [position, end_position) of a segment hold no usable batch; offsets below `next_offset` are
+    lost.
+    """
 
     position: int
     end_position: int
@@ -68,7 +73,9 @@ def walk(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader
 
 
 class Scan:
-    """One pass over an untrusted segment: iterate for the good batches, then read `valid_end` and `damages`."""
+    """One pass over an untrusted segment: iterate for the good batches, then read `valid_end` and
+    `damages`.
+    """
 
     def __init__(
         self,
@@ -109,7 +116,9 @@ class Scan:
             self._epoch = max(self._epoch, header.partition_leader_epoch)
 
     def tail_damage(self, next_base_offset: int) -> Damage:
-        """The bytes behind the last good batch, in a segment that another one follows: not torn, but damaged."""
+        """The bytes behind the last good batch, in a segment that another one follows: not torn, but
+        damaged.
+        """
         return Damage(self.valid_end, self._size, self.next_offset, next_base_offset)
 
     def _bytes(self, position: int, size: int) -> memoryview:

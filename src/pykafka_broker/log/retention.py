@@ -1,19 +1,22 @@
 """Which old segments may go: a pure decision on sizes, timestamps and offsets.
 
-Kafka's three rules, in its order: segments wholly below the log start offset (under every cleanup policy), then what
-exceeds `retention.bytes`, then what is older than `retention.ms` (both only under `delete`). Segments go from the
-front, never past the high watermark, and an empty active segment stays.
+Kafka's three rules, in its order: segments wholly below the log start offset (under every cleanup policy),
+then what exceeds `retention.bytes`, then what is older than `retention.ms` (both only under `delete`).
+Segments go from the front, never past the high watermark, and an empty active segment stays.
 """
 
 from __future__ import annotations
 
-from typing import Callable, NamedTuple, Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from pykafka_broker.log.config import LogConfig
 
 
 class SegmentFacts(NamedTuple):
-    """What retention knows of one segment; `age_timestamp` is its newest record's, or the file's when it has none."""
+    """What retention knows of one segment; `age_timestamp` is its newest record's, or the file's when it
+    has none.
+    """
 
     base_offset: int
     #: Base offset of the next segment, or the log end offset for the last one.

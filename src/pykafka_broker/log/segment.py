@@ -1,25 +1,26 @@
 """One segment: a `.log` file with its indexes. Appends go to the last segment of a log, reads to any.
 
-The indexes of the segment being written live in memory and reach their files when it is rolled, flushed or closed:
-they can always be rebuilt from the log, so a crash costs a scan of what was not flushed and never data. Those of a
-closed segment are read when first needed and may be dropped again (`release`). Files open on first use.
+The indexes of the segment being written live in memory and reach their files when it is rolled, flushed or
+closed: they can always be rebuilt from the log, so a crash costs a scan of what was not flushed and never
+data. Those of a closed segment are read when first needed and may be dropped again (`release`). Files open
+on first use.
 
-Everything here runs on the event loop thread, except the methods documented as worker-safe: they only append to the
-segment's own caches in ways that do not disturb a concurrent append.
+Everything here runs on the event loop thread, except the methods documented as worker-safe: they only
+append to the segment's own caches in ways that do not disturb a concurrent append.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from typing import Iterator
+from collections.abc import Iterator
 
 from pykafka_broker.log.files import Buffer, File, FileSystem, write_fully
 from pykafka_broker.log.index import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
     AbortedTxn,
-    InvalidIndex,
+    InvalidIndexError,
     OffsetIndex,
     TimeIndex,
     read_aborted_txns,
@@ -47,6 +48,8 @@ class Segment:
         "_file",
         "_files",
         "_index",
+        "_max_timestamp",
+        "_offset_of_max_timestamp",
         "_time_index",
         "aborted_txns",
         "base_offset",
@@ -57,8 +60,6 @@ class Segment:
         "index_interval_bytes",
         "index_is_saved",
         "jitter_ms",
-        "_max_timestamp",
-        "_offset_of_max_timestamp",
         "path",
         "size",
         "tail_first_offset",
@@ -101,8 +102,12 @@ class Segment:
         segment._index = OffsetIndex(base_offset)
         segment._time_index = TimeIndex(base_offset)
         segment._max_timestamp = -1
-        files.write_file(path + INDEX_SUFFIX, b"", sync=False)
-        files.write_file(path + TIME_INDEX_SUFFIX, b"", sync=False)
+        try:
+            files.write_file(path + INDEX_SUFFIX, b"", sync=False)
+            files.write_file(path + TIME_INDEX_SUFFIX, b"", sync=False)
+        except OSError:
+            segment.unlink()
+            raise
         return segment
 
     def __repr__(self) -> str:
@@ -116,12 +121,14 @@ class Segment:
             file = self._file = self._files.open(self.path + LOG_SUFFIX)
         return file
 
-    # --- appending ---------------------------------------------------------------------------------------------
+    # --- appending --------------------------------------------------------------------------------
 
     def append(
         self, records: Buffer, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
     ) -> None:
-        """Write whole batches behind what is there. On an error nothing is visible, and `has_torn_tail` is set."""
+        """Write whole batches behind what is there. On an error nothing is visible, and `has_torn_tail` is
+        set.
+        """
         position = self.size
         size = len(records)
         if self.has_torn_tail:
@@ -161,23 +168,19 @@ class Segment:
         self.tail_last_offsets.append(last_offset)
 
     def cut_torn_tail(self) -> None:
-        """Remove what a failed append left behind the end; raises OSError while the disk refuses even that."""
+        """Remove what a failed append left behind the end; raises OSError while the disk refuses even
+        that.
+        """
         self.file.truncate(self.size)
         self.has_torn_tail = False
 
     def append_aborted(self, txn: AbortedTxn) -> None:
         """Add an aborted transaction to the `.txnindex`."""
-        path = self.path + TXN_INDEX_SUFFIX
-        if not self.aborted_txns and not self._files.exists(path):
-            self._files.write_file(path, b"", sync=False)
-        file = self._files.open(path)
-        try:
-            write_fully(file, txn.to_bytes(), len(self.aborted_txns) * len(txn.to_bytes()))
-        finally:
-            file.close()
         self.aborted_txns.append(txn)
+        data = b"".join([entry.to_bytes() for entry in self.aborted_txns])
+        self._files.write_file(self.path + TXN_INDEX_SUFFIX, data, sync=False)
 
-    # --- indexes -----------------------------------------------------------------------------------------------
+    # --- indexes ----------------------------------------------------------------------------------
 
     @property
     def indexes_loaded(self) -> bool:
@@ -185,27 +188,31 @@ class Segment:
 
     @property
     def index(self) -> OffsetIndex:
-        """The offset index, read from its file or rebuilt when first needed. Worker-safe; may wait for the disk."""
+        """The offset index, read from its file or rebuilt when first needed. Worker-safe; may wait for the
+        disk.
+        """
         index = self._index
         if index is None:
             try:
                 data = self._files.read_file(self.path + INDEX_SUFFIX)
                 index = OffsetIndex.from_bytes(data, self.base_offset, max(self.size, 1))
-            except (FileNotFoundError, InvalidIndex):
+            except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[0]
             self._index = index
         return index
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index, read from its file or rebuilt when first needed. Worker-safe; may wait for the disk."""
+        """The time index, read from its file or rebuilt when first needed. Worker-safe; may wait for the
+        disk.
+        """
         index = self._time_index
         if index is None:
             try:
                 index = TimeIndex.from_bytes(
                     self._files.read_file(self.path + TIME_INDEX_SUFFIX), self.base_offset
                 )
-            except (FileNotFoundError, InvalidIndex):
+            except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[1]
             self._time_index = index
         return index
@@ -259,11 +266,13 @@ class Segment:
         self.aborted_txns = []
 
     def load_aborted_txns(self) -> None:
-        """Read the `.txnindex`; InvalidIndex if it is damaged."""
+        """Read the `.txnindex`; InvalidIndexError if it is damaged."""
         self.aborted_txns = read_aborted_txns(self._files.read_file(self.path + TXN_INDEX_SUFFIX))
 
     def save_indexes(self, *, final: bool) -> None:
-        """Bring the index files up to date; `final` adds the time entry that Kafka writes at roll. Worker-safe."""
+        """Bring the index files up to date; `final` adds the time entry that Kafka writes at roll.
+        Worker-safe.
+        """
         if self.index_is_saved or self._index is None or self._time_index is None:
             return
         self.index_is_saved = True  # first: an append while the files are written makes it False again
@@ -272,16 +281,21 @@ class Segment:
         self._files.write_file(self.path + INDEX_SUFFIX, self._index.to_bytes(), sync=False)
         self._files.write_file(self.path + TIME_INDEX_SUFFIX, self._time_index.to_bytes(), sync=False)
 
-    def sync(self) -> None:
-        """Make log and indexes durable. Worker-safe."""
+    def sync(self, *, with_indexes: bool) -> None:
+        """Make the log durable, and the index files if asked. Worker-safe."""
         self.file.sync()
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
-            if self._files.exists(self.path + suffix):
-                file = self._files.open(self.path + suffix)
-                try:
-                    file.sync()
-                finally:
-                    file.close()
+        if self.aborted_txns:
+            self._sync_file(TXN_INDEX_SUFFIX)
+        if with_indexes:
+            self._sync_file(INDEX_SUFFIX)
+            self._sync_file(TIME_INDEX_SUFFIX)
+
+    def _sync_file(self, suffix: str) -> None:
+        file = self._files.open(self.path + suffix)
+        try:
+            file.sync()
+        finally:
+            file.close()
 
     def index_is_full(self, max_index_bytes: int) -> bool:
         """Kafka rolls when an index file has no room, one time entry being kept for the roll itself."""
@@ -292,7 +306,7 @@ class Segment:
             or len(times.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
         )
 
-    # --- finding batches -----------------------------------------------------------------------------------------
+    # --- finding batches --------------------------------------------------------------------------
 
     def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """Headers of the batches from `position` (a batch start) on. Worker-safe; may wait for the disk."""
@@ -304,7 +318,9 @@ class Segment:
         yield from walk(read, position, size)
 
     def tail_batch(self, offset: int) -> tuple[int, int]:
-        """(start, size) of the batch that holds `offset`; start -1 if it is not among the newest. Event loop only."""
+        """(start, size) of the batch that holds `offset`; start -1 if it is not among the newest. Event
+        loop only.
+        """
         if offset < self.tail_first_offset:
             return -1, 0
         positions = self.tail_positions
@@ -350,7 +366,7 @@ class Segment:
                 return None
         return None
 
-    # --- truncation and removal ------------------------------------------------------------------------------------
+    # --- truncation and removal -------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that holds `offset` or a later one; returns how many bytes went."""
@@ -400,7 +416,7 @@ class Segment:
             self._index = self._time_index = None
         self._file = None
 
-    # --- damage --------------------------------------------------------------------------------------------------
+    # --- damage -----------------------------------------------------------------------------------
 
     def save_damages(self) -> None:
         """Remember what must not be served over a restart: `position end first_offset next_offset` lines."""

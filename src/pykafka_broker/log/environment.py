@@ -1,0 +1,46 @@
+"""What a log needs from whoever owns it: files, worker threads, and an ear for failing disks."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from pykafka_broker.log.files import FileSystem
+
+#: Errors of a disk that may pass by themselves: full, over quota, mounted read-only for now.
+PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+
+
+class Environment:
+    """The owner's services; the defaults do everything at once, which suits tests and tools."""
+
+    __slots__ = ("_on_failure", "bury", "files", "run_later")
+
+    def __init__(
+        self,
+        files: FileSystem,
+        *,
+        run_later: Callable[[Callable[[], object]], None] | None = None,
+        bury: Callable[[Callable[[], object], int], None] | None = None,
+        on_failure: Callable[[OSError], None] | None = None,
+    ) -> None:
+        self.files = files
+        #: Run a job that may wait for the disk, in a worker thread, soon.
+        self.run_later = run_later or _at_once
+        #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
+        self.bury = bury or _at_once
+        self._on_failure = on_failure
+
+    def write_failed(self, error: OSError) -> None:
+        """A write was refused: the owner hears of it unless the disk is merely full. Any thread."""
+        if error.errno not in PASSING_ERRORS:
+            self.sync_failed(error)
+
+    def sync_failed(self, error: OSError) -> None:
+        """The disk lost what it had taken, which no retry can mend: the directory must go out of service."""
+        if self._on_failure is not None:
+            self._on_failure(error)
+
+
+def _at_once(job: Callable[[], object], delay_ms: int = 0) -> None:
+    job()

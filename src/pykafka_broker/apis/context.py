@@ -11,13 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeVar, Union
 
 if TYPE_CHECKING:
-    from pykafka_broker.log.manager import LogManager
-
     from pykafka_broker.apis.api import Api
     from pykafka_broker.apis.fetch_sessions import FetchSessionCache
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import BrokerConfig, DynamicConfig
     from pykafka_broker.coordinator.service import GroupService
+    from pykafka_broker.log.manager import LogManager
     from pykafka_broker.log.partition import AppendResult, PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.server.controller_shell import Controller

@@ -51,7 +51,7 @@ def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse
                 last_sequence=producer.last_sequence,
                 last_timestamp=producer.last_timestamp,
                 coordinator_epoch=producer.coordinator_epoch,
-                current_txn_start_offset=producer.current_txn_start_offset,
+                current_txn_start_offset=producer.current_txn_first_offset,
             )
             for producer in partition.log.active_producers()
         ],

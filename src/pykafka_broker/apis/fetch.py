@@ -31,7 +31,8 @@ from pykafka_broker.protocol.messages.fetch import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import LedPartition, RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
-    from pykafka_broker.log.partition import PartitionLog, ReadPlan
+    from pykafka_broker.log.partition import PartitionLog
+    from pykafka_broker.log.reading import ReadPlan
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 

@@ -1,0 +1,68 @@
+"""Handlers: one file per Kafka API, named like its message file. `APIS` is everything a broker listener serves."""
+
+from __future__ import annotations
+
+from pykafka_broker.apis.alter_configs import alter_configs
+from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.api_versions import api_versions
+from pykafka_broker.apis.create_partitions import create_partitions
+from pykafka_broker.apis.create_topics import create_topics
+from pykafka_broker.apis.delete_groups import delete_groups
+from pykafka_broker.apis.delete_records import delete_records
+from pykafka_broker.apis.delete_topics import delete_topics
+from pykafka_broker.apis.describe_cluster import describe_cluster
+from pykafka_broker.apis.describe_configs import describe_configs
+from pykafka_broker.apis.describe_groups import describe_groups
+from pykafka_broker.apis.describe_log_dirs import describe_log_dirs
+from pykafka_broker.apis.describe_producers import describe_producers
+from pykafka_broker.apis.describe_topic_partitions import describe_topic_partitions
+from pykafka_broker.apis.fetch import fetch
+from pykafka_broker.apis.find_coordinator import find_coordinator
+from pykafka_broker.apis.heartbeat import heartbeat
+from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs
+from pykafka_broker.apis.init_producer_id import init_producer_id
+from pykafka_broker.apis.join_group import join_group
+from pykafka_broker.apis.leave_group import leave_group
+from pykafka_broker.apis.list_config_resources import list_config_resources
+from pykafka_broker.apis.list_groups import list_groups
+from pykafka_broker.apis.list_offsets import list_offsets
+from pykafka_broker.apis.metadata import metadata
+from pykafka_broker.apis.offset_commit import offset_commit
+from pykafka_broker.apis.offset_delete import offset_delete
+from pykafka_broker.apis.offset_fetch import offset_fetch
+from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
+from pykafka_broker.apis.produce import produce
+from pykafka_broker.apis.sync_group import sync_group
+
+APIS: tuple[Api, ...] = (
+    produce,
+    fetch,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_fetch,
+    find_coordinator,
+    join_group,
+    heartbeat,
+    leave_group,
+    sync_group,
+    describe_groups,
+    list_groups,
+    api_versions,
+    create_topics,
+    delete_topics,
+    delete_records,
+    init_producer_id,
+    offset_for_leader_epoch,
+    describe_configs,
+    alter_configs,
+    describe_log_dirs,
+    create_partitions,
+    delete_groups,
+    incremental_alter_configs,
+    offset_delete,
+    describe_cluster,
+    describe_producers,
+    list_config_resources,
+    describe_topic_partitions,
+)

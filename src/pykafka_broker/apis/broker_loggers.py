@@ -1,0 +1,77 @@
+"""Loggers as configuration (KIP-412): levels shown by DescribeConfigs and set by IncrementalAlterConfigs.
+
+They belong to the running process: nothing is kept over a restart. Python's level WARNING is Kafka's WARN,
+and what is below DEBUG is TRACE.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+ROOT = "root"
+TRACE = 5
+LEVELS = {
+    "TRACE": TRACE,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+    "OFF": logging.CRITICAL + 10,
+}
+SET, DELETE = 0, 1
+
+
+def logger_levels() -> dict[str, str]:
+    """Every logger's effective level by its name, the root logger's first."""
+    names = [
+        name for name, found in logging.root.manager.loggerDict.items() if isinstance(found, logging.Logger)
+    ]
+    levels = {ROOT: _level_name(logging.root)}
+    for name in sorted(names):
+        levels[name] = _level_name(logging.getLogger(name))
+    return levels
+
+
+def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_only: bool = False) -> None:
+    """Set or unset levels, all or none.
+
+    Raises:
+        KafkaError: INVALID_CONFIG for an unknown logger or level, INVALID_REQUEST for an operation that makes
+        no sense for a level.
+    """
+    known = logger_levels()
+    accepted: list[tuple[str, int]] = []
+    for name, operation, value in changes:
+        if name not in known:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
+        if operation == SET:
+            if value not in LEVELS:
+                raise KafkaError(
+                    ErrorCode.INVALID_CONFIG,
+                    f"Cannot set the log level of {name} to {value} as it is not a supported log level. "
+                    f"Valid log levels are {', '.join(LEVELS)}",
+                )
+            accepted.append((name, LEVELS[value]))
+        elif operation == DELETE:
+            if name == ROOT:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
+                )
+            accepted.append((name, logging.NOTSET))
+        else:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                "APPEND and SUBTRACT are not allowed for BROKER_LOGGER resources",
+            )
+    if not validate_only:
+        for name, level in accepted:
+            (logging.root if name == ROOT else logging.getLogger(name)).setLevel(level)
+
+
+def _level_name(logger: logging.Logger) -> str:
+    level = logger.getEffectiveLevel()
+    return next((name for name, number in LEVELS.items() if level <= number), "OFF")

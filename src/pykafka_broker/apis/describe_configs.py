@@ -1,0 +1,123 @@
+"""DescribeConfigs (API key 32): every key of a resource with its value and where that comes from.
+
+v1 sources and synonyms (KIP-226), v3 types and documentation (KIP-569), v4 flexible. Keys that are not set
+are listed too, with their defaults: admin tools read, change and write back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.broker_loggers import logger_levels
+from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.cluster.topics import why_invalid_name
+from pykafka_broker.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    describe_broker,
+    describe_client_metrics,
+    describe_group,
+    describe_topic,
+    parse_broker_id,
+)
+from pykafka_broker.config.keys import ConfigType
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(DescribeConfigsRequest, versions="1-4")
+def describe_configs(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+    """Describe each resource; one resource's failure does not touch the others."""
+    results = []
+    for resource in request.resources:
+        entries: Iterable[ConfigEntry]
+        try:
+            entries, error, message = _entries(resource, ctx), ErrorCode.NONE, ""
+        except KafkaError as refused:
+            entries, error, message = (), refused.code, refused.message
+        wanted = set(resource.configuration_keys or ())
+        results.append(
+            DescribeConfigsResult(
+                error_code=int(error),
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                configs=[_shown(entry, request) for entry in entries if not wanted or entry.name in wanted],
+            )
+        )
+    return DescribeConfigsResponse(results=results)
+
+
+def _entries(resource: DescribeConfigsResource, ctx: RequestContext) -> Iterable[ConfigEntry]:
+    """Everything there is to say about a resource.
+
+    Raises:
+        KafkaError: there is no such resource, or no such kind of resource.
+    """
+    kind, name = resource.resource_type, resource.resource_name
+    configs = ctx.node.dynamic_config
+    if kind == ResourceType.TOPIC:
+        why = why_invalid_name(name)
+        if why is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
+        if name not in ctx.node.image.topics:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return describe_topic(configs, ctx.node.image.config(ResourceType.TOPIC, name))
+    if kind == ResourceType.BROKER:
+        return describe_broker(configs, name)
+    if kind == ResourceType.BROKER_LOGGER:
+        return _loggers(name, ctx)
+    if kind == ResourceType.CLIENT_METRICS:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+        return describe_client_metrics(ctx.node.image.config(ResourceType.CLIENT_METRICS, name))
+    if kind == ResourceType.GROUP:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+        return describe_group(configs, ctx.node.image.config(ResourceType.GROUP, name))
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
+
+
+def _loggers(name: str, ctx: RequestContext) -> list[ConfigEntry]:
+    if not name:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
+    if parse_broker_id(name) != ctx.node.node_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {ctx.node.node_id} but received {name}",
+        )
+    return [
+        ConfigEntry(
+            logger, level, False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), ConfigType.UNKNOWN, None
+        )
+        for logger, level in logger_levels().items()
+    ]
+
+
+def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    synonyms = entry.synonyms if request.include_synonyms else ()
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=int(entry.source),
+        is_sensitive=entry.is_sensitive,
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=int(synonym.source))
+            for synonym in synonyms
+        ],
+        config_type=int(entry.type),
+        documentation=entry.documentation if request.include_documentation else None,
+    )

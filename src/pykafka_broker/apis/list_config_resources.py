@@ -1,0 +1,58 @@
+"""ListConfigResources (API key 74): which resources have a configuration.
+
+v0 client metrics only (it was ListClientMetricsResources, KIP-714), v1 any type, or all if none is named
+(KIP-1142).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+LISTED = (
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.CLIENT_METRICS,
+    ResourceType.GROUP,
+)
+
+
+@handles(ListConfigResourcesRequest, versions="0-1")
+def list_config_resources(
+    request: ListConfigResourcesRequest, ctx: RequestContext
+) -> ListConfigResourcesResponse:
+    """Topics and brokers always have one; groups and client metrics where something is set."""
+    asked: Iterable[int] = (ResourceType.CLIENT_METRICS,) if ctx.version == 0 else request.resource_types
+    kinds = list(dict.fromkeys(asked)) or list(LISTED)
+    if any(kind not in LISTED for kind in kinds):
+        return ListConfigResourcesResponse(error_code=int(ErrorCode.UNSUPPORTED_VERSION), config_resources=[])
+    return ListConfigResourcesResponse(
+        error_code=0,
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=int(kind))
+            for kind in kinds
+            for name in _names(ResourceType(kind), ctx)
+        ],
+    )
+
+
+def _names(kind: ResourceType, ctx: RequestContext) -> Iterable[str]:
+    image = ctx.node.image
+    if kind is ResourceType.TOPIC:
+        return image.topics
+    if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+        return [str(broker.broker_id) for broker in image.brokers.values() if not broker.fenced]
+    return [name for resource_type, name in image.configs if resource_type == kind]

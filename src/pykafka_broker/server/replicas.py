@@ -1,0 +1,192 @@
+"""The partitions this node holds, as the metadata image says: which logs exist, which are led here, in which epoch.
+
+`apply` carries an image out on the logs: creates, reconfigures, deletes. A `Partition` puts the rules of replication
+around one log: who may append, and when the high watermark moves. While every partition has one replica, what is
+appended is committed at once; followers, and with them `replicated()` that waits, come with the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Union
+
+from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.manager import LogManager
+from pykafka_broker.log.partition import AppendResult, PartitionLog
+from pykafka_broker.log.producers import AppendOrigin
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger("kafka.server.ReplicaManager")
+
+Buffer = Union[bytes, bytearray, memoryview]
+
+
+class Partition:
+    """One replica held here, led here while `is_leader`."""
+
+    __slots__ = ("is_alone", "is_leader", "leader_epoch", "log", "partition", "topic", "topic_id")
+
+    def __init__(self, topic: str, topic_id: bytes, partition: int, log: PartitionLog) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.partition = partition
+        self.log = log
+        self.leader_epoch = -1
+        self.is_leader = False
+        #: No other replica has to follow before something is committed.
+        self.is_alone = False
+
+    def __repr__(self) -> str:
+        return f"Partition({self.topic}-{self.partition}, epoch={self.leader_epoch}, leader={self.is_leader})"
+
+    def become(self, registration: PartitionRegistration, node_id: int) -> None:
+        """Take up the role that the metadata gives."""
+        self.is_leader = registration.leader == node_id
+        self.leader_epoch = registration.leader_epoch
+        self.is_alone = registration.isr == (node_id,)
+        if self.is_leader and self.is_alone:
+            # What this replica has is all there is: nobody else could have committed anything else.
+            self.log.advance_high_watermark(self.log.log_end_offset)
+
+    def append(
+        self, records: Buffer, *, required_acks: int, produce_version: int, now_ms: int
+    ) -> AppendResult:
+        """Append what a producer sent.
+
+        Raises:
+            KafkaError: the batch is refused (nothing was written), or the storage failed.
+        """
+        log = self.log
+        result = log.append(
+            records, leader_epoch=self.leader_epoch, now_ms=now_ms, produce_version=produce_version
+        )
+        if self.is_alone:
+            log.advance_high_watermark(log.log_end_offset)
+        return result
+
+    def append_internal(self, batch: Buffer, now_ms: int) -> int:
+        """Append a coordinator's batch; returns the log end offset after it.
+
+        Raises:
+            KafkaError: this node does not lead the partition, or the storage failed.
+        """
+        if not self.is_leader:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
+        end_offset = log.log_end_offset
+        if self.is_alone:
+            log.advance_high_watermark(end_offset)
+        return end_offset
+
+    def replicated(self, next_offset: int) -> Awaitable[ErrorCode] | None:
+        """None: everything below `next_offset` is committed, for no other replica has to follow."""
+        assert self.log.high_watermark >= next_offset, (self, next_offset)
+        return None
+
+
+class ReplicaManager:
+    """All partitions of this node, kept as the newest image says."""
+
+    def __init__(
+        self,
+        node_id: int,
+        logs: LogManager,
+        log_config: Callable[[Mapping[str, str]], LogConfig],
+        *,
+        on_created: Callable[[Partition], None],
+        on_removed: Callable[[Partition], None],
+    ) -> None:
+        self._node_id = node_id
+        self._logs = logs
+        self._log_config = log_config
+        self._on_created = on_created
+        self._on_removed = on_removed
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._image = ClusterImage()
+
+    def led(self, topic: str, partition: int) -> Partition | None:
+        """The partition, if this node leads it and its disk works."""
+        found = self._partitions.get((topic, partition))
+        if found is None or not found.is_leader or found.log.offline is not None:
+            return None
+        return found
+
+    def why_not_led(self, topic: str, partition: int) -> ErrorCode:
+        """The code for a client that asked for a partition `led` does not give."""
+        registration = self._image.partition(topic, partition)
+        if registration is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if self._node_id not in registration.replicas or registration.leader != self._node_id:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
+    def apply(self, image: ClusterImage) -> None:
+        """Make logs and roles what `image` says; what did not change since the last image costs nothing."""
+        old, self._image = self._image, image
+        if image.topics is not old.topics:
+            self._remove_deleted(old, image)
+            for name, topic in image.topics.items():
+                if old.topics.get(name) is not topic:
+                    self._apply_topic(topic, image)
+        if image.configs is not old.configs:
+            for kind, name in image.configs.keys() | old.configs.keys():
+                changed = image.configs.get((kind, name)) != old.configs.get((kind, name))
+                if kind == ResourceType.TOPIC and changed and name in image.topics:
+                    self._configure(image.topics[name], image)
+
+    def reconfigure(self) -> None:
+        """Apply the broker's changed defaults to every log."""
+        for topic in self._image.topics.values():
+            self._configure(topic, self._image)
+
+    def _remove_deleted(self, old: ClusterImage, image: ClusterImage) -> None:
+        for name, topic in old.topics.items():
+            kept = image.topics.get(name)
+            if kept is not None and kept.topic_id == topic.topic_id:
+                continue
+            for index in topic.partitions:
+                removed = self._partitions.pop((name, index), None)
+                if removed is not None:
+                    removed.is_leader = False
+                    self._on_removed(removed)
+                    self._logs.delete(name, index)
+
+    def _apply_topic(self, topic: TopicImage, image: ClusterImage) -> None:
+        config = self._log_config(image.config(ResourceType.TOPIC, topic.name))
+        for index, registration in topic.partitions.items():
+            if self._node_id not in registration.replicas:
+                continue
+            partition = self._partitions.get((topic.name, index))
+            created = partition is None
+            if partition is None:
+                partition = self._create(topic, registration, config)
+                if partition is None:
+                    continue
+            partition.become(registration, self._node_id)
+            if created:
+                self._on_created(partition)
+
+    def _create(
+        self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
+    ) -> Partition | None:
+        index = registration.partition_id
+        directories = dict(zip(registration.replicas, registration.directories, strict=False))
+        try:
+            log = self._logs.create(
+                topic.name, index, topic.topic_id, config, directory_id=directories.get(self._node_id)
+            )
+        except KafkaError as error:
+            logger.error("Partition %s-%d is offline: %s", topic.name, index, error.message)
+            return None
+        partition = self._partitions[topic.name, index] = Partition(topic.name, topic.topic_id, index, log)
+        return partition
+
+    def _configure(self, topic: TopicImage, image: ClusterImage) -> None:
+        config = self._log_config(image.config(ResourceType.TOPIC, topic.name))
+        for index in topic.partitions:
+            partition = self._partitions.get((topic.name, index))
+            if partition is not None:
+                partition.log.config = config

@@ -1,0 +1,126 @@
+"""Log directories from nothing to ready: formatting, the check of whose they are, the metadata log's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, SERVED_FEATURES, bootstrap_records
+from pykafka_broker.cluster.image import METADATA_VERSION
+from pykafka_broker.cluster.records import encode_record
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.checkpoints import decode_meta_properties
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.loading import create_log, open_log
+from pykafka_broker.log.manager import LogManager
+from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES, METADATA_TOPIC
+from pykafka_broker.log.partition import Environment
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, is_formatted, random_uuid
+from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+
+#: Where a controller that nobody else needs to reach is said to be.
+UNREACHED_CONTROLLER = ("localhost", 9093)
+#: The metadata log rolls early: it is small, and is read from the start as long as there are no snapshots.
+METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())
+
+
+def controller_endpoints(config: BrokerConfig) -> dict[str, tuple[str, int]]:
+    """Where the voters of the quorum find this controller."""
+    if not config.controller_listeners:
+        return {config.controller_listener_names[0]: UNREACHED_CONTROLLER}
+    return {e.name: (e.host or "localhost", e.port) for e in config.controller_listeners}
+
+
+def format_directories(
+    files: FileSystem, config: BrokerConfig, *, now_ms: int, ignore_formatted: bool
+) -> Formatted:
+    """Format every directory of the node that is not formatted yet.
+
+    Raises:
+        StorageFormatError: a directory belongs to something else, or is formatted and may not be.
+    """
+    level = SERVED_FEATURES[METADATA_VERSION]
+    return format_storage(
+        files,
+        config.log_dirs,
+        node_id=config.node_id,
+        bootstrap_values=[encode_record(record, level) for record in bootstrap_records()],
+        controller_endpoints=controller_endpoints(config),
+        now_ms=now_ms,
+        cluster_id=config.cluster_id,
+        metadata_directory=config.metadata_log_dir,
+        ignore_formatted=ignore_formatted,
+    )
+
+
+def metadata_version_name() -> str:
+    """The metadata.version that formatting gives, by its release's name."""
+    return METADATA_VERSION_NAMES[SERVED_FEATURES[METADATA_VERSION]]
+
+
+def prepare_directories(
+    files: FileSystem, logs: LogManager, config: BrokerConfig, *, now_ms: int
+) -> tuple[str, Formatted | None]:
+    """Lock the directories, format them on first start, and make sure they are ours; the cluster's id.
+
+    Blocking.
+
+    Raises:
+        LogDirError, StorageFormatError: this node may not use these directories; the text says what to do.
+    """
+    logs.lock()
+    try:
+        formatted = None
+        if not is_formatted(files, config.metadata_log_dir):
+            formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
+        meta = decode_meta_properties(files.read_file(join(config.metadata_log_dir, META_PROPERTIES)))
+        cluster_id = config.cluster_id or meta.cluster_id or ""
+        logs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
+    except BaseException:
+        logs.unlock()
+        raise
+    return cluster_id, formatted
+
+
+def open_metadata_log(
+    files: FileSystem,
+    config: BrokerConfig,
+    *,
+    now_ms: int,
+    run_later: Callable[[Callable[[], object]], None],
+) -> RaftStorage:
+    """The replica of the metadata log in this node's metadata directory. Blocking."""
+    parent = config.metadata_log_dir
+    directory = join(parent, METADATA_FOLDER)
+    environment = Environment(files, run_later=run_later)
+    if _has_log(files, directory):
+        log = open_log(
+            environment,
+            directory,
+            METADATA_TOPIC,
+            0,
+            METADATA_TOPIC_ID,
+            METADATA_LOG,
+            clean=files.exists(join(parent, CLEAN_SHUTDOWN_FILE)),
+            now_ms=now_ms,
+        )
+    else:
+        log = create_log(environment, directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID, METADATA_LOG)
+    return RaftStorage(files, log)
+
+
+def _has_log(files: FileSystem, directory: str) -> bool:
+    return files.exists(directory) and any(
+        entry.name.endswith(".log") for entry in files.entries(directory)
+    )
+
+
+def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
+    """Who this node is in the quorum: its id, and the id of its metadata directory."""
+    directory_id = next(
+        log_dir.directory_id for log_dir in logs.log_dirs if log_dir.path == config.metadata_log_dir.rstrip("/")
+    )
+    return Voter(ReplicaKey(config.node_id, directory_id), controller_endpoints(config))
+
+

@@ -1,0 +1,23 @@
+"""Timers by the wall clock, for cores whose events carry `now_ms`: a `Scheduler` over the server's `Clock`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka_broker.server.clock import Clock, Timer
+
+
+class WallTimers:
+    """Calls back at a time of the wall clock; a clock set back or forth later does not move a running timer."""
+
+    __slots__ = ("_clock",)
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Timer:
+        clock = self._clock
+        return clock.call_at(clock.monotonic_ms() + at_ms - clock.now_ms(), callback)

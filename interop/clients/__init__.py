@@ -1,0 +1,1 @@
+"""The stock clients behind one interface (`client.py`): a scenario is written once for all of them."""

@@ -1,0 +1,168 @@
+"""What a scenario may ask of a client. An adapter translates to the client's own API and adds nothing of its
+own.
+
+A client that lacks a feature does not override the method; `matrix.toml` says which scenarios it therefore
+skips and why.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+@dataclass(frozen=True)
+class Record:
+    value: bytes | None
+    key: bytes | None = None
+    headers: Headers = ()
+    timestamp_ms: int | None = None
+    partition: int = 0
+    #: Set on what was read, not compared: writer and reader agree on the rest.
+    offset: int = field(default=-1, compare=False)
+
+
+class Refused(Exception):  # noqa: N818 - what happened to a request, not a fault of ours
+    """The broker answered with an error code."""
+
+    def __init__(self, code: int, text: object = "") -> None:
+        super().__init__(f"error {code} {text}".strip())
+        self.code = code
+
+
+@dataclass(frozen=True)
+class GroupView:
+    state: str
+    members: int
+
+
+class Member(ABC):
+    """A consumer in a group."""
+
+    @abstractmethod
+    def poll(self, timeout_s: float) -> list[Record]: ...
+
+    @abstractmethod
+    def assignment(self) -> frozenset[int]:
+        """The assigned partitions of the one subscribed topic."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Commit everything that was polled, and wait."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Leave the group (a static member: just go away)."""
+
+
+class Client(ABC):
+    name: str
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+    # Data. Offsets are those that the broker answered with, -1 where it answers none (acks=0).
+
+    @abstractmethod
+    def produce(
+        self,
+        topic: str,
+        records: Sequence[Record],
+        *,
+        codec: str = "none",
+        acks: str = "all",
+        idempotent: bool = False,
+    ) -> list[int]: ...
+
+    @abstractmethod
+    def read(
+        self,
+        topic: str,
+        partitions: Sequence[int] = (0,),
+        *,
+        start: int | None = None,
+        fetch_bytes: int | None = None,
+    ) -> list[Record]:
+        """Assigned, not subscribed: from the beginning (or `start`) to the present end, by partition."""
+
+    @abstractmethod
+    def read_out_of_range(self, topic: str, offset: int, reset: str) -> int | None:
+        """Seek partition 0 to an offset it does not have: where the reset leads, None = an error."""
+
+    @abstractmethod
+    def beginning(self, topic: str, partition: int = 0) -> int: ...
+
+    @abstractmethod
+    def end(self, topic: str, partition: int = 0) -> int: ...
+
+    @abstractmethod
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None: ...
+
+    # Groups.
+
+    @abstractmethod
+    def member(
+        self,
+        group: str,
+        topic: str,
+        *,
+        instance_id: str | None = None,
+        session_timeout_ms: int = 6000,
+        strategy: str = "range",
+    ) -> Member: ...
+
+    @abstractmethod
+    def committed(self, group: str, topic: str, partition: int = 0) -> int | None: ...
+
+    def commit_metadata(self, group: str, topic: str, offset: int, metadata: str) -> str:
+        """Commit an offset of partition 0 with metadata as a simple consumer; what is fetched back."""
+        raise NotImplementedError
+
+    # Admin.
+
+    @abstractmethod
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        configs: Mapping[str, str] | None = None,
+        replication_factor: int = 1,
+    ) -> None: ...
+
+    @abstractmethod
+    def topics(self) -> set[str]: ...
+
+    @abstractmethod
+    def partitions(self, topic: str) -> int: ...
+
+    def delete_topic(self, name: str) -> None:
+        raise NotImplementedError
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        raise NotImplementedError
+
+    def config(self, topic: str) -> dict[str, tuple[str, bool]]:
+        """Every topic config: its value and whether that is a default."""
+        raise NotImplementedError
+
+    def set_config(self, topic: str, key: str, value: str) -> None:
+        raise NotImplementedError
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
+        raise NotImplementedError
+
+    def groups(self) -> set[str]:
+        raise NotImplementedError
+
+    def group(self, group: str) -> GroupView:
+        raise NotImplementedError
+
+    def delete_group(self, group: str) -> None:
+        raise NotImplementedError

@@ -1,0 +1,310 @@
+"""confluent-kafka: librdkafka, in C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourceType,
+)
+
+from interop.clients.client import Client, GroupView, Member, Record, Refused
+
+TIMEOUT_S = 30.0
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    try:
+        yield
+    except KafkaException as error:
+        raise Refused(error.args[0].code(), error.args[0].str()) from error
+
+
+def result(futures: Mapping[Any, Future[Any]]) -> Any:
+    """The result of the only future of an admin call."""
+    (future,) = futures.values()
+    with refusals():
+        return future.result(TIMEOUT_S)
+
+
+def to_record(message: Any) -> Record:
+    if message.error():
+        raise Refused(message.error().code(), message.error().str())
+    kind, timestamp = message.timestamp()
+    return Record(
+        value=message.value(),
+        key=message.key(),
+        headers=tuple(message.headers() or ()),
+        timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp,
+        partition=message.partition(),
+        offset=message.offset(),
+    )
+
+
+class ConfluentMember(Member):
+    def __init__(self, consumer: Consumer) -> None:
+        self.consumer = consumer
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        message = self.consumer.poll(timeout_s)
+        first = [] if message is None else [to_record(message)]
+        return first + [to_record(more) for more in self.consumer.consume(1000, 0)]
+
+    def assignment(self) -> frozenset[int]:
+        return frozenset(partition.partition for partition in self.consumer.assignment())
+
+    def commit(self) -> None:
+        with refusals():
+            self.consumer.commit(asynchronous=False)
+
+    def close(self) -> None:
+        self.consumer.close()
+
+
+class Confluent(Client):
+    name = "confluent-kafka"
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self.settings = {"bootstrap.servers": bootstrap, "enable.metrics.push": False, "log_level": 0}
+        self.admin = AdminClient(self.settings)
+
+    def close(self) -> None:
+        self.admin.poll(0)
+
+    def produce(
+        self,
+        topic: str,
+        records: Sequence[Record],
+        *,
+        codec: str = "none",
+        acks: str = "all",
+        idempotent: bool = False,
+    ) -> list[int]:
+        producer = Producer(
+            {
+                **self.settings,
+                "acks": acks,
+                "compression.type": codec,
+                "enable.idempotence": idempotent,
+                "linger.ms": 5,
+                "message.max.bytes": 4 << 20,
+                "topic.metadata.refresh.interval.ms": 100,
+            }
+        )
+        offsets: dict[int, int] = {}
+        errors: list[KafkaError] = []
+
+        def delivered(number: int, error: KafkaError | None, message: Any) -> None:
+            if error is not None:
+                errors.append(error)
+            else:
+                offsets[number] = -1 if message.offset() is None else message.offset()
+
+        for number, record in enumerate(records):
+            timestamp = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+            producer.produce(
+                topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers),
+                partition=record.partition,
+                on_delivery=lambda error, message, number=number: delivered(number, error, message),
+                **timestamp,
+            )
+        producer.flush(TIMEOUT_S)
+        if errors:
+            raise Refused(errors[0].code(), errors[0].str())
+        return [offsets[number] for number in range(len(records))]
+
+    def consumer(self, **settings: object) -> Consumer:
+        return Consumer(
+            {
+                **self.settings,
+                "group.id": "not-a-group",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                **{key.replace("_", "."): value for key, value in settings.items()},
+            }
+        )
+
+    def read(
+        self,
+        topic: str,
+        partitions: Sequence[int] = (0,),
+        *,
+        start: int | None = None,
+        fetch_bytes: int | None = None,
+    ) -> list[Record]:
+        limits = {}
+        if fetch_bytes is not None:
+            limits = {
+                "fetch_message_max_bytes": fetch_bytes,
+                "fetch_max_bytes": fetch_bytes,
+                "message_max_bytes": 1000,
+            }
+        consumer = self.consumer(enable_partition_eof=True, **limits)
+        first = OFFSET_BEGINNING if start is None else start
+        consumer.assign([TopicPartition(topic, partition, first) for partition in partitions])
+        at_end: set[int] = set()
+        found: list[Record] = []
+        deadline = time.monotonic() + TIMEOUT_S
+        while len(at_end) < len(partitions):
+            assert time.monotonic() < deadline, f"{topic} was not read to its end"
+            for message in consumer.consume(1000, 0.2):
+                if message.error() and message.error().code() == KafkaError._PARTITION_EOF:
+                    at_end.add(message.partition())
+                else:
+                    found.append(to_record(message))
+        consumer.close()
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    def read_out_of_range(self, topic: str, offset: int, reset: str) -> int | None:
+        consumer = self.consumer(
+            auto_offset_reset={"none": "error"}.get(reset, reset), enable_partition_eof=True
+        )
+        consumer.assign([TopicPartition(topic, 0, offset)])
+        try:
+            message = consumer.poll(TIMEOUT_S)
+            assert message is not None, "the consumer neither moved nor failed"
+            if message.error() and message.error().code() == KafkaError._AUTO_OFFSET_RESET:
+                return None
+            return int(message.offset())
+        finally:
+            consumer.close()
+
+    def _watermarks(self, topic: str, partition: int) -> tuple[int, int]:
+        consumer = self.consumer()
+        try:
+            with refusals():
+                low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S)
+            return low, high
+        finally:
+            consumer.close()
+
+    def beginning(self, topic: str, partition: int = 0) -> int:
+        return self._watermarks(topic, partition)[0]
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        return self._watermarks(topic, partition)[1]
+
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None:
+        consumer = self.consumer()
+        try:
+            with refusals():
+                (found,) = consumer.offsets_for_times(
+                    [TopicPartition(topic, partition, timestamp_ms)], TIMEOUT_S
+                )
+            # librdkafka says "end" (-1) for a timestamp after the last record.
+            return None if found.offset < 0 else int(found.offset)
+        finally:
+            consumer.close()
+
+    def member(
+        self,
+        group: str,
+        topic: str,
+        *,
+        instance_id: str | None = None,
+        session_timeout_ms: int = 6000,
+        strategy: str = "range",
+    ) -> Member:
+        static = {} if instance_id is None else {"group_instance_id": instance_id}
+        consumer = self.consumer(
+            group_id=group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=500,
+            partition_assignment_strategy=strategy,
+            **static,
+        )
+        consumer.subscribe([topic])
+        return ConfluentMember(consumer)
+
+    def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
+        asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
+        (found,) = result(self.admin.list_consumer_group_offsets([asked])).topic_partitions
+        return None if found.offset < 0 else int(found.offset)
+
+    def commit_metadata(self, group: str, topic: str, offset: int, metadata: str) -> str:
+        consumer = self.consumer(group_id=group)
+        try:
+            with refusals():
+                consumer.commit(offsets=[TopicPartition(topic, 0, offset, metadata)], asynchronous=False)
+                (found,) = consumer.committed([TopicPartition(topic, 0)], TIMEOUT_S)
+            return str(found.metadata)
+        finally:
+            consumer.close()
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        configs: Mapping[str, str] | None = None,
+        replication_factor: int = 1,
+    ) -> None:
+        result(
+            self.admin.create_topics(
+                [NewTopic(name, partitions, replication_factor, config=dict(configs or {}))]
+            )
+        )
+
+    def topics(self) -> set[str]:
+        return set(self.admin.list_topics(timeout=TIMEOUT_S).topics)
+
+    def partitions(self, topic: str) -> int:
+        return len(self.admin.list_topics(topic, TIMEOUT_S).topics[topic].partitions)
+
+    def delete_topic(self, name: str) -> None:
+        result(self.admin.delete_topics([name]))
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        result(self.admin.create_partitions([NewPartitions(topic, total)]))
+
+    def config(self, topic: str) -> dict[str, tuple[str, bool]]:
+        entries = result(self.admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]))
+        default = ConfigSource.DEFAULT_CONFIG.value
+        return {key: (entry.value, entry.source == default) for key, entry in entries.items()}
+
+    def set_config(self, topic: str, key: str, value: str) -> None:
+        change = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
+        result(self.admin.incremental_alter_configs([resource]))
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
+        result(self.admin.delete_records([TopicPartition(topic, partition, before)]))
+
+    def groups(self) -> set[str]:
+        with refusals():
+            listed = self.admin.list_consumer_groups().result(TIMEOUT_S)
+        return {group.group_id for group in listed.valid}
+
+    def group(self, group: str) -> GroupView:
+        described = result(self.admin.describe_consumer_groups([group]))
+        return GroupView(described.state.name.title().replace("_", ""), len(described.members))
+
+    def delete_group(self, group: str) -> None:
+        result(self.admin.delete_consumer_groups([group]))

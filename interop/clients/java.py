@@ -1,0 +1,367 @@
+"""Apache Kafka's Java client 4.3.1, driven from Python through py4j: one JVM for all scenarios."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from interop import oracle
+from interop.clients.client import Client, GroupView, Member, Record, Refused
+
+TIMEOUT_S = 30.0
+BYTES = "org.apache.kafka.common.serialization.ByteArray"
+
+
+class Jvm:
+    """A JVM with Kafka's jars and a py4j gateway; it ends with this process, or at close."""
+
+    def __init__(self) -> None:
+        from py4j.java_gateway import GatewayParameters, JavaGateway
+
+        self.process = subprocess.Popen(
+            oracle.command(
+                "py4j.GatewayServer",
+                *("--die-on-broken-pipe", "0"),
+                jvm_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+            ),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self.process.stdout is not None
+        port = int(self.process.stdout.readline())
+        threading.Thread(target=self.process.stdout.read, daemon=True).start()
+        self.gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
+        self.jvm: Any = self.gateway.jvm
+        self.kafka = self.jvm.org.apache.kafka
+
+    def close(self) -> None:
+        self.gateway.shutdown()
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(TIMEOUT_S)
+
+    def properties(self, settings: Mapping[str, object]) -> Any:
+        properties = self.jvm.java.util.Properties()
+        for key, value in settings.items():
+            properties.setProperty(key, str(value))
+        return properties
+
+    def duration(self, seconds: float) -> Any:
+        return self.jvm.java.time.Duration.ofMillis(int(seconds * 1000))
+
+    def partition(self, topic: str, partition: int) -> Any:
+        return self.kafka.common.TopicPartition(topic, partition)
+
+    def records_to_delete(self, before: int) -> Any:
+        """`RecordsToDelete.beforeOffset(n)`: py4j does not find a static method beside one of its name."""
+        lang = self.jvm.java.lang
+        types = self.gateway.new_array(lang.Class, 1)
+        types[0] = lang.Long.TYPE
+        arguments = self.gateway.new_array(lang.Object, 1)
+        arguments[0] = lang.Long.valueOf(before)
+        kind = lang.Class.forName("org.apache.kafka.clients.admin.RecordsToDelete")
+        return kind.getMethod("beforeOffset", types).invoke(None, arguments)
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """A Kafka error, however deep inside, as its code."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            yield
+        except Py4JJavaError as error:
+            cause = error.java_exception
+            while cause.getClass().getName() == "java.util.concurrent.ExecutionException":
+                cause = cause.getCause()
+            code = self.kafka.common.protocol.Errors.forException(cause).code()
+            raise Refused(int(code), cause.toString()) from error
+
+
+def each(iterable: Any) -> Iterator[Any]:
+    """The elements of any java.lang.Iterable: py4j knows only lists, sets and maps."""
+    elements = iterable.iterator()
+    while elements.hasNext():
+        yield elements.next()
+
+
+class JavaMember(Member):
+    def __init__(self, jvm: Jvm, consumer: Any) -> None:
+        self.jvm, self.consumer = jvm, consumer
+
+    def poll(self, timeout_s: float) -> list[Record]:
+        with self.jvm.refusals():
+            return [to_record(record) for record in each(self.consumer.poll(self.jvm.duration(timeout_s)))]
+
+    def assignment(self) -> frozenset[int]:
+        return frozenset(partition.partition() for partition in self.consumer.assignment())
+
+    def commit(self) -> None:
+        with self.jvm.refusals():
+            self.consumer.commitSync()
+
+    def close(self) -> None:
+        self.consumer.close()
+
+
+def to_record(record: Any) -> Record:
+    return Record(
+        value=record.value(),
+        key=record.key(),
+        headers=tuple((header.key(), header.value()) for header in each(record.headers())),
+        timestamp_ms=record.timestamp(),
+        partition=record.partition(),
+        offset=record.offset(),
+    )
+
+
+ASSIGNORS = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+
+
+class Java(Client):
+    name = "java"
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(bootstrap)
+        self.jvm = Jvm()
+        self.admin = self.jvm.kafka.clients.admin.Admin.create(
+            self.jvm.properties({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 30_000})
+        )
+
+    def close(self) -> None:
+        self.admin.close()
+        self.jvm.close()
+
+    def produce(
+        self,
+        topic: str,
+        records: Sequence[Record],
+        *,
+        codec: str = "none",
+        acks: str = "all",
+        idempotent: bool = False,
+    ) -> list[int]:
+        producer = self.jvm.kafka.clients.producer.KafkaProducer(
+            self.jvm.properties(
+                {
+                    "bootstrap.servers": self.bootstrap,
+                    "acks": acks,
+                    "compression.type": codec,
+                    "enable.idempotence": str(idempotent).lower(),
+                    "max.request.size": 4 << 20,
+                    "delivery.timeout.ms": 31_000,
+                    "key.serializer": BYTES + "Serializer",
+                    "value.serializer": BYTES + "Serializer",
+                }
+            )
+        )
+        try:
+            with self.jvm.refusals():
+                sent = [producer.send(self.to_java(topic, record)) for record in records]
+                producer.flush()
+                return [int(future.get().offset()) for future in sent]
+        finally:
+            producer.close()
+
+    def to_java(self, topic: str, record: Record) -> Any:
+        headers = self.jvm.jvm.java.util.ArrayList()
+        for key, value in record.headers:
+            headers.add(self.jvm.kafka.common.header.internals.RecordHeader(key, value))
+        return self.jvm.kafka.clients.producer.ProducerRecord(
+            topic, record.partition, record.timestamp_ms, record.key, record.value, headers
+        )
+
+    def consumer(self, **settings: object) -> Any:
+        return self.jvm.kafka.clients.consumer.KafkaConsumer(
+            self.jvm.properties(
+                {
+                    "bootstrap.servers": self.bootstrap,
+                    "enable.auto.commit": "false",
+                    "auto.offset.reset": "none",
+                    "key.deserializer": BYTES + "Deserializer",
+                    "value.deserializer": BYTES + "Deserializer",
+                    **{key.replace("_", "."): value for key, value in settings.items()},
+                }
+            )
+        )
+
+    @contextmanager
+    def assigned(self, topic: str, partitions: Sequence[int], **settings: object) -> Iterator[Any]:
+        consumer = self.consumer(**settings)
+        try:
+            consumer.assign([self.jvm.partition(topic, partition) for partition in partitions])
+            with self.jvm.refusals():
+                yield consumer
+        finally:
+            consumer.close()
+
+    def read(
+        self,
+        topic: str,
+        partitions: Sequence[int] = (0,),
+        *,
+        start: int | None = None,
+        fetch_bytes: int | None = None,
+    ) -> list[Record]:
+        limits = (
+            {}
+            if fetch_bytes is None
+            else {"max_partition_fetch_bytes": fetch_bytes, "fetch_max_bytes": fetch_bytes}
+        )
+        with self.assigned(topic, partitions, **limits) as consumer:
+            assigned = list(consumer.assignment())
+            ends = {partition.partition(): end for partition, end in consumer.endOffsets(assigned).items()}
+            if start is None:
+                consumer.seekToBeginning(assigned)
+            else:
+                for partition in assigned:
+                    consumer.seek(partition, start)
+            found: list[Record] = []
+            while any(consumer.position(p) < ends[p.partition()] for p in assigned):
+                found += [to_record(record) for record in each(consumer.poll(self.jvm.duration(1)))]
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    def read_out_of_range(self, topic: str, offset: int, reset: str) -> int | None:
+        partition = self.jvm.partition(topic, 0)
+        try:
+            with self.assigned(topic, [0], auto_offset_reset=reset) as consumer:
+                consumer.seek(partition, offset)
+                deadline = time.monotonic() + TIMEOUT_S
+                while time.monotonic() < deadline:
+                    for record in each(consumer.poll(self.jvm.duration(0.1))):
+                        return int(record.offset())
+                    if (position := consumer.position(partition)) != offset:
+                        return int(position)
+        except Refused as refused:
+            # The client's own OffsetOutOfRangeException, or NoOffsetForPartition where it has no reset policy.
+            if "OutOfRange" in str(refused):
+                return None
+            raise
+        raise AssertionError("the consumer neither moved nor failed")
+
+    def beginning(self, topic: str, partition: int = 0) -> int:
+        with self.assigned(topic, [partition]) as consumer:
+            (found,) = consumer.beginningOffsets(consumer.assignment()).values()
+            return int(found)
+
+    def end(self, topic: str, partition: int = 0) -> int:
+        with self.assigned(topic, [partition]) as consumer:
+            (found,) = consumer.endOffsets(consumer.assignment()).values()
+            return int(found)
+
+    def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None:
+        wanted = self.jvm.jvm.java.util.HashMap()
+        wanted.put(self.jvm.partition(topic, partition), timestamp_ms)
+        with self.assigned(topic, [partition]) as consumer:
+            (found,) = consumer.offsetsForTimes(wanted).values()
+            return None if found is None else int(found.offset())
+
+    def member(
+        self,
+        group: str,
+        topic: str,
+        *,
+        instance_id: str | None = None,
+        session_timeout_ms: int = 6000,
+        strategy: str = "range",
+    ) -> Member:
+        static = {} if instance_id is None else {"group_instance_id": instance_id}
+        consumer = self.consumer(
+            group_id=group,
+            auto_offset_reset="earliest",
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=500,
+            partition_assignment_strategy=f"org.apache.kafka.clients.consumer.{ASSIGNORS[strategy]}",
+            **static,
+        )
+        consumer.subscribe([topic])
+        return JavaMember(self.jvm, consumer)
+
+    def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
+        with self.jvm.refusals():
+            stored = self.admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get()
+        found = stored.get(self.jvm.partition(topic, partition))
+        return None if found is None else int(found.offset())
+
+    def commit_metadata(self, group: str, topic: str, offset: int, metadata: str) -> str:
+        partition = self.jvm.partition(topic, 0)
+        wanted = self.jvm.jvm.java.util.HashMap()
+        wanted.put(partition, self.jvm.kafka.clients.consumer.OffsetAndMetadata(offset, metadata))
+        with self.assigned(topic, [0], group_id=group) as consumer:
+            consumer.commitSync(wanted)
+            (found,) = consumer.committed(consumer.assignment()).values()
+            return str(found.metadata())
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        *,
+        configs: Mapping[str, str] | None = None,
+        replication_factor: int = 1,
+    ) -> None:
+        wanted = self.jvm.kafka.clients.admin.NewTopic(name, partitions, replication_factor)
+        with self.jvm.refusals():
+            self.admin.createTopics([wanted.configs(dict(configs or {}))]).all().get()
+
+    def topics(self) -> set[str]:
+        with self.jvm.refusals():
+            return set(self.admin.listTopics().names().get())
+
+    def partitions(self, topic: str) -> int:
+        with self.jvm.refusals():
+            (described,) = self.admin.describeTopics([topic]).allTopicNames().get().values()
+            return len(described.partitions())
+
+    def delete_topic(self, name: str) -> None:
+        with self.jvm.refusals():
+            self.admin.deleteTopics([name]).all().get()
+
+    def add_partitions(self, topic: str, total: int) -> None:
+        wanted = {topic: self.jvm.kafka.clients.admin.NewPartitions.increaseTo(total)}
+        with self.jvm.refusals():
+            self.admin.createPartitions(wanted).all().get()
+
+    def resource(self, topic: str) -> Any:
+        config = self.jvm.kafka.common.config
+        return config.ConfigResource(getattr(config, "ConfigResource$Type").TOPIC, topic)
+
+    def config(self, topic: str) -> dict[str, tuple[str, bool]]:
+        with self.jvm.refusals():
+            (described,) = self.admin.describeConfigs([self.resource(topic)]).all().get().values()
+            return {entry.name(): (entry.value(), entry.isDefault()) for entry in each(described.entries())}
+
+    def set_config(self, topic: str, key: str, value: str) -> None:
+        admin = self.jvm.kafka.clients.admin
+        change = admin.AlterConfigOp(
+            admin.ConfigEntry(key, value), getattr(admin, "AlterConfigOp$OpType").SET
+        )
+        with self.jvm.refusals():
+            self.admin.incrementalAlterConfigs({self.resource(topic): [change]}).all().get()
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
+        wanted = {self.jvm.partition(topic, partition): self.jvm.records_to_delete(before)}
+        with self.jvm.refusals():
+            self.admin.deleteRecords(wanted).all().get()
+
+    def groups(self) -> set[str]:
+        with self.jvm.refusals():
+            return {group.groupId() for group in each(self.admin.listGroups().all().get())}
+
+    def group(self, group: str) -> GroupView:
+        with self.jvm.refusals():
+            (described,) = self.admin.describeConsumerGroups([group]).all().get().values()
+            return GroupView(described.groupState().toString(), len(described.members()))
+
+    def delete_group(self, group: str) -> None:
+        with self.jvm.refusals():
+            self.admin.deleteConsumerGroups([group]).all().get()

@@ -51,7 +51,8 @@ class Scheduler(Protocol):
     """Wall clock and timers, injected so that tests can turn the hands.
 
     `call_at` names a moment of the wall clock, and is to turn it into a delay at once: a clock that is set
-    later must not end sessions. """
+    later must not end sessions.
+    """
 
     def now_ms(self) -> int: ...
 

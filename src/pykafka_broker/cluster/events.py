@@ -20,11 +20,11 @@ from pykafka_broker.protocol.errors import ErrorCode
 class NewTopic(NamedTuple):
     """A topic to create; -1 stands for the broker's default, `assignments` are (partition, replicas) by hand.
 
-    `topic_id` is the id the topic gets if it comes to be.
+    `topic_id` is the id the topic gets if it comes to be; the shell draws one where it is zero.
     """
 
     name: str
-    topic_id: bytes
+    topic_id: bytes = bytes(16)
     num_partitions: int = -1
     replication_factor: int = -1
     assignments: tuple[tuple[int, tuple[int, ...]], ...] = ()

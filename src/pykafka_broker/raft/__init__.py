@@ -1,0 +1,1 @@
+"""KRaft: the replicated log of cluster metadata, its elections, its files."""

@@ -1,0 +1,92 @@
+"""Who votes, and what follows from counting: majorities and the high watermark (KIP-595, KIP-853)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from pykafka_broker.protocol.messages.records import control as m
+
+#: The directory id of a replica whose directory is not known; it matches every directory.
+UNKNOWN_DIRECTORY = bytes(16)
+
+
+class ReplicaKey(NamedTuple):
+    """One copy of the log: a node, and which of its directories, for a lost disk makes it another copy."""
+
+    node_id: int
+    directory_id: bytes = UNKNOWN_DIRECTORY
+
+    def matches(self, other: ReplicaKey) -> bool:
+        """Whether both may be the same copy."""
+        if self.node_id != other.node_id:
+            return False
+        return UNKNOWN_DIRECTORY in (self.directory_id, other.directory_id) or self == other
+
+
+class Voter(NamedTuple):
+    """A copy that votes, where it is reached by listener name, and the kraft.version levels it supports."""
+
+    key: ReplicaKey
+    endpoints: Mapping[str, tuple[str, int]]
+    kraft_versions: tuple[int, int] = (0, 1)
+
+
+class VoterSet(NamedTuple):
+    """The voters, by node id."""
+
+    voters: Mapping[int, Voter]
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        """Whether this very copy votes; the node's new disk does not."""
+        voter = self.voters.get(key.node_id)
+        return voter is not None and voter.key.matches(key)
+
+    def is_only_voter(self, key: ReplicaKey) -> bool:
+        """Whether this copy is its own majority."""
+        return len(self.voters) == 1 and self.is_voter(key)
+
+    def to_record(self) -> m.VotersRecord:
+        """The control record that makes these the voters."""
+        return m.VotersRecord(
+            version=0,
+            voters=[
+                m.VotersRecordVoter(
+                    voter_id=voter.key.node_id,
+                    voter_directory_id=voter.key.directory_id,
+                    endpoints=[
+                        m.Endpoint(name=name, host=host, port=port)
+                        for name, (host, port) in voter.endpoints.items()
+                    ],
+                    kraft_version_feature=m.KRaftVersionFeature(
+                        min_supported_version=voter.kraft_versions[0],
+                        max_supported_version=voter.kraft_versions[1],
+                    ),
+                )
+                for voter in self.voters.values()
+            ],
+        )
+
+    @classmethod
+    def from_record(cls, record: m.VotersRecord) -> VoterSet:
+        """The voters that a control record names."""
+        voters = {}
+        for voter in record.voters:
+            levels = voter.kraft_version_feature
+            voters[voter.voter_id] = Voter(
+                ReplicaKey(voter.voter_id, voter.voter_directory_id),
+                {endpoint.name: (endpoint.host, endpoint.port) for endpoint in voter.endpoints},
+                (levels.min_supported_version, levels.max_supported_version),
+            )
+        return cls(voters)
+
+
+def is_majority(count: int, voters: int) -> bool:
+    """Whether `count` of `voters` voters decide."""
+    return count > voters // 2
+
+
+def majority_offset(end_offsets: Iterable[int]) -> int:
+    """The log end offset that a majority of the voters has reached."""
+    ordered = sorted(end_offsets, reverse=True)
+    return ordered[len(ordered) // 2]

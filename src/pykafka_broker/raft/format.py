@@ -1,0 +1,133 @@
+"""Formatting: the files that make empty directories a node of a new cluster, as `kafka-storage format` writes
+them.
+
+    <log dir>/meta.properties           the cluster, the node and this directory's own id
+    <metadata dir>/bootstrap.checkpoint the first records of the metadata log: the feature levels
+    <metadata dir>/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint
+                                        the first voter: this node, in this very directory (`--standalone`)
+
+`meta.properties` of the metadata directory is written last: a directory is formatted once that file is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from os import urandom
+from typing import NamedTuple
+
+from pykafka_broker.log.checkpoints import (
+    MetaProperties,
+    decode_meta_properties,
+    encode_meta_properties,
+    uuid_text,
+)
+from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, BOOTSTRAP_SNAPSHOT, encode_snapshot
+
+METADATA_FOLDER = partition_folder(METADATA_TOPIC, 0)
+#: Ids below this number are words of the protocol ("unassigned", "lost", the metadata topic), not things.
+_RESERVED_IDS = 100
+
+
+class StorageFormatError(Exception):
+    """The directories cannot be formatted; the text says why and what to do."""
+
+
+class Formatted(NamedTuple):
+    """What formatting made."""
+
+    cluster_id: str
+    #: Directory id by log directory; only of those formatted now.
+    directory_ids: dict[str, bytes]
+
+
+def random_uuid() -> bytes:
+    """An id as Kafka draws them: not reserved, and no dash in front, which command lines would take for an
+    option.
+    """
+    while True:
+        value = bytearray(urandom(16))
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        if int.from_bytes(value, "big") >= _RESERVED_IDS and not uuid_text(bytes(value)).startswith("-"):
+            return bytes(value)
+
+
+def is_formatted(files: FileSystem, directory: str) -> bool:
+    """Whether a log directory belongs to a cluster already."""
+    return files.exists(join(directory, META_PROPERTIES))
+
+
+def format_storage(
+    files: FileSystem,
+    directories: Sequence[str],
+    *,
+    node_id: int,
+    bootstrap_values: Iterable[bytes],
+    controller_endpoints: dict[str, tuple[str, int]],
+    now_ms: int,
+    cluster_id: str | None = None,
+    metadata_directory: str | None = None,
+    ignore_formatted: bool = False,
+) -> Formatted:
+    """Make `directories` the storage of node `node_id`, which is a whole quorum by itself.
+
+    `bootstrap_values` are framed metadata records. The metadata log goes to `metadata_directory`, by default
+    the first one. With `ignore_formatted`, directories that belong to the cluster already are left as they
+    are.
+    """
+    metadata_directory = metadata_directory or directories[0]
+    every_directory = list(dict.fromkeys([*directories, metadata_directory]))
+    found = {d: _read(files, d) for d in every_directory if is_formatted(files, d)}
+    cluster_id = _agreed_cluster_id(found, cluster_id, node_id, ignore_formatted)
+
+    directory_ids = {d: random_uuid() for d in every_directory if d not in found}
+    # The metadata directory last, and its meta.properties last of all.
+    for directory in sorted(directory_ids, key=lambda d: d == metadata_directory):
+        files.make_directory(directory)
+        directory_id = directory_ids[directory]
+        if directory == metadata_directory:
+            voter = Voter(ReplicaKey(node_id, directory_id), controller_endpoints)
+            _format_metadata(files, directory, tuple(bootstrap_values), VoterSet({node_id: voter}), now_ms)
+        meta = MetaProperties(cluster_id, node_id, directory_id)
+        files.replace_file(join(directory, META_PROPERTIES), encode_meta_properties(meta), sync=True)
+    return Formatted(cluster_id, directory_ids)
+
+
+def _format_metadata(
+    files: FileSystem, directory: str, bootstrap_values: Sequence[bytes], voters: VoterSet, now_ms: int
+) -> None:
+    bootstrap = encode_snapshot(bootstrap_values, None, last_timestamp_ms=0, now_ms=now_ms)
+    files.replace_file(join(directory, BOOTSTRAP_CHECKPOINT), bootstrap, sync=True)
+    folder = join(directory, METADATA_FOLDER)
+    files.make_directory(folder)
+    first_voters = encode_snapshot((), voters, last_timestamp_ms=now_ms, now_ms=now_ms)
+    files.replace_file(join(folder, BOOTSTRAP_SNAPSHOT.file_name), first_voters, sync=True)
+
+
+def _read(files: FileSystem, directory: str) -> MetaProperties:
+    return decode_meta_properties(files.read_file(join(directory, META_PROPERTIES)))
+
+
+def _agreed_cluster_id(
+    found: dict[str, MetaProperties], cluster_id: str | None, node_id: int, ignore_formatted: bool
+) -> str:
+    """The cluster id to use; StorageFormatError when what is there does not fit."""
+    for directory, meta in found.items():
+        if not ignore_formatted:
+            raise StorageFormatError(
+                f"Log directory {directory} is already formatted. Use --ignore-formatted to ignore this "
+                "directory and format the others."
+            )
+        if cluster_id is not None and meta.cluster_id != cluster_id:
+            raise StorageFormatError(
+                f"Log directory {directory} belongs to cluster {meta.cluster_id}, not to {cluster_id}."
+            )
+        if meta.node_id != node_id:
+            raise StorageFormatError(
+                f"Log directory {directory} belongs to node {meta.node_id}, not to {node_id}."
+            )
+        cluster_id = cluster_id or meta.cluster_id
+    return cluster_id or uuid_text(random_uuid())

@@ -1,0 +1,43 @@
+"""The `quorum-state` file: one JSON object on one line, in Apache Kafka's words.
+
+    {"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
+
+Version 1 is written, for it goes with kraft.version 1. Version 0, from a quorum with static voters, is read
+too: it has no directory ids.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.log.checkpoints import MalformedFile, uuid_bytes, uuid_text
+from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY
+from pykafka_broker.raft.core.transitions import ElectionState
+
+QUORUM_STATE = "quorum-state"
+
+
+def encode_quorum_state(state: ElectionState) -> bytes:
+    """The content of the file."""
+    return (
+        f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":{state.voted_id},'
+        f'"votedDirectoryId":"{uuid_text(state.voted_directory_id)}","data_version":1}}'
+    ).encode()
+
+
+def decode_quorum_state(data: bytes) -> ElectionState:
+    """The election state in the file; MalformedFile when it holds none."""
+    import json
+
+    try:
+        values = json.loads(data)
+        version = values["data_version"]
+        if version not in (0, 1):
+            raise MalformedFile(f"quorum-state has the unknown version {version!r}")
+        directory = values["votedDirectoryId"] if version else ""
+        return ElectionState(
+            int(values["leaderEpoch"]),
+            int(values["leaderId"]),
+            int(values.get("votedId", -1)),
+            uuid_bytes(directory) if directory else UNKNOWN_DIRECTORY,
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise MalformedFile(f"quorum-state cannot be read: {error!r}") from None

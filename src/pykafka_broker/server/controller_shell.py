@@ -1,0 +1,459 @@
+"""The controller as the rest of a node sees it: ask for a change, get the answer once it is committed.
+
+event -> core -> records appended to the metadata log -> fsynced, so committed -> image published -> answer
+
+`Controller` is the shell of cluster/controller.py over the Raft replica of raft/driver.py. Answers wait for
+the commit (coordinator/shard.py parks them), and the image that an answer is about is published before the
+answer goes out: whoever asks the same node next sees what was changed.
+
+Time-outs live here, for the core has no clock: a change whose caller has no time left is not begun, and one
+that takes too long is answered with REQUEST_TIMED_OUT, although it may still happen.
+
+The broker in the same process is not watched by heartbeats: if it dies, so does its controller. Sessions of
+brokers elsewhere come with the full quorum.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pykafka_broker.cluster import events
+from pykafka_broker.cluster.brokers import activate
+from pykafka_broker.cluster.configs import refused_by_broker
+from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.events import (
+    AlterConfigsResult,
+    ConfigChange,
+    CreatePartitionsResult,
+    CreateTopicResult,
+    DeleteTopicResult,
+    FeatureUpdate,
+    HeartbeatResult,
+    NewConfigs,
+    NewPartitions,
+    NewTopic,
+    ProducerIdBlock,
+)
+from pykafka_broker.cluster.feature_control import elr_safety_records
+from pykafka_broker.cluster.features import ELR_VERSION, NODE_FEATURES
+from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, Endpoint, FeatureRange
+from pykafka_broker.cluster.loader import MetadataLoader
+from pykafka_broker.cluster.records import decode_record, encode_record
+from pykafka_broker.cluster.state import ControllerRules, ControllerState
+from pykafka_broker.coordinator.shard import Scheduler, Shard
+from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.driver import RaftDriver
+from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, SnapshotId, decode_snapshot
+from pykafka_broker.raft.storage import RaftStorage
+
+logger = logging.getLogger(__name__)
+
+Subscriber = Callable[[ClusterImage, ClusterImage], None]
+
+
+class _Follower:
+    """Feeds what the log holds at start to a `MetadataLoader`."""
+
+    def __init__(self, cluster_id: str) -> None:
+        self._cluster_id = cluster_id
+        self.loader = MetadataLoader(ClusterImage(cluster_id))
+
+    def on_snapshot(self, snapshot_id: SnapshotId, values: Sequence[bytes]) -> None:
+        self.loader = MetadataLoader(ClusterImage(self._cluster_id))
+        # Where each record once lay is not known any more: it was below the snapshot's end.
+        for value in values:
+            self.loader.apply(
+                (decode_record(value),), offset=snapshot_id.end_offset - 1, epoch=snapshot_id.epoch
+            )
+        self.loader.skip_to(snapshot_id.end_offset - 1, snapshot_id.epoch)
+
+    def on_batch(self, base_offset: int, epoch: int, values: Sequence[bytes]) -> None:
+        self.loader.apply([decode_record(value) for value in values], offset=base_offset, epoch=epoch)
+
+    def on_control_batch(self, last_offset: int, epoch: int) -> None:
+        self.loader.skip_to(last_offset, epoch)
+
+
+class Controller:
+    """Decides on metadata, and shows the newest committed image.
+
+    `metadata_directory` is the log directory that holds `bootstrap.checkpoint`. `run_blocking` runs a job in
+    a worker thread. `on_failure` is told when the metadata log's disk failed: a node without metadata must
+    stop.
+    """
+
+    def __init__(
+        self,
+        storage: RaftStorage,
+        local: Voter,
+        rules: ControllerRules,
+        *,
+        files: FileSystem,
+        metadata_directory: str,
+        scheduler: Scheduler,
+        run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._rules = rules
+        self._files = files
+        self._metadata_directory = metadata_directory
+        self._scheduler = scheduler
+        self._report_failure = on_failure
+        self._driver = RaftDriver(
+            storage,
+            local,
+            now_ms=scheduler.now_ms,
+            run_blocking=run_blocking,
+            on_commit=self._on_commit,
+            on_failure=self._on_failure,
+        )
+        self._image = ClusterImage(rules.cluster_id)
+        self._subscribers: list[Subscriber] = []
+        self._unpublished: deque[tuple[int, ClusterImage]] = deque()
+        self._shard: Shard[ControllerState, events.Event] | None = None
+        #: Done when this start's first records are committed; `start` waits for it.
+        self._first_commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._seed = random.getrandbits(63)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        return self._image
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch of the metadata log."""
+        return self._driver.epoch
+
+    @property
+    def raft(self) -> RaftDriver:
+        """The replica of the metadata log; DescribeQuorum tells about it."""
+        return self._driver
+
+    def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
+        """Call `subscriber(old, new)` whenever a new image is published, before the answers it makes true.
+
+        Returns how to stop that.
+        """
+        self._subscribers.append(subscriber)
+        return lambda: self._subscribers.remove(subscriber)
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Replay the log and take the lead of it; the image is current when this returns.
+
+        Raises OtherVotersError, or what the disk raised.
+        """
+        follower = _Follower(self._rules.cluster_id)
+        self._driver.boot(self._driver.storage.load(follower))
+        loader = follower.loader
+        loader.skip_to(self._driver.storage.end_offset - 1, self._driver.epoch)
+        self._append_first_records(loader)
+        state = activate(ControllerState(loader.image, self._rules), self._scheduler.now_ms())
+        self._shard = Shard(
+            state,
+            transition=transition,
+            timer_event=lambda _key, now_ms: events.ExpireSessions(now_ms),
+            append=self._append,
+            scheduler=self._scheduler,
+        )
+        self._unpublished.append((self._driver.storage.end_offset, state.image))
+        await self._first_commit
+
+    async def close(self) -> None:
+        """Refuse new work and return when what was appended is on disk."""
+        if self._shard is not None:
+            self._shard.close(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
+        await self._driver.close()
+
+    def _append_first_records(self, loader: MetadataLoader) -> None:
+        """Bring the log into a state to go on from: abort what a crash left half done, begin what is empty.
+
+        The first records are a metadata transaction, as those of Kafka's activation are.
+        """
+        records: list[object] = []
+        if loader.in_transaction:
+            records.append(m.AbortTransactionRecord(reason="Controller failover"))
+        if not loader.image.features:
+            bootstrap = decode_snapshot(
+                self._files.read_file(join(self._metadata_directory, BOOTSTRAP_CHECKPOINT))
+            )
+            first = [decode_record(value) for value in bootstrap.values]
+            levels = {r.name: r.feature_level for r in first if isinstance(r, m.FeatureLevelRecord)}
+            if levels.get(ELR_VERSION):
+                first += elr_safety_records(ControllerState(loader.image, self._rules))
+            records += [m.BeginTransactionRecord(name="Bootstrap records"), *first, m.EndTransactionRecord()]
+        if records:
+            base_offset = self._driver.storage.end_offset
+            # None of these record types has a second version.
+            self._driver.append([encode_record(record, MINIMUM_METADATA_VERSION) for record in records])
+            loader.apply(records, offset=base_offset, epoch=self._driver.epoch)
+
+    # -- commits ---------------------------------------------------------------------------------------
+
+    def _append(self, records: tuple[object, ...]) -> int:
+        assert self._shard is not None
+        metadata_version = self._shard.state.image.metadata_version
+        return self._driver.append([encode_record(record, metadata_version) for record in records])
+
+    def _on_commit(self, offset: int) -> None:
+        """Show what is committed first, then let the answers go."""
+        while self._unpublished and self._unpublished[0][0] <= offset:
+            self._publish(self._unpublished.popleft()[1])
+        if self._shard is not None:
+            self._shard.on_commit(offset)
+        if not self._first_commit.done():
+            self._first_commit.set_result(None)
+
+    def _publish(self, image: ClusterImage) -> None:
+        old, self._image = self._image, image
+        for subscriber in tuple(self._subscribers):
+            subscriber(old, image)
+
+    def _on_failure(self, error: Exception) -> None:
+        """Nothing more can be committed: everybody who waits is told so, and so is the node."""
+        logger.error("The metadata log cannot be written: %s", error)
+        if self._shard is not None:
+            self._shard.close(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        if self._first_commit.done():
+            self._report_failure(error)
+        else:
+            self._first_commit.set_exception(error)
+
+    # -- asking ----------------------------------------------------------------------------------------
+
+    def _submit(self, event_with: Callable[[int], events.Event]) -> asyncio.Future[Any]:
+        """Decide now; the answer comes with the commit. What was decided can be built on at once."""
+        shard = self._shard
+        if shard is None:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        before = shard.state.image
+        answer = shard.ask(event_with)
+        if shard.state.image is not before:
+            self._unpublished.append((self._driver.storage.end_offset, shard.state.image))
+        return answer
+
+    async def _ask(self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None) -> Any:
+        """The result of an event; KafkaError when it was refused as a whole or took longer than allowed."""
+        if timeout_ms is not None and timeout_ms <= 0:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        answer = self._submit(event_with)
+        if timeout_ms is None:
+            result = await answer
+        else:
+            try:
+                result = await asyncio.wait_for(asyncio.shield(answer), timeout_ms / 1000)
+            except TimeoutError:
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT) from None
+        if isinstance(result, events.EventError):
+            raise KafkaError(result.error, result.message)
+        return result
+
+    # -- topics ----------------------------------------------------------------------------------------
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreateTopicResult, ...]:
+        """Create topics; a topic without an id gets a random one.
+
+        One result for each distinct name, in Kafka's order: duplicates last.
+        """
+        asked = tuple(
+            topic if any(topic.topic_id) else topic._replace(topic_id=random_uuid()) for topic in topics
+        )
+        seed = self._next_seed()
+        try:
+            results: tuple[CreateTopicResult, ...] = await self._ask(
+                lambda token: events.CreateTopics(token, asked, seed, validate_only), timeout_ms
+            )
+        except KafkaError as error:
+            names = dict.fromkeys(topic.name for topic in asked)
+            return tuple(CreateTopicResult(name, error.code, _text(error)) for name in names)
+        return results
+
+    async def delete_topics(
+        self, topics: Iterable[tuple[str | None, bytes]], *, timeout_ms: int | None = None
+    ) -> tuple[DeleteTopicResult, ...]:
+        """Delete topics given as (name, zero id) or (None, id).
+
+        Whether `delete.topic.enable` allows it is for the caller to know.
+        """
+        asked = tuple(topics)
+        try:
+            results: tuple[DeleteTopicResult, ...] = await self._ask(
+                lambda token: events.DeleteTopics(token, asked), timeout_ms
+            )
+        except KafkaError as error:
+            return tuple(
+                DeleteTopicResult(name, topic_id, error.code, _text(error)) for name, topic_id in asked
+            )
+        return results
+
+    async def create_partitions(
+        self, topics: Iterable[NewPartitions], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreatePartitionsResult, ...]:
+        """Add partitions to topics."""
+        asked = tuple(topics)
+        seed = self._next_seed()
+        try:
+            results: tuple[CreatePartitionsResult, ...] = await self._ask(
+                lambda token: events.CreatePartitions(token, asked, seed, validate_only), timeout_ms
+            )
+        except KafkaError as error:
+            names = dict.fromkeys(topic.name for topic in asked)
+            return tuple(CreatePartitionsResult(name, error.code, _text(error)) for name in names)
+        return results
+
+    def _next_seed(self) -> int:
+        """Where placement starts: elsewhere for each request."""
+        self._seed += 1
+        return self._seed
+
+    # -- configs ---------------------------------------------------------------------------------------
+
+    async def incremental_alter_configs(
+        self, resources: Iterable[ConfigChange], *, validate_only: bool = False
+    ) -> tuple[AlterConfigsResult, ...]:
+        """Change single keys; one result for each resource asked, in that order.
+
+        The broker's own checks of BROKER values, and its loggers, are for the caller.
+        """
+        asked = tuple(resources)
+        return await self._alter(
+            asked, lambda token, left: events.IncrementalAlterConfigs(token, left, validate_only)
+        )
+
+    async def alter_configs(
+        self, resources: Iterable[NewConfigs], *, validate_only: bool = False
+    ) -> tuple[AlterConfigsResult, ...]:
+        """Replace all values; one result for each resource asked, in that order."""
+        asked = tuple(resources)
+        return await self._alter(asked, lambda token, left: events.AlterConfigs(token, left, validate_only))
+
+    async def _alter(
+        self, asked: tuple[Any, ...], event: Callable[[int, tuple[Any, ...]], events.Event]
+    ) -> tuple[AlterConfigsResult, ...]:
+        keys = [(resource.resource_type, resource.name) for resource in asked]
+        refused: dict[tuple[int, str], tuple[ErrorCode, str | None]] = {}
+        for resource, key in zip(asked, keys, strict=True):
+            if keys.count(key) > 1:
+                refused[key] = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            elif why := refused_by_broker(resource, self._rules.node_id):
+                refused[key] = why
+        left = tuple(r for r, key in zip(asked, keys, strict=True) if key not in refused)
+        if left:
+            try:
+                results = await self._ask(lambda token: event(token, left))
+            except KafkaError as error:
+                results = [
+                    AlterConfigsResult(r.resource_type, r.name, error.code, _text(error)) for r in left
+                ]
+            refused.update({(r.resource_type, r.name): (r.error, r.message) for r in results})
+        return tuple(AlterConfigsResult(*key, *refused[key]) for key in keys)
+
+    # -- brokers ---------------------------------------------------------------------------------------
+
+    async def register_broker(
+        self,
+        *,
+        listeners: Mapping[str, Endpoint],
+        directories: Iterable[bytes],
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+        incarnation_id: bytes | None = None,
+        features: Mapping[str, FeatureRange] = NODE_FEATURES,
+    ) -> int:
+        """Register the broker of this process, fenced; returns its broker epoch.
+
+        `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
+        """
+        epoch: int = await self._ask(
+            lambda token: events.RegisterBroker(
+                token,
+                self._scheduler.now_ms(),
+                self._rules.node_id,
+                self._rules.cluster_id,
+                incarnation_id or random_uuid(),
+                listeners,
+                features,
+                tuple(directories),
+                rack,
+                previous_broker_epoch,
+            )
+        )
+        return epoch
+
+    async def unfence_broker(self, broker_epoch: int) -> None:
+        """The broker of this process is ready: let it lead."""
+        await self._heartbeat(broker_epoch)
+
+    async def shut_down_broker(self, broker_epoch: int) -> None:
+        """The broker of this process stops: take it out of what it leads and fence it.
+
+        It may stop serving when this returns.
+        """
+        while not (await self._heartbeat(broker_epoch, want_shutdown=True)).should_shut_down:
+            pass
+
+    async def _heartbeat(self, broker_epoch: int, *, want_shutdown: bool = False) -> HeartbeatResult:
+        result: HeartbeatResult = await self._ask(
+            lambda token: events.Heartbeat(
+                token,
+                self._scheduler.now_ms(),
+                self._rules.node_id,
+                broker_epoch,
+                # What is appended here has been applied here by the time the answer comes.
+                self._driver.storage.end_offset - 1,
+                want_shutdown=want_shutdown,
+                cordoned_directories=(),
+            )
+        )
+        return result
+
+    async def register_controller(
+        self, listeners: Mapping[str, Endpoint], features: Mapping[str, FeatureRange] = NODE_FEATURES
+    ) -> None:
+        """Write down how the controller of this process is reached."""
+        incarnation_id = random_uuid()
+        await self._ask(
+            lambda token: events.RegisterController(
+                token, self._rules.node_id, incarnation_id, listeners, features
+            )
+        )
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker; KafkaError if it is not known."""
+        await self._ask(lambda token: events.UnregisterBroker(token, broker_id))
+
+    # -- the rest --------------------------------------------------------------------------------------
+
+    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
+        """A block of producer ids for the broker of this process."""
+        block: ProducerIdBlock = await self._ask(
+            lambda token: events.AllocateProducerIds(token, self._rules.node_id, broker_epoch)
+        )
+        return block
+
+    async def update_features(
+        self, updates: Iterable[FeatureUpdate], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> None:
+        """Change finalized feature levels; KafkaError with the reason when one of them cannot be."""
+        asked = tuple(updates)
+        await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+
+
+def _text(error: KafkaError) -> str | None:
+    """What the error says beyond its code: Kafka sends no text with a bare code here."""
+    return None if error.message == error.code.message else error.message

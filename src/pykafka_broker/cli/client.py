@@ -87,6 +87,7 @@ class Connection:
         answered, at = decode(ResponseHeader, response_header_version(api_key, version), frame)
         if answered.correlation_id != self._correlation_id:
             raise ProtocolError(f"{self.address} answered another request than the one asked")
+        response: Any
         response, _ = decode(response_type(api_key), version, frame, at)
         return response
 

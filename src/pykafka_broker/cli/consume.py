@@ -1,0 +1,409 @@
+"""`consume`: read records of a topic, from where one likes to where one likes.
+
+The default output is that of kafka-console-consumer.sh with the same parts printed; `--json` prints one
+object a line. With `--group` it starts at the group's committed offsets and commits how far it came, as a
+consumer that assigns partitions to itself: it does not join, so a group with members refuses its commits.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import click
+
+from pykafka_broker.cli.client import RETRIABLE, Client
+from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets, parse_time_ms
+from pykafka_broker.cli.options import cluster_options
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from pykafka_broker.protocol.records.batch import BatchHeader, Record, iter_batches, read_records
+from pykafka_broker.protocol.records.control import ControlRecordType, decode_key
+
+MAX_WAIT_MS = 500
+PARTITION_MAX_BYTES = 1024 * 1024
+COMMIT_INTERVAL_S = 5.0
+READ_COMMITTED = 1
+LONG_MAX = (1 << 63) - 1
+PARTS = ("timestamp", "partition", "offset", "headers", "key", "value")
+
+
+class ReadRecord(NamedTuple):
+    """A record and where it is from."""
+
+    partition: int
+    is_append_time: bool
+    record: Record
+
+
+class Reader:
+    """Fetches from some partitions of one topic, in the order of their leaders."""
+
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        positions: dict[int, int],
+        ends: dict[int, int] | None = None,
+        *,
+        read_committed: bool = False,
+    ) -> None:
+        self.client = client
+        self.topic = topic
+        #: The next offset of each partition.
+        self.positions = positions
+        #: Where to stop; a partition that is not in here goes on for ever.
+        self.ends = ends or {}
+        self.read_committed = read_committed
+        self._learn_leaders()
+
+    def _learn_leaders(self) -> None:
+        found = self.client.topic(self.topic)
+        self.topic_id: bytes = found.topic_id
+        self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
+
+    @property
+    def unfinished(self) -> list[int]:
+        """The partitions that have not reached their end."""
+        return [p for p, position in self.positions.items() if position < self.ends.get(p, LONG_MAX)]
+
+    def poll(self) -> Iterator[ReadRecord]:
+        """The records that one round of fetches brings; none if there were none for a while.
+
+        Raises:
+            KafkaError: a partition cannot be read, or not where it was to be read.
+        """
+        by_leader: dict[int, list[int]] = {}
+        for partition in self.unfinished:
+            by_leader.setdefault(self.leaders[partition], []).append(partition)
+        for leader, partitions in sorted(by_leader.items()):
+            yield from self._fetch(leader, partitions)
+
+    def _fetch(self, leader: int, partitions: list[int]) -> Iterator[ReadRecord]:
+        request = FetchRequest(
+            max_wait_ms=MAX_WAIT_MS,
+            min_bytes=1,
+            isolation_level=READ_COMMITTED if self.read_committed else 0,
+            topics=[
+                FetchTopic(
+                    topic=self.topic,
+                    topic_id=self.topic_id,
+                    partitions=[
+                        FetchPartition(
+                            partition=partition,
+                            fetch_offset=self.positions[partition],
+                            partition_max_bytes=PARTITION_MAX_BYTES,
+                        )
+                        for partition in partitions
+                    ],
+                )
+            ],
+        )
+        response = self.client.send(request, leader)
+        if response.error_code:
+            raise KafkaError(ErrorCode(response.error_code))
+        for topic in response.responses:
+            for answer in topic.partitions:
+                if answer.error_code in RETRIABLE:
+                    self._learn_leaders()
+                elif answer.error_code:
+                    raise self._fetch_error(answer)
+                else:
+                    yield from self._records(answer)
+
+    def _fetch_error(self, answer: Any) -> KafkaError:
+        if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            return KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic}-{answer.partition_index} has no offset "
+                f"{self.positions[answer.partition_index]}.",
+            )
+        return self.client.topic_error(answer.error_code, f"{self.topic}-{answer.partition_index}")
+
+    def _records(self, answer: Any) -> Iterator[ReadRecord]:
+        partition = answer.partition_index
+        data = answer.records
+        if not data:
+            return
+        end = self.ends.get(partition, LONG_MAX)
+        aborted = AbortedTransactions(answer.aborted_transactions or ())
+        for at, header in iter_batches(data):
+            hidden = self.read_committed and aborted.hides(header, data[at:])
+            if not hidden and not header.is_control:
+                for record in read_records(data[at:]):
+                    if self.positions[partition] <= record.offset < end:
+                        self.positions[partition] = record.offset + 1
+                        yield ReadRecord(partition, header.timestamp_type == 1, record)
+            # Beyond the last record there may be some that were compacted away, or hidden.
+            self.positions[partition] = max(self.positions[partition], min(header.next_offset, end))
+
+
+class AbortedTransactions:
+    """Which batches of a fetch answer belong to transactions that were aborted."""
+
+    def __init__(self, aborted: Any) -> None:
+        self._coming = sorted((a.first_offset, a.producer_id) for a in aborted)
+        self._open: set[int] = set()
+
+    def hides(self, header: BatchHeader, batch: Any) -> bool:
+        """Whether a reader of committed records must not see this batch; call it for each, in order."""
+        while self._coming and self._coming[0][0] <= header.last_offset:
+            self._open.add(self._coming.pop(0)[1])
+        if not header.is_control:
+            return header.is_transactional and header.producer_id in self._open
+        marker = next(read_records(batch), None)
+        if marker is not None and decode_key(marker.key) is ControlRecordType.ABORT:
+            self._open.discard(header.producer_id)
+        return True
+
+
+@click.command()
+@click.argument("topic")
+@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; repeatable.")
+@click.option(
+    "-f",
+    "--from",
+    "start",
+    metavar="WHERE",
+    help="beginning (the default), end, an offset, -N for the last N, or @TIME (milliseconds or ISO 8601).",
+)
+@click.option("-u", "--until", metavar="WHERE", help="end, an offset, or @TIME; by default goes on for ever.")
+@click.option("-n", "--max-messages", type=click.IntRange(min=1), help="Stop after this many.")
+@click.option(
+    "-i", "--idle", "idle_s", type=float, metavar="SECONDS", help="Stop after this long without records."
+)
+@click.option("-g", "--group", help="Start where this group is, and commit how far it came.")
+@click.option(
+    "--read-committed", is_flag=True, help="Leave out what belongs to open and aborted transactions."
+)
+@click.option(
+    "--print",
+    "parts",
+    metavar="PART,…",
+    default="value",
+    show_default=True,
+    help=f"Any of {', '.join(PARTS)}, or all; in this order.",
+)
+@click.option("--key-separator", default="\t", metavar="TEXT", help="What stands between parts [a tab].")
+@click.option(
+    "--null-marker", default="null", show_default=True, metavar="TEXT", help="What stands for null."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a record, with all parts.")
+@cluster_options
+def consume(
+    topic: str,
+    partitions: tuple[int, ...],
+    start: str | None,
+    until: str | None,
+    max_messages: int | None,
+    idle_s: float | None,
+    group: str | None,
+    read_committed: bool,
+    parts: str,
+    key_separator: str,
+    null_marker: str,
+    as_json: bool,
+    bootstrap_server: str,
+    timeout_s: float,
+) -> None:
+    """Read records of TOPIC."""
+    chosen = PARTS if parts == "all" else tuple(part.strip() for part in parts.split(","))
+    if unknown := [part for part in chosen if part not in PARTS]:
+        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(PARTS)}", param_hint="--print")
+    show = JsonOutput(topic) if as_json else TextOutput(chosen, key_separator, null_marker)
+    out = sys.stdout.buffer
+    count = 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with Client(bootstrap_server, timeout_s) as client:
+        places = Places(client, topic, partitions, read_committed=read_committed)
+        positions = places.start(start, group)
+        ends = None if until is None else places.end(until)
+        reader = Reader(client, topic, positions, ends, read_committed=read_committed)
+        progress = Progress(client, topic, group, positions)
+        try:
+            for record in records_of(reader, idle_s):
+                out.write(show.line(record))
+                count += 1
+                if count == max_messages:
+                    break
+                progress.maybe_commit()
+        except KeyboardInterrupt:
+            # How a person ends it.
+            pass
+        finally:
+            out.flush()
+            progress.commit()
+            click.echo(f"Processed a total of {count} messages", err=True)
+
+
+def records_of(reader: Reader, idle_s: float | None) -> Iterator[ReadRecord]:
+    """Records until every partition has reached its end, or nothing came for `idle_s`."""
+    last_came = time.monotonic()
+    while reader.unfinished:
+        for record in reader.poll():
+            last_came = time.monotonic()
+            yield record
+        sys.stdout.buffer.flush()
+        if idle_s is not None and time.monotonic() - last_came >= idle_s:
+            return
+
+
+class Places:
+    """Turns words like `beginning` and `@2026-01-01` into offsets."""
+
+    def __init__(
+        self, client: Client, topic: str, partitions: tuple[int, ...], *, read_committed: bool
+    ) -> None:
+        self.client = client
+        self.topic = topic
+        existing = client.leaders(topic)
+        self.partitions = list(partitions or existing)
+        self.isolation_level = READ_COMMITTED if read_committed else 0
+        for partition in self.partitions:
+            if partition not in existing:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' has no partition {partition}."
+                )
+
+    def start(self, where: str | None, group: str | None) -> dict[int, int]:
+        """Where to begin in each partition."""
+        if where is None and group is not None:
+            from pykafka_broker.cli.groups import committed_offsets
+
+            committed = committed_offsets(self.client, self.client.coordinator(group), group)
+            return {
+                partition: committed.get((self.topic, partition), first)
+                for partition, first in self._at(EARLIEST).items()
+            }
+        return self._resolve(where or "beginning", "--from")
+
+    def end(self, where: str) -> dict[int, int]:
+        """The offset before which to stop in each partition."""
+        return self._resolve(where, "--until")
+
+    def _resolve(self, where: str, option: str) -> dict[int, int]:
+        if where == "beginning":
+            return self._at(EARLIEST)
+        if where == "end":
+            return self._at(LATEST)
+        if where.isdecimal():
+            return dict.fromkeys(self.partitions, int(where))
+        if where.startswith("-") and where[1:].isdecimal():
+            first, end = self._at(EARLIEST), self._at(LATEST)
+            return {p: max(first[p], end[p] - int(where[1:])) for p in self.partitions}
+        if where.startswith("@"):
+            end = self._at(LATEST)
+            found = self._at(parse_time_ms(where[1:]))
+            # -1: no record is that young.
+            return {p: end[p] if found[p] < 0 else found[p] for p in self.partitions}
+        raise click.BadParameter(
+            f"{where!r} is none of beginning, end, an offset, -N and @TIME", param_hint=option
+        )
+
+    def _at(self, timestamp: int) -> dict[int, int]:
+        times = {(self.topic, partition): timestamp for partition in self.partitions}
+        # The end of a partition follows the isolation level; looking up a time does not need to.
+        level = self.isolation_level if timestamp == LATEST else 0
+        found = list_offsets(self.client, times, isolation_level=level)
+        return {partition: found[self.topic, partition] for partition in self.partitions}
+
+
+class Progress:
+    """Commits a group's offsets now and then, if there is a group."""
+
+    def __init__(self, client: Client, topic: str, group: str | None, positions: dict[int, int]) -> None:
+        self.client = client
+        self.topic = topic
+        self.group = group
+        self.positions = positions
+        self._committed: dict[int, int] = {}
+        self._next_s = time.monotonic() + COMMIT_INTERVAL_S
+
+    def maybe_commit(self) -> None:
+        if self.group is not None and time.monotonic() >= self._next_s:
+            self.commit()
+            self._next_s = time.monotonic() + COMMIT_INTERVAL_S
+
+    def commit(self) -> None:
+        """Commit every position that has moved.
+
+        Raises:
+            KafkaError: the group has members, and this command is none.
+        """
+        if self.group is None:
+            return
+        from pykafka_broker.cli.groups import commit
+
+        moved = {p: offset for p, offset in self.positions.items() if self._committed.get(p) != offset}
+        if moved:
+            offsets = {(self.topic, partition): offset for partition, offset in moved.items()}
+            commit(self.client, self.client.coordinator(self.group), self.group, offsets)
+            self._committed.update(moved)
+
+
+class TextOutput:
+    """Chosen parts of a record on a line, as the console consumer prints them."""
+
+    def __init__(self, parts: tuple[str, ...], separator: str, null_marker: str) -> None:
+        self.parts = frozenset(parts)
+        self.separator = separator.encode()
+        self.null = null_marker.encode()
+
+    def line(self, read: ReadRecord) -> bytes:
+        record = read.record
+        printed = []
+        if "timestamp" in self.parts:
+            kind = "LogAppendTime" if read.is_append_time else "CreateTime"
+            printed.append(f"{kind}:{record.timestamp}".encode())
+        if "partition" in self.parts:
+            printed.append(b"Partition:%d" % read.partition)
+        if "offset" in self.parts:
+            printed.append(b"Offset:%d" % record.offset)
+        if "headers" in self.parts:
+            headers = b",".join(name.encode() + b":" + self._shown(value) for name, value in record.headers)
+            printed.append(headers or b"NO_HEADERS")
+        if "key" in self.parts:
+            printed.append(self._shown(record.key))
+        if "value" in self.parts:
+            printed.append(self._shown(record.value))
+        return self.separator.join(printed) + b"\n"
+
+    def _shown(self, data: bytes | None) -> bytes:
+        return self.null if data is None else data
+
+
+class JsonOutput:
+    """A record as a JSON object. What is not UTF-8 stands in `key_base64` or `value_base64`."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
+    def line(self, read: ReadRecord) -> bytes:
+        import json
+
+        record = read.record
+        shown: dict[str, Any] = {
+            "topic": self.topic,
+            "partition": read.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "timestamp_type": "LogAppendTime" if read.is_append_time else "CreateTime",
+            "headers": [{"key": name, **_as_text("value", value)} for name, value in record.headers],
+            **_as_text("key", record.key),
+            **_as_text("value", record.value),
+        }
+        return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+
+
+def _as_text(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        import base64
+
+        return {f"{name}_base64": base64.b64encode(data).decode()}

@@ -1,0 +1,223 @@
+"""`produce`: write records to a topic, from arguments or from the lines of standard input.
+
+Lines are sent as they come: what one read returns is one batch per partition, so a pipe of many lines is
+fast and a person at a terminal sees each line go at once. Producers made by this command are not
+idempotent: after a broken connection a batch may or may not have been written, and the command says so and
+stops.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import click
+
+from pykafka_broker.cli.client import RETRIABLE, Client, check
+from pykafka_broker.cli.offsets import parse_time_ms
+from pykafka_broker.cli.options import cluster_options, pairs
+from pykafka_broker.cli.partitioner import Partitioner
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.compression import Codec
+
+READ_BYTES = 256 * 1024
+ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
+
+
+class NewRecord(NamedTuple):
+    """A record to write; no partition means that the key decides."""
+
+    key: bytes | None
+    value: bytes | None
+
+
+class Written(NamedTuple):
+    """Where a batch went; offsets are -1 with acks=0."""
+
+    partition: int
+    base_offset: int
+    last_offset: int
+
+
+class Writer:
+    """Sends batches to one topic."""
+
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        *,
+        acks: int = -1,
+        codec: Codec = Codec.NONE,
+        headers: tuple[tuple[str, bytes | None], ...] = (),
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+    ) -> None:
+        self.client = client
+        self.topic = topic
+        self.acks = acks
+        self.codec = codec
+        self.headers = headers
+        self.partition = partition
+        self.timestamp_ms = timestamp_ms
+        self._learn_leaders()
+        if partition is not None and partition not in self.leaders:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' has no partition {partition}."
+            )
+        self.partitioner = Partitioner(list(self.leaders))
+
+    def _learn_leaders(self) -> None:
+        found = self.client.topic(self.topic, auto_create=True)
+        self.topic_id: bytes = found.topic_id
+        self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
+
+    def write(self, records: Iterable[NewRecord]) -> list[Written]:
+        """Write records as one batch per partition.
+
+        Raises:
+            KafkaError: the broker refuses a batch.
+        """
+        now = self.timestamp_ms if self.timestamp_ms is not None else int(time.time() * 1000)
+        by_partition: dict[int, list[tuple[int, bytes | None, bytes | None, Any]]] = {}
+        for record in records:
+            partition = self.partitioner.choose(record.key) if self.partition is None else self.partition
+            by_partition.setdefault(partition, []).append((now, record.key, record.value, self.headers))
+        self.partitioner.next_batch()
+        written = []
+        for partition, batch in sorted(by_partition.items()):
+            base_offset = self._send(partition, build_batch(batch, codec=self.codec))
+            last_offset = -1 if base_offset < 0 else base_offset + len(batch) - 1
+            written.append(Written(partition, base_offset, last_offset))
+        return written
+
+    def _send(self, partition: int, batch: bytes) -> int:
+        """The offset of the batch's first record; -1 with acks=0."""
+        for is_last in self.client.attempts():
+            request = ProduceRequest(
+                acks=self.acks,
+                timeout_ms=int(self.client.timeout_s * 1000),
+                topic_data=[
+                    TopicProduceData(
+                        name=self.topic,
+                        topic_id=self.topic_id,
+                        partition_data=[PartitionProduceData(index=partition, records=batch)],
+                    )
+                ],
+            )
+            response = self.client.send(request, self.leaders[partition])
+            if response is None:
+                return -1
+            answer = response.responses[0].partition_responses[0]
+            # A write that timed out may still happen: repeating it could write it twice.
+            if (
+                is_last
+                or answer.error_code not in RETRIABLE
+                or answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+            ):
+                details = "; ".join(str(e.batch_index_error_message) for e in answer.record_errors)
+                check(answer.error_code, answer.error_message or details)
+                base_offset: int = answer.base_offset
+                return base_offset
+            self._learn_leaders()
+        raise AssertionError("attempts end with a last one")
+
+
+@click.command()
+@click.argument("topic")
+@click.argument("values", nargs=-1, metavar="[VALUE…]")
+@click.option("-k", "--key", help="The key of every record.")
+@click.option("-K", "--key-separator", metavar="TEXT", help="Each line or VALUE is a key, this, and a value.")
+@click.option("-H", "--header", "headers", metavar="KEY=VALUE", multiple=True, help="A header; repeatable.")
+@click.option(
+    "-p", "--partition", type=click.IntRange(min=0), help="Write here instead of where the key says."
+)
+@click.option("-t", "--timestamp", metavar="TIME", help="Milliseconds or ISO 8601 [now].")
+@click.option(
+    "-z",
+    "--compression",
+    type=click.Choice([codec.name.lower() for codec in Codec]),
+    default="none",
+    show_default=True,
+    help="How batches are compressed.",
+)
+@click.option(
+    "-a", "--acks", type=click.Choice(list(ACKS)), default="all", show_default=True, help="Who must have it."
+)
+@click.option("--null-marker", metavar="TEXT", help="A key or value that is this text is null.")
+@click.option("-v", "--verbose", is_flag=True, help="Print where the records went.")
+@cluster_options
+def produce(
+    topic: str,
+    values: tuple[str, ...],
+    key: str | None,
+    key_separator: str | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    timestamp: str | None,
+    compression: str,
+    acks: str,
+    null_marker: str | None,
+    verbose: bool,
+    bootstrap_server: str,
+    timeout_s: float,
+) -> None:
+    """Write VALUEs to TOPIC, or each line of standard input if there is none."""
+    if key is not None and key_separator is not None:
+        raise click.UsageError("Use --key or --key-separator, not both.")
+    fixed_key = None if key is None else key.encode()
+    separator = None if key_separator is None else key_separator.encode()
+    marker = None if null_marker is None else null_marker.encode()
+    lines = [[value.encode() for value in values]] if values else read_lines(sys.stdin.buffer)
+    with Client(bootstrap_server, timeout_s) as client:
+        writer = Writer(
+            client,
+            topic,
+            acks=ACKS[acks],
+            codec=Codec[compression.upper()],
+            headers=tuple((name, value.encode()) for name, value in pairs(headers, "--header").items()),
+            partition=partition,
+            timestamp_ms=None if timestamp is None else parse_time_ms(timestamp),
+        )
+        for batch in lines:
+            written = writer.write(parse_record(line, fixed_key, separator, marker) for line in batch)
+            if verbose:
+                for place in written:
+                    offsets = f"{place.base_offset}-{place.last_offset}"
+                    click.echo(f"Partition:{place.partition}\tOffset:{offsets}")
+
+
+def parse_record(
+    line: bytes, key: bytes | None, separator: bytes | None, null_marker: bytes | None
+) -> NewRecord:
+    """The record that a line stands for.
+
+    Raises:
+        click.ClickException: the key's separator is missing.
+    """
+    value: bytes | None = line
+    if separator is not None:
+        key, found, value = line.partition(separator)
+        if not found:
+            shown = line.decode(errors="replace")
+            raise click.ClickException(f"No key separator found in line '{shown}'")
+    if null_marker is not None:
+        key = None if key == null_marker else key
+        value = None if value == null_marker else value
+    return NewRecord(key, value)
+
+
+def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
+    """The lines of a stream, in groups of what comes at once."""
+    rest = b""
+    # read1 returns what there is instead of waiting for more.
+    while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
+        *lines, rest = (rest + chunk).split(b"\n")
+        if lines:
+            yield [line.removesuffix(b"\r") for line in lines]
+    if rest:
+        yield [rest]

@@ -24,6 +24,11 @@ from pykafka_broker.protocol.messages.alter_configs import AlterableConfig as Fu
 from pykafka_broker.protocol.messages.alter_configs import AlterConfigsRequest
 from pykafka_broker.protocol.messages.alter_configs import AlterConfigsResource as FullResource
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
+from pykafka_broker.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
 from pykafka_broker.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -100,6 +105,12 @@ from pykafka_broker.protocol.schema import schema_of
 WIRE = Path(__file__).parents[1] / "tests" / "protocol" / "wire"
 TOPIC_RESOURCE = 2
 CLIENT_ID = "golden"
+
+#: What the members of a group say, each behind its version; the broker parses them.
+SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(topics=["golden"]), 1)
+ASSIGNMENT = b"\x00\x01" + encode(
+    ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic="golden", partitions=[0, 1])]), 1
+)
 
 
 class Kafka:
@@ -240,7 +251,7 @@ class Scenario:
             rebalance_timeout_ms=30_000,
             member_id="",
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"metadata")],
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)],
             reason="to capture a frame",
         )
         if version >= 4:
@@ -267,7 +278,7 @@ class Scenario:
             member_id=member_id,
             protocol_type="consumer",
             protocol_name="range",
-            assignments=[SyncGroupRequestAssignment(member_id=member_id, assignment=b"assignment")],
+            assignments=[SyncGroupRequestAssignment(member_id=member_id, assignment=ASSIGNMENT)],
         )
 
     def sync_group(self, version: int) -> SyncGroupRequest:
@@ -401,11 +412,12 @@ APIS = [
     3,
     60,
     75,
-    0,
     1,
     2,
     23,
+    0,
     10,
+    16,
     11,
     14,
     12,
@@ -413,7 +425,6 @@ APIS = [
     8,
     9,
     15,
-    16,
     42,
     47,
     19,

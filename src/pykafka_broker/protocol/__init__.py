@@ -1,0 +1,1 @@
+"""The wire, pure: messages, record batches, frames and errors. Knows bytes and nothing of brokers."""

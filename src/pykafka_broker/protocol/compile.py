@@ -92,7 +92,8 @@ def assemble(out: bytearray, cuts: Sequence[Cut]) -> list[Buffer]:
     view = memoryview(out)
     done = 0
     for at, content in cuts:
-        parts.append(view[done:at])
+        if at > done:
+            parts.append(view[done:at])
         if isinstance(content, (list, tuple)):
             parts.extend(content)
         else:

@@ -1,0 +1,161 @@
+"""Golden frames: what Apache Kafka 4.3.1 sent, and the requests it answered that way, byte for byte.
+
+`wire/<api>.txt` holds one exchange per version, header and body in hex, captured by
+`interop/capture_frames.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type, response_type
+from pykafka_broker.protocol.messages.headers import (
+    RequestHeader,
+    ResponseHeader,
+    request_header_version,
+    response_header_version,
+)
+from pykafka_broker.protocol.schema import schema_of
+
+API_KEYS = {module_name(api_key): api_key for api_key in API_NAMES}
+
+#: InitProducerId v6 is declared by Kafka 4.3.1 but not served.
+NOT_SERVED = {("init_producer_id", 6)}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One captured frame. `what` is "request" or "response"."""
+
+    api: str
+    what: str
+    version: int
+    data: bytes
+
+    def __str__(self) -> str:
+        return f"{self.api}-{self.what}-v{self.version}"
+
+    def codec(self) -> tuple[type, int, type]:
+        """The header class, its version, and the class of the body."""
+        api_key = API_KEYS[self.api]
+        if self.what == "request":
+            return RequestHeader, request_header_version(api_key, self.version), request_type(api_key)
+        return ResponseHeader, response_header_version(api_key, self.version), response_type(api_key)
+
+    def decoded(self) -> tuple[Any, Any]:
+        """The header and the body, which fill the frame."""
+        header_type, header_version, body_type = self.codec()
+        header, pos = decode(header_type, header_version, self.data)
+        body, end = decode(body_type, self.version, self.data, pos)
+        assert end == len(self.data)
+        return header, body
+
+
+def frames_of(path: Path) -> list[Frame]:
+    frames = []
+    for block in path.read_text().split("\n\n")[1:]:
+        heading, *lines = block.split("\n")
+        what, _, version = heading.partition(" v")
+        frames.append(Frame(path.stem, what, int(version), bytes.fromhex("".join(lines))))
+    return frames
+
+
+FRAMES = [
+    frame for path in sorted((Path(__file__).parent / "wire").glob("*.txt")) for frame in frames_of(path)
+]
+
+
+def answer(api: str, version: int) -> Any:
+    (frame,) = [f for f in FRAMES if (f.api, f.what, f.version) == (api, "response", version)]
+    return frame.decoded()[1]
+
+
+@pytest.mark.parametrize("frame", FRAMES, ids=str)
+def test_a_captured_frame_decodes_and_encodes_to_the_same_bytes(frame: Frame) -> None:
+    _, header_version, _ = frame.codec()
+    header, body = frame.decoded()
+
+    assert encode(header, header_version) + encode(body, frame.version) == frame.data
+
+
+def test_there_is_a_frame_of_every_version() -> None:
+    captured = {(frame.api, frame.version) for frame in FRAMES if frame.what == "response"}
+    apis = {api for api, _ in captured}
+    declared = {(api, v) for api in apis for v in schema_of(request_type(API_KEYS[api])).versions}
+
+    assert len(apis) == 30
+    assert captured == declared - NOT_SERVED
+
+
+def test_requests_carry_their_key_version_and_client() -> None:
+    for frame in FRAMES:
+        if frame.what == "request":
+            header, _ = frame.decoded()
+            assert header.request_api_key == API_KEYS[frame.api]
+            assert header.request_api_version == frame.version
+            assert header.client_id == "golden"
+
+
+def test_api_versions_shows_the_features_and_the_oldest_produce() -> None:
+    """Produce is listed from v0 for old librdkafka; a feature whose minimum is 0 is not shown before v4."""
+    older, newer = answer("api_versions", 3), answer("api_versions", 4)
+
+    assert (newer.api_keys[0].api_key, newer.api_keys[0].min_version) == (0, 0)
+    assert [feature.name for feature in older.supported_features] == ["metadata.version"]
+    assert "transaction.version" in [feature.name for feature in newer.supported_features]
+    assert {f.name: f.max_version_level for f in newer.finalized_features}["metadata.version"] == 30
+
+
+def test_metadata_describes_a_topic_and_misses_another() -> None:
+    metadata = answer("metadata", 13)
+    golden, missing = metadata.topics
+
+    assert (golden.name, golden.error_code, len(golden.partitions)) == ("golden", 0, 2)
+    assert any(golden.topic_id)
+    assert golden.partitions[0].replica_nodes == golden.partitions[0].isr_nodes == [1]
+    assert (missing.name, missing.error_code, missing.partitions) == ("missing", 3, [])
+    assert answer("metadata", 0).topics[0].name == "golden"
+
+
+def test_a_fetch_carries_the_batch_and_an_error_side_by_side() -> None:
+    good, beyond = answer("fetch", 18).responses[0].partitions
+
+    assert (good.error_code, good.high_watermark, good.log_start_offset) == (0, 1, 0)
+    assert bytes(good.records).endswith(b"\x06key\x0avalue\x02\x0atrace\x021")
+    assert (beyond.error_code, beyond.high_watermark, beyond.log_start_offset) == (1, -1, -1)
+    assert bytes(beyond.records) == b""
+
+
+def test_an_offset_is_found_by_its_timestamp() -> None:
+    (found,) = answer("list_offsets", 11).topics[0].partitions
+
+    assert (found.timestamp, found.offset, found.leader_epoch) == (1_700_000_000_000, 0, 0)
+
+
+def test_a_lone_member_leads_its_group() -> None:
+    joined = answer("join_group", 9)
+
+    assert (joined.generation_id, joined.protocol_name, joined.leader) == (1, "range", joined.member_id)
+    assert [member.member_id for member in joined.members] == [joined.member_id]
+
+
+def test_committed_offsets_come_back_with_their_metadata_and_missing_ones_as_minus_one() -> None:
+    known, missing = answer("offset_fetch", 10).groups
+    first, second = known.topics[0].partitions
+
+    assert (first.committed_offset, first.committed_leader_epoch, first.metadata) == (1, 0, "note")
+    assert (second.committed_offset, second.committed_leader_epoch, second.metadata) == (-1, -1, "")
+    assert (missing.error_code, missing.topics) == (0, [])
+
+
+def test_a_topic_that_exists_is_named_in_the_error() -> None:
+    made, refused = answer("create_topics", 7).topics
+
+    assert (made.error_code, made.error_message, made.num_partitions) == (0, None, 1)
+    assert {config.name: config.value for config in made.configs or []}["retention.ms"] == "3600000"
+    assert (refused.error_code, refused.error_message) == (36, "Topic 'golden' already exists.")

@@ -38,6 +38,8 @@ UNLIMITED = 2**31 - 1
 RESERVED_FILES = 256
 #: Connections accepted in one turn of the event loop.
 ACCEPTS_PER_TURN = 64
+#: The listen queue is never shorter: of a burst of clients, those that do not fit wait a second for a new SYN.
+MIN_BACKLOG = 1024
 #: How long accepting pauses after it failed.
 ACCEPT_PAUSE_MS = 250
 #: How often connections are looked at; deadlines are this exact.
@@ -438,7 +440,7 @@ def _listening_socket(
             # Before listen(2), so that the window is negotiated with it.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.socket_receive_buffer_bytes)
         sock.bind(address)
-        sock.listen(limits.socket_listen_backlog_size)
+        sock.listen(max(limits.socket_listen_backlog_size, MIN_BACKLOG))
         sock.setblocking(False)
     except OSError:
         sock.close()

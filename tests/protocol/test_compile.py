@@ -7,7 +7,7 @@ import traceback
 
 import pytest
 
-from pykafka_broker.protocol.compile import assemble, decode, decoder, encode, encode_parts, encoder
+from pykafka_broker.protocol.compile import Cut, assemble, decode, decoder, encode, encode_parts, encoder
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsResponse
 from pykafka_broker.protocol.messages.fetch import FetchRequest
@@ -169,7 +169,8 @@ def test_records_are_sent_as_parts_of_their_own(version: int) -> None:
 
 def test_a_frame_may_be_built_around_the_encoded_parts() -> None:
     """What a connection does: header and body go into one bytearray, and nothing is joined."""
-    out, cuts = bytearray(b"head"), []
+    out = bytearray(b"head")
+    cuts: list[Cut] = []
     encoder(ProduceRequest, 9)(produce(b"batch"), out, cuts)
 
     assert b"".join(assemble(out, cuts)) == b"head" + encode(produce(b"batch"), 9)

@@ -8,7 +8,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 def test_the_codes_run_without_a_gap_as_in_kafka_4_3() -> None:
     assert [int(code) for code in ErrorCode] == list(range(-1, 134))
     assert ErrorCode(3) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert ErrorCode.SHARE_SESSION_LIMIT_REACHED == 133
+    assert ErrorCode(133) is ErrorCode.SHARE_SESSION_LIMIT_REACHED
 
 
 def test_every_error_says_what_it_means() -> None:

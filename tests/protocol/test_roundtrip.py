@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,7 +21,7 @@ each_message = pytest.mark.parametrize("cls", EVERYTHING, ids=lambda cls: cls.__
 @each_message
 @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
-def test_decoding_gives_back_what_was_encoded_in_every_version(cls: type, data: st.DataObject) -> None:
+def test_decoding_gives_back_what_was_encoded_in_every_version(cls: type[Any], data: st.DataObject) -> None:
     drawn = data.draw(messages(cls))
     for version in schema_of(cls).versions:
         message = as_of(drawn, version)
@@ -30,7 +31,7 @@ def test_decoding_gives_back_what_was_encoded_in_every_version(cls: type, data: 
 
 
 @each_message
-def test_a_message_with_every_field_set_survives_every_version(cls: type) -> None:
+def test_a_message_with_every_field_set_survives_every_version(cls: type[Any]) -> None:
     for version in schema_of(cls).versions:
         message = as_of(full(cls), version)
         encoded = encode(message, version)
@@ -38,7 +39,7 @@ def test_a_message_with_every_field_set_survives_every_version(cls: type) -> Non
 
 
 @each_message
-def test_a_message_that_is_cut_at_any_byte_is_refused(cls: type) -> None:
+def test_a_message_that_is_cut_at_any_byte_is_refused(cls: type[Any]) -> None:
     for version in schema_of(cls).versions:
         encoded = encode(full(cls), version)
         for length in range(len(encoded)):
@@ -48,7 +49,7 @@ def test_a_message_that_is_cut_at_any_byte_is_refused(cls: type) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(EVERYTHING), st.data())
-def test_damaged_bytes_are_read_or_refused_and_do_nothing_else(cls: type, data: st.DataObject) -> None:
+def test_damaged_bytes_are_read_or_refused_and_do_nothing_else(cls: type[Any], data: st.DataObject) -> None:
     version = data.draw(st.sampled_from(schema_of(cls).versions))
     damaged = bytearray(encode(full(cls), version))
     for _ in range(data.draw(st.integers(1, 3)) if damaged else 0):
@@ -62,7 +63,7 @@ def test_damaged_bytes_are_read_or_refused_and_do_nothing_else(cls: type, data: 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(EVERYTHING), st.data(), st.binary(max_size=100))
 def test_any_bytes_are_read_or_refused_and_do_nothing_else(
-    cls: type, data: st.DataObject, noise: bytes
+    cls: type[Any], data: st.DataObject, noise: bytes
 ) -> None:
     version = data.draw(st.sampled_from(schema_of(cls).versions))
     with suppress(ProtocolError):

@@ -40,7 +40,7 @@ class Frame:
     def __str__(self) -> str:
         return f"{self.api}-{self.what}-v{self.version}"
 
-    def codec(self) -> tuple[type, int, type]:
+    def codec(self) -> tuple[type[Any], int, type[Any]]:
         """The header class, its version, and the class of the body."""
         api_key = API_KEYS[self.api]
         if self.what == "request":

@@ -116,10 +116,10 @@ def _same_default(ours: WireField, theirs: WireField) -> bool:
     if theirs.default is not REQUIRED:
         return type(ours.default) is type(theirs.default) and ours.default == theirs.default
     if ours.tag is not None:
-        return ours.default == (None if ours.kind == "struct" else ZEROS.get(ours.kind, 0))
+        return bool(ours.default == (None if ours.kind == "struct" else ZEROS.get(ours.kind, 0)))
     if ours.default is REQUIRED or (ours.default is None and ours.nullable):
         return True
-    return ours.default == ZEROS.get(ours.kind, 0)
+    return bool(ours.default == ZEROS.get(ours.kind, 0))
 
 
 def our_layout(cls: type, version: int, flexible: bool) -> tuple[WireField, ...]:

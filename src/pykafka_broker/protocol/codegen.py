@@ -1,8 +1,8 @@
 """From a declaration and a version to the text of code, and on to functions: the only `exec` of the project.
 
 One function per struct: inlining nested structs on top would gain about 5 %, and the text is meant to be
-read, in tracebacks and in pdb. Runs of fixed-width fields become one `struct.Struct`, which takes along the length
-or the tag count that follows them; ids stay 16 bytes; short arrays of numbers have their layouts kept.
+read, in tracebacks and in pdb. Runs of fixed-width fields become one `struct.Struct`, which takes along the
+length or the tag count that follows them; ids stay 16 bytes; short arrays of numbers have their layouts kept.
 
 Decoding and encoding, in microseconds (CPython 3.11, a 2-core VM): MetadataRequest v12 with 10 topics 4.4 and
 2.0, MetadataResponse v12 with 10 topics of 3 partitions 34 and 22, ProduceRequest v9 with 1 KiB 1.7 and 1.0.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 #: Every API of Apache Kafka 4.3.
 API_NAMES = {
@@ -109,17 +110,17 @@ def module_name(api_key: int) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in API_NAMES[api_key]).lstrip("_")
 
 
-def request_type(api_key: int) -> type:
+def request_type(api_key: int) -> type[Any]:
     """The request class of an API; KeyError when there is no such API."""
     return _message_type(api_key, "Request")
 
 
-def response_type(api_key: int) -> type:
+def response_type(api_key: int) -> type[Any]:
     """The response class of an API; KeyError when there is no such API."""
     return _message_type(api_key, "Response")
 
 
 @cache
-def _message_type(api_key: int, suffix: str) -> type:
-    cls: type = getattr(import_module(f"{__name__}.{module_name(api_key)}"), API_NAMES[api_key] + suffix)
+def _message_type(api_key: int, suffix: str) -> type[Any]:
+    cls: type[Any] = getattr(import_module(f"{__name__}.{module_name(api_key)}"), API_NAMES[api_key] + suffix)
     return cls

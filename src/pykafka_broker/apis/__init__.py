@@ -1,4 +1,6 @@
-"""Handlers: one file per Kafka API, named like its message file. `APIS` is everything a broker listener serves."""
+"""Handlers: one file per Kafka API, named like its message file. `APIS` is everything a broker listener
+serves.
+"""
 
 from __future__ import annotations
 

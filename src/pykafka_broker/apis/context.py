@@ -13,13 +13,22 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, Union
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
     from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+    from pykafka_broker.cluster.events import (
+        AlterConfigsResult,
+        ConfigChange,
+        CreatePartitionsResult,
+        CreateTopicResult,
+        DeleteTopicResult,
+        NewConfigs,
+        NewPartitions,
+        NewTopic,
+    )
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import BrokerConfig, DynamicConfig
     from pykafka_broker.coordinator.service import GroupService
     from pykafka_broker.log.manager import LogManager
     from pykafka_broker.log.partition import AppendResult, PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
-    from pykafka_broker.server.controller_shell import Controller
 
 Result = TypeVar("Result")
 Buffer = Union[bytes, bytearray, memoryview]
@@ -64,6 +73,33 @@ class LedPartition(Protocol):
     def replicated(self, next_offset: int) -> Awaitable[ErrorCode] | None:
         """None if everything below `next_offset` is committed, else what to wait for (acks=all)."""
         ...
+
+
+class Controller(Protocol):
+    """Who decides on metadata. Answers come when a change is committed, and this node has applied it.
+
+    `timeout_ms` is the caller's patience: REQUEST_TIMED_OUT after it, though the change may still happen.
+    """
+
+    async def create_topics(
+        self, topics: Sequence[NewTopic], *, timeout_ms: int, validate_only: bool = False
+    ) -> Sequence[CreateTopicResult]: ...
+
+    async def delete_topics(
+        self, topics: Sequence[tuple[str | None, bytes]], *, timeout_ms: int
+    ) -> Sequence[DeleteTopicResult]: ...
+
+    async def create_partitions(
+        self, topics: Sequence[NewPartitions], *, timeout_ms: int, validate_only: bool = False
+    ) -> Sequence[CreatePartitionsResult]: ...
+
+    async def incremental_alter_configs(
+        self, resources: Sequence[ConfigChange], *, validate_only: bool = False
+    ) -> Sequence[AlterConfigsResult]: ...
+
+    async def alter_configs(
+        self, resources: Sequence[NewConfigs], *, validate_only: bool = False
+    ) -> Sequence[AlterConfigsResult]: ...
 
 
 class Node(Protocol):
@@ -116,6 +152,10 @@ class Node(Protocol):
         """Host and port under which a client of this listener reaches a broker; None if it has no such
         listener.
         """
+        ...
+
+    def new_topic_id(self) -> bytes:
+        """A fresh random topic id."""
         ...
 
     def random_alive_broker_id(self) -> int:

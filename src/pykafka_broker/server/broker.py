@@ -7,7 +7,7 @@ Many brokers can run in one process and event loop; nothing here is global. The 
 injected.
 
 Start: lock the log directories, format new ones, read the metadata log and take the lead of it, open the
-partition logs, bind the listeners, register and unfence the broker, load the groups, accept connections. Whoever
+partition logs, bind the listeners, register the broker, load the groups, unfence, accept connections. Whoever
 connects finds a broker that answers everything. Stop, in reverse: parked requests are answered, connections
 closed, logs synced and marked as cleanly closed.
 """
@@ -15,43 +15,46 @@ closed, logs synced and marked as cleanly closed.
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+from pykafka_broker.cluster import image as metadata
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
+from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
-from pykafka_broker.coordinator.service import GroupService
+from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.log.files import FileSystem, OsFileSystem
-from pykafka_broker.log.manager import Intervals, LogManager
+from pykafka_broker.log.manager import Intervals, LogDir, LogManager
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.server import offsets_topic
+from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
-from pykafka_broker.server.connection import ConnectionLimits, Network
+from pykafka_broker.server.connection import Connection, ConnectionLimits, Network
+from pykafka_broker.server.controller_shell import Controller
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.listeners import Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.memory import RequestMemory
-from pykafka_broker.server.metadata_quorum import MetadataQuorum
+from pykafka_broker.server.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from pykafka_broker.server.replicas import Partition, ReplicaManager
+from pykafka_broker.server.storage import local_voter, open_metadata_log, prepare_directories
 from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.waiting import WaitingRoom
 from pykafka_broker.server.wall_timers import WallTimers
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.service import GroupService
 
 logger = logging.getLogger("kafka.server.BrokerServer")
-lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
-server_logger = logging.getLogger("kafka.server.KafkaRaftServer")
 
 Result = TypeVar("Result")
 
@@ -61,28 +64,52 @@ WORKER_THREADS = 4
 TICK_MS = 1_000
 #: How long a stop waits for requests that are being served.
 STOP_GRACE_MS = 5_000
+#: Security protocols by Kafka's numbers, as registrations carry them.
+SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class Broker:
-    """One Kafka broker with its controller; the `Node` that API handlers see.
+    """One Kafka broker with its controller; the `Node` that API handlers see."""
 
-    Attributes:
-        bootstrap_servers: "host:port" of the first listener, for clients; known once started.
-    """
+    # Set by `start`, in this order.
+    logs: LogManager
+    controller: Controller
+    groups: GroupService
+    listeners: Listeners
 
     def __init__(
         self, config: BrokerConfig, *, clock: Clock | None = None, files: FileSystem | None = None
     ) -> None:
         self.node_id = config.node_id
-        self.apis = APIS
-        self.supported_features = {name: (low, high) for name, (low, high) in NODE_FEATURES.items()}
+        self.apis: Sequence[Api] = APIS
+        self.supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
         self.dynamic_config = DynamicConfig(config)
+        self.dynamic_config.subscribe(self._reconfigure)
         self.clock: Clock = SystemClock() if clock is None else clock
+        self.fetch_max_bytes: int = config["fetch.max.bytes"]
+        self.fetch_sessions = FetchSessionCache(
+            lambda: random.randrange(1, 2**31), config["max.incremental.fetch.session.cache.slots"]
+        )
         self._files: FileSystem = OsFileSystem() if files is None else files
-        self._workers: ThreadPoolExecutor | None = None
-        self._tick: asyncio.Task[None] | None = None
-        self._stopped: asyncio.Event = asyncio.Event()
-        self._failure: Exception | None = None
+        self._timers = WallTimers(self.clock)
+        self._waiting = WaitingRoom(self.clock)
+        self._creation = TopicCreation(self._create, lambda: self.config, lambda: self.image)
+        self._offsets = OffsetsTopic(
+            config,
+            self._creation,
+            self._timers,
+            new_uuid=lambda: str(uuid4()),
+            run_blocking=self.run_blocking,
+        )
+        self.groups = self._offsets.groups
+        self._broker_epoch = -1
+        self._producer_ids: Iterable[int] = iter(())
+        self._producer_ids_lock: asyncio.Lock
+        self._workers: ThreadPoolExecutor
+        self._ticking: asyncio.Task[None] | None = None
+        self._failure: asyncio.Future[None]
+
+    # -- what others see -------------------------------------------------------------------------------
 
     @property
     def config(self) -> BrokerConfig:
@@ -92,14 +119,18 @@ class Broker:
     @property
     def image(self) -> ClusterImage:
         """The newest committed metadata."""
-        return self._image
+        return self.controller.image
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients of the first listener connect."""
+        """Where clients of the first listener connect: `host:port`."""
         listener = next(iter(self.listeners.listeners.values()))
         host, port = self.listeners.advertised(listener.name)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def failed(self) -> None:
+        """Return never; raise when the broker cannot go on, because its metadata log cannot be written."""
+        await asyncio.shield(self._failure)
 
     async def __aenter__(self) -> Broker:
         await self.start()
@@ -109,3 +140,290 @@ class Broker:
         await self.stop()
 
     # -- life ------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Serve; when this returns, clients find a broker that answers everything.
+
+        Raises:
+            LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
+            OSError: an address cannot be listened on.
+        """
+        loop = asyncio.get_running_loop()
+        self._failure = loop.create_future()
+        self._producer_ids_lock = asyncio.Lock()
+        self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
+        try:
+            await self._start()
+        except BaseException:
+            self._workers.shutdown(wait=False)
+            raise
+
+    async def _start(self) -> None:
+        config = self.config
+        self.logs = LogManager(
+            self._files,
+            list(config.log_dirs),
+            run_blocking=self.run_blocking,
+            now_ms=self.now_ms,
+            config_for=self._log_config_of_topic,
+            intervals=_intervals(config),
+            on_dir_failure=self._log_dir_failed,
+        )
+        cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
+        try:
+            if formatted is not None:
+                for directory in formatted.directory_ids:
+                    logger.info("Formatted %s for cluster %s", directory, cluster_id)
+            await self._start_controller(cluster_id)
+            await self.logs.open_all()
+            self._replicas = ReplicaManager(
+                self.node_id,
+                self.logs,
+                lambda overrides: log_config_for(overrides, self.config),
+                on_created=self._partition_created,
+                on_removed=self._partition_removed,
+            )
+            self._bind()
+            await self._register()
+            self.logs.delete_strays(self._is_placed_here)
+            self._image_published(ClusterImage(), self.image)
+            self.controller.subscribe(self._image_published)
+            await self._offsets.loaded()
+            await self.controller.unfence_broker(self._broker_epoch)
+        except BaseException:
+            self.logs.unlock()
+            raise
+        self.listeners.start()
+        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+
+    async def _start_controller(self, cluster_id: str) -> None:
+        config = self.config
+        storage = open_metadata_log(
+            self._files, config, now_ms=self.now_ms(), run_later=self._run_in_background
+        )
+        self._metadata_log = storage.log
+        self.controller = Controller(
+            storage,
+            local_voter(config, self.logs),
+            ControllerRules(
+                node_id=self.node_id,
+                cluster_id=cluster_id,
+                configs=_NodeConfigRules(self.dynamic_config),
+                default_partitions=config["num.partitions"],
+                default_replication_factor=config["default.replication.factor"],
+                session_timeout_ms=config["broker.session.timeout.ms"],
+                voters=(self.node_id,),
+            ),
+            files=self._files,
+            metadata_directory=config.metadata_log_dir,
+            scheduler=self._timers,
+            run_blocking=self.run_blocking,
+            on_failure=self._metadata_failed,
+        )
+        await self.controller.start()
+        self._apply_dynamic_config(self.image)
+
+    def _bind(self) -> None:
+        config = self.config
+        network = Network(
+            self,
+            self.clock,
+            ConnectionLimits(
+                request_max_bytes=config["socket.request.max.bytes"],
+                idle_ms=config["connections.max.idle.ms"],
+            ),
+            RequestMemory(config["queued.max.request.bytes"]),
+        )
+        self.listeners = Listeners(network, _listener_limits(config), raise_open_file_limit())
+        advertised = {}
+        if config["advertised.listeners"] is not None:
+            advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
+        for endpoint in config.broker_listeners:
+            told = advertised.get(endpoint.name)
+            self.listeners.add(
+                Endpoint(
+                    endpoint.name,
+                    endpoint.host,
+                    endpoint.port,
+                    endpoint.security_protocol,
+                    None if told is None else told.host,
+                    None if told is None else told.port,
+                    inter_broker=endpoint.name == config.inter_broker_listener_name,
+                ),
+                Dispatch(APIS),
+            )
+
+    async def _register(self) -> None:
+        listeners = {
+            name: metadata.Endpoint(
+                *self.listeners.advertised(name),
+                SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
+            )
+            for name, listener in self.listeners.listeners.items()
+        }
+        self._broker_epoch = await self.controller.register_broker(
+            listeners=listeners,
+            directories=[d.directory_id for d in self.logs.log_dirs if d.is_online],
+            rack=self.config.get("broker.rack"),
+            previous_broker_epoch=self.logs.previous_broker_epoch,
+        )
+
+    async def stop(self) -> None:
+        """Answer what is parked, close the connections, sync the logs and mark them as cleanly closed."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+            self._ticking = None
+        self.listeners.stop_accepting()
+        self._waiting.close()
+        self.groups.close()
+        await self.listeners.stop(STOP_GRACE_MS)
+        try:
+            await self.controller.shut_down_broker(self._broker_epoch)
+        except KafkaError as error:
+            logger.warning("The controller could not note the shutdown: %s", error)
+        await self.controller.close()
+        clean = await self.run_blocking(self._metadata_log.close)
+        await self.logs.close(self._broker_epoch if clean else -1)
+        self._workers.shutdown()
+
+    async def _tick(self) -> None:
+        while True:
+            await self.clock.sleep(TICK_MS)
+            try:
+                await self.logs.tick(self.now_ms())
+            except Exception:
+                logger.exception("Periodic work on the logs failed; it is tried again")
+
+    # -- metadata --------------------------------------------------------------------------------------
+
+    def _image_published(self, old: ClusterImage, new: ClusterImage) -> None:
+        self._apply_dynamic_config(new)
+        self._replicas.apply(new)
+        self._offsets.on_image(old, new)
+
+    def _apply_dynamic_config(self, image: ClusterImage) -> None:
+        self.dynamic_config.update(
+            image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(self.node_id))
+        )
+
+    def _reconfigure(self, _old: BrokerConfig, new: BrokerConfig) -> None:
+        """Let everybody who acts on configuration values have the new ones."""
+        self.fetch_max_bytes = new["fetch.max.bytes"]
+        self.fetch_sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
+        self._offsets.reconfigure(new)
+        self.logs.intervals = _intervals(new)
+        if hasattr(self, "_replicas"):
+            self._replicas.reconfigure()
+            self.listeners.set_limits(_listener_limits(new))
+
+    def _log_config_of_topic(self, topic: str) -> Any:
+        return log_config_for(self.image.config(ResourceType.TOPIC, topic), self.config)
+
+    def _is_placed_here(self, log: PartitionLog) -> bool:
+        registration = self.image.partition(log.topic, log.partition)
+        return registration is not None and self.node_id in registration.replicas
+
+    def _partition_created(self, partition: Partition) -> None:
+        if partition.topic == OFFSETS_TOPIC and partition.is_leader:
+            self._offsets.lead(partition)
+
+    def _partition_removed(self, partition: Partition) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self._offsets.resign(partition)
+
+    def _log_dir_failed(self, log_dir: LogDir) -> None:
+        if not any(d.is_online for d in self.logs.log_dirs):
+            logger.error("All log directories have failed")
+
+    def _metadata_failed(self, error: Exception) -> None:
+        if not self._failure.done():
+            self._failure.set_exception(error)
+
+    async def _create(self, topics: Sequence[Any]) -> Any:
+        return await self.controller.create_topics(topics, timeout_ms=self.config["request.timeout.ms"])
+
+    # -- what handlers ask for -------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+    def partition(self, topic: str, partition: int) -> Partition | None:
+        return self._replicas.led(topic, partition)
+
+    def partition_error(self, topic: str, partition: int) -> ErrorCode:
+        return self._replicas.why_not_led(topic, partition)
+
+    def advertised(self, broker_id: int, ctx: RequestContext) -> tuple[str, int] | None:
+        if broker_id == self.node_id:
+            assert isinstance(ctx.connection, Connection)
+            return self.listeners.advertised_for(ctx.connection)
+        broker = self.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.listeners.get(ctx.connection.listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    def new_topic_id(self) -> bytes:
+        return random_uuid()
+
+    def random_alive_broker_id(self) -> int:
+        alive = [broker.broker_id for broker in self.image.brokers.values() if not broker.fenced]
+        return random.choice(alive) if alive else -1
+
+    async def auto_create_topics(self, names: Sequence[str], ctx: RequestContext) -> None:
+        await self._creation.create_missing(names)
+
+    async def ensure_offsets_topic(self) -> bool:
+        return await self._offsets.ensure()
+
+    async def wait_for(self, logs: Iterable[PartitionLog], until_ms: int, ctx: RequestContext) -> bool:
+        return await self._waiting.wait(logs, until_ms, ctx.connection)
+
+    def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
+        return asyncio.get_running_loop().run_in_executor(self._workers, function)
+
+    def _run_in_background(self, job: Callable[[], object]) -> None:
+        self._workers.submit(job)
+
+    async def allocate_producer_id(self) -> int:
+        """The next producer id; a block of them is fetched from the controller when none is left."""
+        async with self._producer_ids_lock:
+            for producer_id in self._producer_ids:
+                return producer_id
+            first, count = await self.controller.allocate_producer_ids(self._broker_epoch)
+            self._producer_ids = iter(range(first + 1, first + count))
+            return first
+
+
+class _NodeConfigRules(TableRules):
+    """The controller's rules, and those of the broker, which alone knows its static configuration."""
+
+    def validate(self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]) -> None:
+        """Accept the complete set of values a resource is to have.
+
+        Raises:
+            KafkaError: in Kafka's words.
+        """
+        super().validate(resource_type, name, new, old)
+        if resource_type == ResourceType.BROKER:
+            validate_broker_configs(name, new, self.configs)
+
+
+def _intervals(config: BrokerConfig) -> Intervals:
+    return Intervals(
+        retention_check_ms=config["log.retention.check.interval.ms"],
+        flush_check_ms=config["log.flush.scheduler.interval.ms"],
+        recovery_point_checkpoint_ms=config["log.flush.offset.checkpoint.interval.ms"],
+        log_start_checkpoint_ms=config["log.flush.start.offset.checkpoint.interval.ms"],
+        high_watermark_checkpoint_ms=config["replica.high.watermark.checkpoint.interval.ms"],
+        producer_expiration_check_ms=config["producer.id.expiration.check.interval.ms"],
+    )
+
+
+def _listener_limits(config: BrokerConfig) -> ListenerLimits:
+    return ListenerLimits(
+        max_connections=config["max.connections"],
+        max_connections_per_ip=config["max.connections.per.ip"],
+        max_connections_per_ip_overrides=config.connections_per_ip_overrides,
+        socket_listen_backlog_size=config["socket.listen.backlog.size"],
+        socket_send_buffer_bytes=config["socket.send.buffer.bytes"],
+        socket_receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+    )

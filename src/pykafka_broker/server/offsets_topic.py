@@ -49,8 +49,13 @@ class OffsetsTopic:
     """Keeps a `GroupService` and the partitions of `__consumer_offsets` together."""
 
     def __init__(
-        self, config: BrokerConfig, creation: TopicCreation, timers: WallTimers, *,
-        new_uuid: Callable[[], str], run_blocking: RunBlocking,
+        self,
+        config: BrokerConfig,
+        creation: TopicCreation,
+        timers: WallTimers,
+        *,
+        new_uuid: Callable[[], str],
+        run_blocking: RunBlocking,
     ) -> None:
         self._creation = creation
         self._timers = timers
@@ -118,9 +123,7 @@ class OffsetsTopic:
         log = partition.log
         started_ms = self._timers.now_ms()
         try:
-            await self.groups.load(
-                partition.partition, self._batches(log), high_watermark=log.high_watermark
-            )
+            await self.groups.load(partition.partition, self._batches(log), high_watermark=log.high_watermark)
         except Exception:
             logger.exception("%s-%d cannot be read, its groups are not served", log.topic, log.partition)
             return

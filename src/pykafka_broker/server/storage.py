@@ -14,7 +14,7 @@ from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES, METADATA_TOPIC
-from pykafka_broker.log.partition import Environment
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, is_formatted, random_uuid
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
@@ -111,16 +111,14 @@ def open_metadata_log(
 
 
 def _has_log(files: FileSystem, directory: str) -> bool:
-    return files.exists(directory) and any(
-        entry.name.endswith(".log") for entry in files.entries(directory)
-    )
+    return files.exists(directory) and any(entry.name.endswith(".log") for entry in files.entries(directory))
 
 
 def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
     """Who this node is in the quorum: its id, and the id of its metadata directory."""
     directory_id = next(
-        log_dir.directory_id for log_dir in logs.log_dirs if log_dir.path == config.metadata_log_dir.rstrip("/")
+        log_dir.directory_id
+        for log_dir in logs.log_dirs
+        if log_dir.path == config.metadata_log_dir.rstrip("/")
     )
     return Voter(ReplicaKey(config.node_id, directory_id), controller_endpoints(config))
-
-

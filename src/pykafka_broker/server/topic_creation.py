@@ -61,7 +61,9 @@ INTERNAL_TOPICS = {
         "offsets.topic.num.partitions", "offsets.topic.replication.factor", _offsets_configs
     ),
     "__transaction_state": InternalTopic(
-        "transaction.state.log.num.partitions", "transaction.state.log.replication.factor", _transaction_configs
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        _transaction_configs,
     ),
 }
 

@@ -1,0 +1,48 @@
+"""CreatePartitions (API key 37): give topics more partitions; existing ones stay as they are.
+
+v2 flexible, v3 quota errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.cluster.events import NewPartitions
+from pykafka_broker.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(CreatePartitionsRequest, versions="0-3")
+async def create_partitions(
+    request: CreatePartitionsRequest, ctx: RequestContext
+) -> CreatePartitionsResponse:
+    """Each topic succeeds or fails on its own."""
+    results = await ctx.node.controller.create_partitions(
+        [
+            NewPartitions(
+                topic.name,
+                topic.count,
+                None
+                if topic.assignments is None
+                else tuple(tuple(assignment.broker_ids) for assignment in topic.assignments),
+            )
+            for topic in request.topics
+        ],
+        timeout_ms=request.timeout_ms,
+        validate_only=request.validate_only,
+    )
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(
+                name=result.name, error_code=int(result.error), error_message=result.message
+            )
+            for result in results
+        ]
+    )

@@ -1,0 +1,77 @@
+"""CreateTopics (API key 19): make topics, with partitions counted or assigned by hand.
+
+v2 is the first served, v4 -1 means the broker's default (KIP-464), v5 the answer shows partitions,
+replication factor and configs (KIP-525), v6 quota errors, v7 topic ids. The answer comes when the topic can
+be used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
+from pykafka_broker.config.describe import describe_topic
+from pykafka_broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+CONFIGS_SHOWN_VERSION = 5
+
+
+@handles(CreateTopicsRequest, versions="2-7")
+async def create_topics(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse:
+    """Each topic succeeds or fails on its own."""
+    results = await ctx.node.controller.create_topics(
+        [_new_topic(topic, ctx) for topic in request.topics],
+        timeout_ms=request.timeout_ms,
+        validate_only=request.validate_only,
+    )
+    asked = {topic.name: topic for topic in request.topics}
+    return CreateTopicsResponse(
+        topics=[_answer(result, asked[result.name], ctx) for result in results],
+    )
+
+
+def _new_topic(topic: CreatableTopic, ctx: RequestContext) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        topic_id=ctx.node.new_topic_id(),
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=tuple(
+            (assignment.partition_index, tuple(assignment.broker_ids)) for assignment in topic.assignments
+        ),
+        configs=tuple((config.name, config.value) for config in topic.configs),
+    )
+
+
+def _answer(result: CreateTopicResult, asked: CreatableTopic, ctx: RequestContext) -> CreatableTopicResult:
+    answer = CreatableTopicResult(
+        name=result.name,
+        topic_id=result.topic_id,
+        error_code=int(result.error),
+        error_message=result.message,
+        num_partitions=result.num_partitions,
+        replication_factor=result.replication_factor,
+    )
+    if ctx.version >= CONFIGS_SHOWN_VERSION and not result.error:
+        overrides = {config.name: config.value for config in asked.configs if config.value is not None}
+        answer.configs = [
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=int(entry.source),
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in describe_topic(ctx.node.dynamic_config, overrides)
+        ]
+    return answer

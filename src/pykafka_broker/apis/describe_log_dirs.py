@@ -1,0 +1,79 @@
+"""DescribeLogDirs (API key 35): the log directories, how full their disks are, and the size of every
+partition.
+
+v1 is the first served, v2 flexible, v3 top-level error, v4 total and usable bytes (KIP-827), v5 cordoned
+directories (KIP-1066). A directory out of service is listed with KAFKA_STORAGE_ERROR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.log.manager import LogDir
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+UNKNOWN_BYTES = -1
+
+
+@handles(DescribeLogDirsRequest, versions="1-5")
+async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
+    """All partitions, or those named; directories are always all listed."""
+    wanted: set[tuple[str, int]] | None = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    results = []
+    for log_dir in ctx.node.logs.log_dirs:
+        if not log_dir.is_online:
+            results.append(
+                DescribeLogDirsResult(
+                    error_code=int(ErrorCode.KAFKA_STORAGE_ERROR), log_dir=log_dir.path, topics=[]
+                )
+            )
+            continue
+        total_bytes, usable_bytes = await _space(log_dir, ctx)
+        logs = ctx.node.logs.logs_in(log_dir)
+        results.append(
+            DescribeLogDirsResult(
+                error_code=0,
+                log_dir=log_dir.path,
+                topics=_topics(log for log in logs if wanted is None or (log.topic, log.partition) in wanted),
+                total_bytes=total_bytes,
+                usable_bytes=usable_bytes,
+            )
+        )
+    return DescribeLogDirsResponse(error_code=0, results=results)
+
+
+async def _space(log_dir: LogDir, ctx: RequestContext) -> tuple[int, int]:
+    files = ctx.node.logs.files
+    try:
+        return await ctx.node.run_blocking(lambda: files.space(log_dir.path))
+    except OSError:
+        return UNKNOWN_BYTES, UNKNOWN_BYTES
+
+
+def _topics(logs: Iterable[PartitionLog]) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, list[DescribeLogDirsPartition]] = {}
+    for log in logs:
+        topics.setdefault(log.topic, []).append(
+            DescribeLogDirsPartition(
+                partition_index=log.partition,
+                partition_size=log.size_bytes,
+                offset_lag=max(0, log.high_watermark - log.log_end_offset),
+                is_future_key=False,
+            )
+        )
+    return [DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]

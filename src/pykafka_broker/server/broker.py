@@ -7,7 +7,7 @@ Many brokers can run in one process and event loop; nothing here is global. The 
 injected.
 
 Start: lock the log directories, format new ones, read the metadata log and take the lead of it, open the
-partition logs, bind the listeners, register the broker, load the groups, unfence, accept connections. Whoever
+partition logs, bind the listeners, register and unfence the broker, load the groups, accept connections. Whoever
 connects finds a broker that answers everything. Stop, in reverse: parked requests are answered, connections
 closed, logs synced and marked as cleanly closed.
 """
@@ -180,16 +180,16 @@ class Broker:
                 self.node_id,
                 self.logs,
                 lambda overrides: log_config_for(overrides, self.config),
-                on_created=self._partition_created,
-                on_removed=self._partition_removed,
+                on_leading=self._leading,
+                on_resigned=self._resigned,
             )
             self._bind()
             await self._register()
             self.logs.delete_strays(self._is_placed_here)
             self._image_published(ClusterImage(), self.image)
             self.controller.subscribe(self._image_published)
-            await self._offsets.loaded()
             await self.controller.unfence_broker(self._broker_epoch)
+            await self._offsets.loaded()
         except BaseException:
             self.logs.unlock()
             raise
@@ -323,11 +323,11 @@ class Broker:
         registration = self.image.partition(log.topic, log.partition)
         return registration is not None and self.node_id in registration.replicas
 
-    def _partition_created(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC and partition.is_leader:
+    def _leading(self, partition: Partition) -> None:
+        if partition.topic == OFFSETS_TOPIC:
             self._offsets.lead(partition)
 
-    def _partition_removed(self, partition: Partition) -> None:
+    def _resigned(self, partition: Partition) -> None:
         if partition.topic == OFFSETS_TOPIC:
             self._offsets.resign(partition)
 

@@ -96,14 +96,14 @@ class ReplicaManager:
         logs: LogManager,
         log_config: Callable[[Mapping[str, str]], LogConfig],
         *,
-        on_created: Callable[[Partition], None],
-        on_removed: Callable[[Partition], None],
+        on_leading: Callable[[Partition], None],
+        on_resigned: Callable[[Partition], None],
     ) -> None:
         self._node_id = node_id
         self._logs = logs
         self._log_config = log_config
-        self._on_created = on_created
-        self._on_removed = on_removed
+        self._on_leading = on_leading
+        self._on_resigned = on_resigned
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._image = ClusterImage()
 
@@ -150,8 +150,9 @@ class ReplicaManager:
             for index in topic.partitions:
                 removed = self._partitions.pop((name, index), None)
                 if removed is not None:
-                    removed.is_leader = False
-                    self._on_removed(removed)
+                    if removed.is_leader:
+                        removed.is_leader = False
+                        self._on_resigned(removed)
                     self._logs.delete(name, index)
 
     def _apply_topic(self, topic: TopicImage, image: ClusterImage) -> None:
@@ -160,14 +161,16 @@ class ReplicaManager:
             if self._node_id not in registration.replicas:
                 continue
             partition = self._partitions.get((topic.name, index))
-            created = partition is None
             if partition is None:
                 partition = self._create(topic, registration, config)
                 if partition is None:
                     continue
+            was_leader = partition.is_leader
             partition.become(registration, self._node_id)
-            if created:
-                self._on_created(partition)
+            if partition.is_leader and not was_leader:
+                self._on_leading(partition)
+            elif was_leader and not partition.is_leader:
+                self._on_resigned(partition)
 
     def _create(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig

@@ -95,17 +95,38 @@ def test_a_waiting_connection_whose_request_is_served_reads_again() -> None:
     assert memory.used_bytes == 0
 
 
+def test_who_stands_still_anyway_does_not_keep_the_others_waiting() -> None:
+    memory, (held_back, other) = holders(100, 2)
+    held_back.hold(90)
+    other.hold(90)
+    assert (held_back.waits, other.waits) == (False, True)
+
+    memory.stands_still(held_back)
+    assert other.waits is False
+
+    memory.moves_again(held_back)
+    assert (held_back.waits, other.waits) == (True, False)
+    other.hold(0)
+    assert held_back.waits is False
+
+
 def test_whatever_happens_somebody_goes_on_and_the_sum_is_right() -> None:
     dice = random.Random(11)
     memory, some = holders(1_000, 12)
+    still: set[Holder] = set()
     for _ in range(20_000):
         holder = dice.choice(some)
-        if holder.waits and dice.random() < 0.9:
-            continue
-        holder.hold(0 if holder.waits or dice.random() < 0.3 else holder.held + dice.randrange(400))
-        holding = [one for one in some if one.held]
-        assert memory.used_bytes == sum(one.held for one in holding)
-        assert not holding or not all(one.waits for one in holding)
+        if holder in still:
+            still.discard(holder)
+            memory.moves_again(holder)
+        elif holder.held and dice.random() < 0.2:
+            still.add(holder)
+            memory.stands_still(holder)
+        elif not holder.waits or dice.random() < 0.1:
+            holder.hold(0 if holder.waits or dice.random() < 0.3 else holder.held + dice.randrange(400))
+        assert memory.used_bytes == sum(one.held for one in some)
+        willing = [one for one in some if one.held and one not in still]
+        assert not willing or not all(one.waits for one in willing)
         assert memory.full or not any(one.waits for one in some)
 
 

@@ -53,6 +53,8 @@ logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
 
 ANONYMOUS = "User:ANONYMOUS"
+#: A client id may have 32 KiB; nobody gets to keep that much per connection.
+MAX_REMEMBERED_CLIENT_ID_BYTES = 256
 
 # Why no further request of a connection may start; bits of `_holds`.
 HANDLING = 1
@@ -195,7 +197,8 @@ class Connection(asyncio.BufferedProtocol):
         self._client_id_bytes: Buffer | None = None
         self._client_id = ""
         self._log_requests = False
-        # Reading stops for either reason.
+        # Reading stops for either of two reasons.
+        self._reads = True
         self._reads_ahead = False
         self._lacks_memory = False
         self._charged_bytes = 0
@@ -344,8 +347,8 @@ class Connection(asyncio.BufferedProtocol):
             self._account()
         if self._holds and not self._reads_ahead and reader.pending_bytes > self._limits.read_ahead_bytes:
             self._reads_ahead = True
-            if not self._lacks_memory:
-                self._transport.pause_reading()
+            self._read_or_not()
+            self._network.request_memory.stands_still(self)
 
     def _serve(self, frame: memoryview) -> int:
         """Decode one request, call its handler, and write or await the answer; returns the holds.
@@ -370,12 +373,10 @@ class Connection(asyncio.BufferedProtocol):
         if client_id_bytes >= 0:
             pos += client_id_bytes
             name = frame[10:pos]
-            if name != self._client_id_bytes:
-                if len(name) < client_id_bytes:
-                    raise ProtocolError(f"The header of {route.name} v{route.version} is cut short")
-                self._client_id_bytes = bytes(name)
-                self._client_id = str(name, "utf-8", "replace")
-            client_id = self._client_id
+            if name == self._client_id_bytes:
+                client_id = self._client_id
+            else:
+                client_id = self._read_client_id(name, client_id_bytes)
         if route.flexible_request:
             try:
                 pos = skip_tags(frame, pos, len(frame)) if frame[pos] else pos + 1
@@ -420,6 +421,16 @@ class Connection(asyncio.BufferedProtocol):
             self._fill(slot, route, correlation_id, answer)
         return self._holds
 
+    def _read_client_id(self, name: memoryview, size: int) -> str:
+        """The text of a client id that differs from the last one."""
+        if len(name) < size:
+            raise ProtocolError("A request header is cut short")
+        client_id = str(name, "utf-8", "replace")
+        if size <= MAX_REMEMBERED_CLIENT_ID_BYTES:
+            self._client_id_bytes = bytes(name)
+            self._client_id = client_id
+        return client_id
+
     def _await(
         self, route: Route, correlation_id: int, request: Any, awaitable: Awaitable[Any], holds: int
     ) -> None:
@@ -448,7 +459,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         except Exception as error:
             answer = self._failed(route, request, error)
-        if self.closed:
+        if self.closed or self._transport.is_closing():
             return
         self._fill(slot, route, correlation_id, answer)
         self._active = True
@@ -590,8 +601,18 @@ class Connection(asyncio.BufferedProtocol):
         self._round()
         if self._reads_ahead and not self._holds:
             self._reads_ahead = False
-            if not self._lacks_memory:
+            self._network.request_memory.moves_again(self)
+            self._read_or_not()
+
+    def _read_or_not(self) -> None:
+        """Read as long as there is no reason not to."""
+        reads = not self._reads_ahead and not self._lacks_memory
+        if reads != self._reads and not self._transport.is_closing():
+            self._reads = reads
+            if reads:
                 self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
 
     def _account(self) -> None:
         """Tell what we hold of requests; an empty buffer is kept only while memory is plenty."""
@@ -612,15 +633,13 @@ class Connection(asyncio.BufferedProtocol):
     def wait_for_memory(self) -> None:
         """Requests of all connections take all the memory they may: stop reading."""
         self._lacks_memory = True
-        if not self._reads_ahead and not self.closed:
-            self._transport.pause_reading()
+        self._read_or_not()
 
     def memory_available(self) -> None:
         """Go on reading."""
         self._lacks_memory = False
         self._arriving_since_ms = None
-        if not self._reads_ahead and not self.closed:
-            self._transport.resume_reading()
+        self._read_or_not()
 
     def _count_unsent(self, unsent_bytes: int) -> None:
         self._network.unsent.used_bytes += unsent_bytes - self._unsent_bytes
@@ -635,7 +654,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._active:
             self._active = False
             self._active_ms = now_ms
-        if self._holds & UNREAD:
+        if self._holds & UNREAD or self._transport.is_closing():
             self._check_unread(now_ms)
             return
         pending_bytes = self._reader.pending_bytes

@@ -38,7 +38,7 @@ UNLIMITED = 2**31 - 1
 RESERVED_FILES = 256
 #: Connections accepted in one turn of the event loop.
 ACCEPTS_PER_TURN = 64
-#: The listen queue is never shorter: of a burst of clients, those that do not fit wait a second for a new SYN.
+#: The listen queue is never shorter: clients of a burst that do not fit in wait a second for another SYN.
 MIN_BACKLOG = 1024
 #: How long accepting pauses after it failed.
 ACCEPT_PAUSE_MS = 250

@@ -40,7 +40,7 @@ class Holder(Protocol):
 class RequestMemory:
     """What connections hold of requests they have not finished reading or have not started yet."""
 
-    __slots__ = ("_held", "_owner", "_waiting", "limit_bytes", "used_bytes")
+    __slots__ = ("_held", "_owner", "_still", "_waiting", "limit_bytes", "used_bytes")
 
     def __init__(self, limit_bytes: int = -1) -> None:
         self.limit_bytes = limit_bytes if limit_bytes > 0 else DEFAULT_REQUEST_BYTES
@@ -49,6 +49,8 @@ class RequestMemory:
         #: The one connection that may go on while the bound is reached.
         self._owner: Holder | None = None
         self._waiting: dict[Holder, None] = {}
+        #: Those that do not read for reasons of their own.
+        self._still: set[Holder] = set()
 
     @property
     def full(self) -> bool:
@@ -67,6 +69,20 @@ class RequestMemory:
                 self._stop_unless_owner(other)
         self._let_go_on()
 
+    def stands_still(self, holder: Holder) -> None:
+        """`holder` does not read now, whatever we say: somebody else may go on in its place."""
+        self._still.add(holder)
+        if holder is self._owner:
+            self._owner = None
+        self._forget_waiting(holder)
+        self._let_go_on()
+
+    def moves_again(self, holder: Holder) -> None:
+        """`holder` reads again, in its turn."""
+        self._still.discard(holder)
+        if self.full:
+            self._stop_unless_owner(holder)
+
     def _count(self, holder: Holder, held_bytes: int) -> None:
         self.used_bytes += held_bytes - self._held.get(holder, 0)
         if held_bytes:
@@ -75,13 +91,17 @@ class RequestMemory:
         self._held.pop(holder, None)
         if holder is self._owner:
             self._owner = None
+        self._still.discard(holder)
+        # What it held may have been a whole request whose turn came.
+        self._forget_waiting(holder)
+
+    def _forget_waiting(self, holder: Holder) -> None:
         if holder in self._waiting:
-            # What it held was a whole request whose turn came.
             del self._waiting[holder]
             holder.memory_available()
 
     def _stop_unless_owner(self, holder: Holder) -> None:
-        if holder not in self._held or holder in self._waiting:
+        if holder not in self._held or holder in self._waiting or holder in self._still:
             return
         if self._owner is None:
             self._owner = holder

@@ -161,7 +161,7 @@ class OurBroker(BrokerProcess):
             flag for key, value in self.properties.items() for flag in ("--override", f"{key}={value}")
         ]
         return [
-            *(sys.executable, "-m", "pykafka_broker.cli", "start"),
+            *(sys.executable, "-m", "pykafka_broker", "start"),
             *("--data-dir", str(self.data_dir), "--listen", self.address),
             *overrides,
         ]

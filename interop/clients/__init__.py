@@ -1,1 +1,21 @@
 """The stock clients behind one interface (`client.py`): a scenario is written once for all of them."""
+
+from __future__ import annotations
+
+import importlib
+
+from interop.clients.client import Client
+
+#: Where the adapters are. A module is imported when its client is asked for: another may not be installed.
+ADAPTERS = {
+    "kafka-python": ("interop.clients.kafka_python", "KafkaPython"),
+    "aiokafka": ("interop.clients.aiokafka_client", "Aiokafka"),
+    "confluent-kafka": ("interop.clients.confluent", "Confluent"),
+    "java": ("interop.clients.java", "Java"),
+}
+
+
+def connect(name: str, bootstrap: str) -> Client:
+    module, adapter = ADAPTERS[name]
+    client: Client = getattr(importlib.import_module(module), adapter)(bootstrap)
+    return client

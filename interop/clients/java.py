@@ -242,7 +242,7 @@ class Java(Client):
                     if (position := consumer.position(partition)) != offset:
                         return int(position)
         except Refused as refused:
-            # The client's own OffsetOutOfRangeException, or NoOffsetForPartition where it has no reset policy.
+            # The client's own OffsetOutOfRangeException.
             if "OutOfRange" in str(refused):
                 return None
             raise

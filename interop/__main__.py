@@ -1,0 +1,136 @@
+"""`make interop`: stock clients and tools against our broker, or with `--broker apache` against the oracle."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from interop import dump_check, tools, upstream
+from interop.brokers import BrokerProcess, OurBroker
+from interop.oracle import ApacheBroker, OracleUnavailableError, libs
+from interop.run import connect_all, load_matrix, run_matrix
+from interop.scenarios import data, groups
+from interop.world import World
+
+PROPERTIES = {
+    "num.partitions": "3",
+    "auto.create.topics.enable": "true",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "8",
+}
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m interop", description=__doc__)
+    parser.add_argument("--broker", choices=["ours", "apache"], default="ours")
+    parser.add_argument("--lanes", default=",".join(LANES), help="of %(default)s")
+    parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
+    parser.add_argument("--only", default="", help="scenarios whose name holds this text")
+    return parser.parse_args()
+
+
+def java_is_missing() -> str | None:
+    try:
+        libs()
+    except OracleUnavailableError as error:
+        return str(error)
+    return None
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def clients_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    names, scenarios = load_matrix()
+    if chosen.clients:
+        names = [name for name in names if name in chosen.clients.split(",")]
+    missing = java_is_missing()
+    if missing and "java" in names:
+        names.remove("java")
+        say(f"without the Java client: {missing}")
+    scenarios = [scenario for scenario in scenarios if chosen.only in scenario.name]
+    with world_of(broker, names) as world:
+        say(f"{'clients':<64}" + "".join(f"{name:<16}" for name in names))
+        return run_matrix(world, scenarios, say).failures
+
+
+def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    """Kafka's command-line tools."""
+    if missing := java_is_missing():
+        say(f"without the Java tools: {missing}")
+        return []
+    say("Java command-line tools")
+    with world_of(broker, ["kafka-python"]) as world:
+        return tools.run(world, say)
+
+
+def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    """What the other lanes left in the data folder, and some of everything if they did not run."""
+    if missing := java_is_missing():
+        say(f"without Kafka's dump tool: {missing}")
+        return []
+    say("the data folder in Kafka's dump tool")
+    with world_of(broker, ["kafka-python"]) as world:
+        client = world.clients["kafka-python"]
+        data.every_codec_is_read_by_every_client(world, client)
+        groups.a_commit_is_where_the_next_reader_begins(world, client)
+    broker.stop()
+    try:
+        return dump_check.check(broker.data_dir, say)
+    finally:
+        broker.start()
+
+
+def upstream_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    say("kafka-python's own integration tests")
+    return upstream.run(type(broker), say)
+
+
+@contextmanager
+def world_of(broker: BrokerProcess, names: list[str]) -> Iterator[World]:
+    clients = connect_all(names, broker.address)
+    try:
+        yield World(broker, clients)
+    finally:
+        for client in clients.values():
+            client.close()
+
+
+Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]
+
+LANES: dict[str, Lane] = {
+    "clients": clients_lane,
+    "tools": tools_lane,
+    "dump": dump_lane,
+    "upstream": upstream_lane,
+}
+
+
+def main() -> int:
+    chosen = options()
+    # The clients' own complaints about rebalances and restarts that a scenario causes.
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    if os.environ.get("CI") and (missing := java_is_missing()):
+        print(f"on CI every lane has to run: {missing}")
+        return 1
+    kind = {"ours": OurBroker, "apache": ApacheBroker}[chosen.broker]
+    failures: list[str] = []
+    with kind(PROPERTIES) as broker:
+        for lane in chosen.lanes.split(","):
+            failures += LANES[lane](chosen, broker)
+        if failures:
+            kept = shutil.copy(broker.log_file, f"interop-{broker.name}.log")
+    for failure in failures:
+        print(f"\nFAILED {failure}")
+    print(f"\n{len(failures)} failures" + (f"; the broker's log is in {kept}" if failures else ""))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

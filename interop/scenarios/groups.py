@@ -1,0 +1,231 @@
+"""Consumer groups of the classic protocol: who gets what, and what is remembered."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from interop.clients.client import Client, GroupView, Member, Record
+from interop.world import World, eventually, refused_with
+
+GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP = 69, 68
+
+
+class Follower:
+    """A member that polls all the time, as a real consumer does, in a thread of its own."""
+
+    def __init__(self, member: Member) -> None:
+        self.member = member
+        self.records: list[Record] = []
+        self.assigned: frozenset[int] = frozenset()
+        self.assignments = 0
+        self.error: BaseException | None = None
+        self._todo: list[Callable[[], None]] = []
+        self._closing = False
+        self.thread = threading.Thread(target=self._follow, daemon=True)
+        self.thread.start()
+
+    def _follow(self) -> None:
+        try:
+            while not self._closing:
+                self.records += self.member.poll(0.1)
+                assigned = self.member.assignment()
+                if assigned != self.assigned:
+                    self.assigned, self.assignments = assigned, self.assignments + 1
+                while self._todo:
+                    self._todo.pop()()
+        except BaseException as error:
+            self.error = error
+        finally:
+            self.member.close()
+
+    def commit(self) -> None:
+        done = threading.Event()
+
+        def commit_here() -> None:
+            self.member.commit()
+            done.set()
+
+        self._todo.append(commit_here)
+        assert done.wait(20), f"the commit did not end: {self.error}"
+
+    def leave(self) -> None:
+        self._closing = True
+        self.thread.join(30)
+        assert not self.thread.is_alive(), "the member did not close"
+        if self.error is not None:
+            raise self.error
+
+
+@contextmanager
+def following(*members: Member) -> Iterator[list[Follower]]:
+    followers = [Follower(member) for member in members]
+    try:
+        yield followers
+    finally:
+        for follower in followers:
+            if follower.thread.is_alive():
+                follower.leave()
+
+
+def shares(followers: list[Follower]) -> list[int]:
+    """How many partitions each has, once every one of four is had by exactly one."""
+    everything = sorted(partition for follower in followers for partition in follower.assigned)
+    for follower in followers:
+        if follower.error is not None:
+            raise follower.error
+    return sorted(len(follower.assigned) for follower in followers) if everything == [0, 1, 2, 3] else []
+
+
+def fill(client: Client, topic: str, partitions: int = 4, each: int = 25) -> set[bytes]:
+    values = {f"{p}-{n}".encode() for p in range(partitions) for n in range(each)}
+    client.produce(topic, [Record(value, partition=int(value.split(b"-")[0])) for value in sorted(values)])
+    return values
+
+
+def members_share_partitions_as_they_come_and_go(world: World, client: Client) -> None:
+    topic, group = world.topic(client, partitions=4), world.name("share")
+    with following(client.member(group, topic)) as followers:
+        eventually(lambda: shares(followers) == [4], "one member has all partitions")
+        followers.append(Follower(client.member(group, topic)))
+        eventually(lambda: shares(followers) == [2, 2], "two members share")
+        followers.append(Follower(client.member(group, topic)))
+        eventually(lambda: shares(followers) == [1, 1, 2], "three members share")
+        written = fill(client, topic)
+        eventually(
+            lambda: {r.value for f in followers for r in f.records} == written,
+            "every record came to one of them",
+        )
+        followers.pop(0).leave()
+        eventually(lambda: shares(followers) == [2, 2], "two take over what the third had")
+
+
+def every_assignor_of_the_client_works(world: World, client: Client) -> None:
+    strategies = {
+        "kafka-python": ("roundrobin", "cooperative-sticky"),
+        "aiokafka": ("roundrobin", "sticky"),
+        "confluent-kafka": ("roundrobin", "cooperative-sticky"),
+        "java": ("roundrobin", "sticky", "cooperative-sticky"),
+    }
+    for strategy in strategies[client.name]:
+        topic, group = world.topic(client, partitions=4), world.name(strategy)
+        with following(client.member(group, topic, strategy=strategy)) as followers:
+            eventually(lambda: shares(followers) == [4], f"one member has all partitions ({strategy})")
+            followers.append(Follower(client.member(group, topic, strategy=strategy)))
+            eventually(lambda: shares(followers) == [2, 2], f"two members share ({strategy})")
+
+
+def clients_of_different_kinds_share_one_group(world: World, client: Client) -> None:
+    """With each other client in turn: `range` is known to all of them."""
+    for other in world.clients.values():
+        if other is not client:
+            share_with(world, client, other)
+
+
+def share_with(world: World, client: Client, other: Client) -> None:
+    topic, group = world.topic(client, partitions=4), world.name("mixed")
+    with following(client.member(group, topic), other.member(group, topic)) as followers:
+        eventually(lambda: shares(followers) == [2, 2], f"{client.name} and {other.name} share")
+        written = fill(client, topic)
+        eventually(
+            lambda: {record.value for follower in followers for record in follower.records} == written,
+            f"{client.name} and {other.name} read everything",
+        )
+
+
+def a_member_that_dies_is_replaced_after_its_session(world: World, client: Client) -> None:
+    topic, group = world.topic(client, partitions=4), world.name("dead")
+    doomed = subprocess.Popen(
+        [sys.executable, "-m", "interop.member", client.name, world.broker.address, group, topic],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert doomed.stdout is not None
+    try:
+        assert doomed.stdout.readline().strip() == b"0 1 2 3", "the doomed member has all partitions first"
+        with following(client.member(group, topic)) as followers:
+            eventually(lambda: len(followers[0].assigned) == 2, "both share")
+            doomed.send_signal(signal.SIGKILL)
+            killed = time.monotonic()
+            eventually(lambda: shares(followers) == [4], "the other has everything", 30)
+            assert time.monotonic() - killed > 3, "a session of 6 s was ended too early"
+    finally:
+        doomed.kill()
+        doomed.wait()
+        doomed.stdout.close()
+
+
+def a_static_member_comes_back_without_a_rebalance(world: World, client: Client) -> None:
+    topic, group = world.topic(client, partitions=4), world.name("static")
+
+    def static(name: str) -> Member:
+        return client.member(group, topic, instance_id=name, session_timeout_ms=20_000)
+
+    with following(static("one"), static("two")) as followers:
+        eventually(lambda: shares(followers) == [2, 2], "two members share")
+        time.sleep(1)
+        before = [(follower.assigned, follower.assignments) for follower in followers]
+        followers.pop(0).leave()
+        followers.insert(0, Follower(static("one")))
+        eventually(lambda: followers[0].assigned == before[0][0], "it has its old partitions")
+        assert (followers[1].assigned, followers[1].assignments) == before[1], "the other noticed nothing"
+        assert client.group(group) == GroupView("Stable", 2)
+
+
+def a_commit_is_where_the_next_reader_begins(world: World, client: Client) -> None:
+    topic, group = world.topic(client, partitions=4), world.name("commit")
+    written = fill(client, topic)
+    with following(client.member(group, topic)) as (follower,):
+        eventually(lambda: len(follower.records) == len(written), "everything was read")
+        follower.commit()
+    for reader in world.clients.values():
+        assert [reader.committed(group, topic, p) for p in range(4)] == [25] * 4, reader.name
+    client.produce(topic, [Record(b"later", partition=2)])
+    for other in world.clients.values():
+        with following(other.member(group, topic)) as (follower,):
+            eventually(
+                lambda: [r.value for r in follower.records] == [b"later"],
+                f"{other.name} begins at the commit",
+            )
+
+
+def nothing_was_committed_by_an_unknown_group(world: World, client: Client) -> None:
+    assert client.committed(world.name("unknown"), world.topic(client)) is None
+
+
+def a_simple_consumer_commits_with_metadata(world: World, client: Client) -> None:
+    topic, group = world.topic(client), world.name("simple")
+    assert client.commit_metadata(group, topic, 3, "half way") == "half way"
+    assert {reader.committed(group, topic) for reader in world.clients.values()} == {3}
+
+
+def a_group_is_listed_and_described(world: World, client: Client) -> None:
+    topic, group = world.topic(client), world.name("listed")
+    with following(client.member(group, topic)) as (follower,):
+        eventually(lambda: follower.assigned == {0}, "the member is in")
+        follower.commit()
+        assert group in client.groups()
+        eventually(lambda: client.group(group) == GroupView("Stable", 1), "the group is stable")
+    eventually(lambda: client.group(group) == GroupView("Empty", 0), "the group is empty")
+    assert group in client.groups()
+
+
+def only_an_empty_group_is_deleted(world: World, client: Client) -> None:
+    topic, group = world.topic(client), world.name("deleted")
+    fill(client, topic, partitions=1)
+    with following(client.member(group, topic)) as (follower,):
+        eventually(lambda: len(follower.records) == 25, "everything was read")
+        follower.commit()
+        with refused_with(NON_EMPTY_GROUP):
+            client.delete_group(group)
+    eventually(lambda: client.group(group).members == 0, "the member has left")
+    client.delete_group(group)
+    assert group not in client.groups()
+    assert client.committed(group, topic) is None
+    with refused_with(GROUP_ID_NOT_FOUND):
+        client.delete_group(group)

@@ -1,0 +1,221 @@
+"""Apache Kafka's command-line tools, as they are, against the broker.
+
+Each tool is a JVM of its own and starts slowly, so a check does as much as it can with one run. A check is a
+function of a world; the lane runs all of them on one broker, in this order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from collections.abc import Callable
+
+from interop.clients.client import Client, Record
+from interop.oracle import run_tool
+from interop.world import World
+
+TOOLS = "org.apache.kafka.tools"
+
+
+def tool(world: World, name: str, *arguments: str, stdin: str = "", expect_failure: bool = False) -> str:
+    main_class = name if name.startswith("kafka.") else f"{TOOLS}.{name}"
+    return run_tool(
+        main_class,
+        "--bootstrap-server",
+        world.broker.address,
+        *arguments,
+        stdin=stdin,
+        expect_failure=expect_failure,
+    )
+
+
+def topics_are_created_described_altered_and_deleted(world: World) -> None:
+    topic = world.name("tools")
+    tool(
+        world,
+        "TopicCommand",
+        "--create",
+        "--topic",
+        topic,
+        "--partitions",
+        "2",
+        "--config",
+        "retention.ms=3600000",
+    )
+    described = tool(world, "TopicCommand", "--describe", "--topic", topic)
+    assert re.search(
+        rf"Topic: {topic}\s+TopicId: \S+\s+PartitionCount: 2\s+ReplicationFactor: 1\s+Configs:", described
+    )
+    assert "retention.ms=3600000" in described
+    assert len(re.findall(r"Leader: \d+\s+Replicas: \d+\s+Isr: \d+", described)) == 2, described
+    tool(world, "TopicCommand", "--alter", "--topic", topic, "--partitions", "4")
+    tool(world, "TopicCommand", "--delete", "--topic", topic)
+    assert topic not in tool(world, "TopicCommand", "--list").split()
+
+
+def the_console_consumer_prints_what_the_console_producer_was_told(world: World) -> None:
+    topic = world.name("console")
+    lines = "h1:a,h2:b\tkey\tvalue\nh1:a\tNULL\tno key\nh1:c\tgone\tNULL\n"
+    tool(
+        world,
+        "ConsoleProducer",
+        *("--topic", topic, "--compression-codec", "lz4"),
+        *("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true"),
+        *("--reader-property", "null.marker=NULL"),
+        stdin=lines,
+    )
+    printed = tool(
+        world,
+        "consumer.ConsoleConsumer",
+        *("--topic", topic, "--from-beginning", "--max-messages", "3", "--timeout-ms", "20000"),
+        *(f"--formatter-property=print.{part}=true" for part in ("headers", "key", "timestamp")),
+    )
+    found = sorted(line.split("\t", 1)[1] for line in printed.splitlines() if line.startswith("CreateTime:"))
+    assert found == sorted(["h1:a,h2:b\tkey\tvalue", "h1:a\tnull\tno key", "h1:c\tgone\tnull"]), printed
+
+
+def offsets_are_shown_by_time_and_place(world: World) -> None:
+    topic = filled(world, 7)
+    for at, expected in (("latest", 7), ("earliest", 0), ("max-timestamp", 6), ("1767355202000", 2)):
+        assert tool(world, "GetOffsetShell", "--topic", topic, "--time", at).split() == [
+            f"{topic}:0:{expected}"
+        ], at
+
+
+def a_group_is_described_reset_and_deleted(world: World) -> None:
+    topic, group = filled(world, 5), world.name("tools")
+    tool(
+        world,
+        "consumer.ConsoleConsumer",
+        *(
+            "--topic",
+            topic,
+            "--group",
+            group,
+            "--from-beginning",
+            "--max-messages",
+            "5",
+            "--timeout-ms",
+            "20000",
+        ),
+    )
+    command = "consumer.group.ConsumerGroupCommand"
+    assert group in tool(world, command, "--list").split()
+    described = tool(world, command, "--describe", "--group", group)
+    assert re.search(rf"{group}\s+{topic}\s+0\s+\S+\s+5\s+5\s+0", described), described
+    tool(
+        world, command, "--reset-offsets", "--to-offset", "2", "--topic", topic, "--group", group, "--execute"
+    )
+    assert client(world).committed(group, topic) == 2
+    tool(world, command, "--delete", "--group", group)
+    assert group not in client(world).groups()
+
+
+def topic_and_broker_configs_are_changed(world: World) -> None:
+    topic = filled(world, 1)
+    of_topic = ("--entity-type", "topics", "--entity-name", topic)
+    tool(world, "kafka.admin.ConfigCommand", *of_topic, "--alter", "--add-config", "retention.ms=7200000")
+    assert "retention.ms=7200000" in tool(world, "kafka.admin.ConfigCommand", *of_topic, "--describe")
+    tool(world, "kafka.admin.ConfigCommand", *of_topic, "--alter", "--delete-config", "retention.ms")
+    default = ("--entity-type", "brokers", "--entity-default")
+    tool(world, "kafka.admin.ConfigCommand", *default, "--alter", "--add-config", "log.retention.ms=86400000")
+    assert client(world).config(topic)["retention.ms"][0] == "86400000", (
+        "the topic follows the broker's default"
+    )
+    tool(world, "kafka.admin.ConfigCommand", *default, "--alter", "--delete-config", "log.retention.ms")
+
+
+def records_are_deleted_up_to_an_offset(world: World) -> None:
+    topic = filled(world, 5)
+    wanted = world.broker.folder / "delete-records.json"
+    wanted.write_text(
+        json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "offset": 3}]})
+    )
+    printed = tool(world, "DeleteRecordsCommand", "--offset-json-file", str(wanted))
+    assert "low_watermark: 3" in printed, printed
+    assert client(world).beginning(topic) == 3
+
+
+def the_log_folders_are_described(world: World) -> None:
+    topic = filled(world, 5)
+    printed = tool(world, "LogDirsCommand", "--describe", "--topic-list", topic)
+    described = json.loads(next(line for line in printed.splitlines() if line.startswith("{")))
+    partitions = [p for broker in described["brokers"] for d in broker["logDirs"] for p in d["partitions"]]
+    assert [(p["partition"], p["size"] > 0, p["offsetLag"]) for p in partitions] == [(f"{topic}-0", True, 0)]
+
+
+def the_cluster_and_its_api_versions_are_shown(world: World) -> None:
+    identity = run_tool(f"{TOOLS}.ClusterTool", "cluster-id", "--bootstrap-server", world.broker.address)
+    assert re.search(r"Cluster ID: \S{22}", identity), identity
+    versions = tool(world, "BrokerApiVersionsCommand")
+    for api in ("Produce(0): 0 to 13", "Fetch(1): 4 to 18", "Metadata(3): 0 to 13"):
+        assert api in versions, f"{api} is not in {versions}"
+
+
+def verifiable_clients_agree(world: World) -> None:
+    topic = world.name("verifiable")
+    sent = tool(world, "VerifiableProducer", "--topic", topic, "--max-messages", "500")
+    assert json.loads(sent.splitlines()[-1])["acked"] == 500, sent[-500:]
+    received = tool(
+        world,
+        "VerifiableConsumer",
+        *("--topic", topic, "--group-id", world.name("verifiable"), "--max-messages", "500"),
+    )
+    events = [json.loads(line) for line in received.splitlines() if line.startswith("{")]
+    assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 500
+
+
+def the_performance_tools_run(world: World) -> None:
+    topic = world.topic(client(world), partitions=4)
+    sent = tool(
+        world,
+        "ProducerPerformance",
+        *("--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "-1"),
+    )
+    assert "20000 records sent" in sent, sent
+    read = tool(world, "ConsumerPerformance", "--topic", topic, "--num-records", "20000", "--hide-header")
+    assert int(read.strip().splitlines()[-1].split(",")[4]) >= 20000, read
+
+
+#: The lane, in its order.
+CHECKS: tuple[Callable[[World], None], ...] = (
+    topics_are_created_described_altered_and_deleted,
+    the_console_consumer_prints_what_the_console_producer_was_told,
+    offsets_are_shown_by_time_and_place,
+    a_group_is_described_reset_and_deleted,
+    topic_and_broker_configs_are_changed,
+    records_are_deleted_up_to_an_offset,
+    the_log_folders_are_described,
+    the_cluster_and_its_api_versions_are_shown,
+    verifiable_clients_agree,
+    the_performance_tools_run,
+)
+
+
+def client(world: World) -> Client:
+    """Any client serves to prepare a check and to look at its result."""
+    return next(iter(world.clients.values()))
+
+
+def filled(world: World, count: int) -> str:
+    """A topic with a record a second from noon of 2026-01-02."""
+    topic = world.topic(client(world))
+    client(world).produce(
+        topic, [Record(str(n).encode(), timestamp_ms=1_767_355_200_000 + n * 1000) for n in range(count)]
+    )
+    return topic
+
+
+def run(world: World, report: Callable[[str], None]) -> list[str]:
+    failures = []
+    for check in CHECKS:
+        title = check.__name__.replace("_", " ")
+        try:
+            check(world)
+        except Exception as error:
+            failures.append(f"{title}: {error}\n{traceback.format_exc(limit=-3)}")
+            report(f"{title:<64}FAIL")
+        else:
+            report(f"{title:<64}ok")
+    return failures

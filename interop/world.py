@@ -1,0 +1,66 @@
+"""What a scenario has at hand: the broker, the clients, fresh names, and patience."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from interop.brokers import BrokerProcess
+from interop.clients.client import Client, Refused
+
+_numbers = itertools.count(1)
+
+
+@dataclass
+class World:
+    broker: BrokerProcess
+    clients: dict[str, Client]
+    #: Distinguishes the names of this run from those of another one on the same broker.
+    run: int = field(default_factory=lambda: int(time.time()))
+
+    def name(self, prefix: str) -> str:
+        return f"{prefix}-{self.run}-{next(_numbers)}"
+
+    def topic(self, client: Client, partitions: int = 1, **configs: str) -> str:
+        """A new topic, created by the client; configs with underscores for dots."""
+        name = self.name("interop")
+        client.create_topic(
+            name, partitions, configs={key.replace("_", "."): value for key, value in configs.items()}
+        )
+        self.await_topic(client, name, partitions)
+        return name
+
+    def await_topic(self, client: Client, name: str, partitions: int = 1) -> None:
+        """A broker may know a topic a moment before its partitions have leaders."""
+
+        def usable() -> bool:
+            return client.partitions(name) == partitions and client.end(name, partitions - 1) >= 0
+
+        eventually(usable, "the topic can be used")
+
+
+def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    refused: Refused | None = None
+    while time.monotonic() < deadline:
+        try:
+            if condition():
+                return
+        except Refused as error:
+            refused = error
+        time.sleep(0.05)
+    raise AssertionError(f"within {timeout_s:g} s not so: {what}" + (f" ({refused})" if refused else ""))
+
+
+@contextmanager
+def refused_with(code: int) -> Iterator[None]:
+    """The block is refused by the broker with exactly this error code."""
+    try:
+        yield
+    except Refused as error:
+        assert error.code == code, f"refused with {error.code} instead of {code}: {error}"
+        return
+    raise AssertionError(f"was not refused (expected error {code})")

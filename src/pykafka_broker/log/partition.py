@@ -522,8 +522,8 @@ class PartitionLog:
             if offset > self.log_end_offset or offset < self.log_start_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"Received request for offset {offset} for partition {self.name}, "
-                    f"but we only have log segments from offset {self.log_start_offset} to {self.log_end_offset}.",
+                    f"Received request for offset {offset} for partition {self.name}, but we only have log "
+                    f"segments from offset {self.log_start_offset} to {self.log_end_offset}.",
                 )
             return nothing_at(offset)
         segments = self.segments
@@ -560,7 +560,7 @@ class PartitionLog:
                 end = found[0]
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
-        end = end_of_read(segment, start, size, max_bytes, end)
+        end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
         return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
 
     def _aborted_later(

@@ -80,16 +80,21 @@ def nothing_at(offset: int) -> ReadPlan:
 
 
 def end_of_read(
-    segment: Segment, start: int, first_batch_bytes: int, max_bytes: int, limit_position: int
+    segment: Segment, start: int, bytes_wanted: int, limit_position: int, *, in_thread: bool
 ) -> int:
-    """Where a read from `start` ends: at a batch boundary if one is known, as far as `max_bytes` and limit
-    allow.
+    """Where a read of `bytes_wanted` from `start` ends: at a batch boundary if one is known, else right
+    there.
+
+    The sparse index knows a boundary every few KiB. In a shorter read the last batch may come cut, as it
+    does from Kafka. The exactly known tail is for the event loop only.
     """
-    end = start + max(max_bytes, first_batch_bytes)
+    end = start + bytes_wanted
     if end >= limit_position:
         return limit_position
-    boundary = max(segment.tail_start_at_or_before(end), segment.index.last_start_at_or_before(end))
-    return max(boundary, start + first_batch_bytes)
+    boundary = segment.index.last_start_at_or_before(end)
+    if not in_thread:
+        boundary = max(boundary, segment.tail_start_at_or_before(end))
+    return boundary if boundary > start else end
 
 
 def aborted_in(segments: Sequence[Segment], fetch_offset: int, upper_bound_offset: int) -> list[AbortedTxn]:
@@ -139,8 +144,8 @@ def unresolved_read(
             size = header.size_in_bytes
             if start >= end or (max_bytes < size and not minimum_one_batch):
                 return None
-            boundary = segment.index.last_start_at_or_before(start + max(max_bytes, size))
-            return segment.file, start, min(end, max(boundary, start + size))
+            end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=True)
+            return segment.file, start, end
         return None
 
     bytes_left = sum([segment.size for segment in segments])

@@ -299,11 +299,9 @@ class Segment:
 
     def index_is_full(self, max_index_bytes: int) -> bool:
         """Kafka rolls when an index file has no room, one time entry being kept for the roll itself."""
-        index, times = self._index, self._time_index
-        assert index is not None and times is not None
         return (
-            len(index.positions) >= max_index_bytes // OFFSET_ENTRY_BYTES
-            or len(times.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
+            len(self.index.positions) >= max_index_bytes // OFFSET_ENTRY_BYTES
+            or len(self.time_index.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
         )
 
     # --- finding batches --------------------------------------------------------------------------

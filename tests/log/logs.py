@@ -1,0 +1,93 @@
+"""Logs and batches for the tests of this folder."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.loading import create_log, open_log
+from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from tests.support.memory_files import MemoryFiles
+
+NOW = 1_700_000_000_000
+TOPIC_ID = bytes(range(16))
+FOLDER = "/logs/orders-0"
+
+
+def new_log(files: MemoryFiles, **settings: Any) -> PartitionLog:
+    """An empty log of partition orders-0."""
+    return create_log(Environment(files), FOLDER, "orders", 0, TOPIC_ID, LogConfig(**settings))
+
+
+def reopened(files: MemoryFiles, *, clean: bool = False, **settings: Any) -> PartitionLog:
+    """The log as a new process finds it; checkpointed offsets may be among the settings."""
+    offsets = {name: settings.pop(name) for name in tuple(settings) if name in CHECKPOINTED}
+    environment = Environment(files)
+    config = LogConfig(**settings)
+    return open_log(environment, FOLDER, "orders", 0, TOPIC_ID, config, clean=clean, now_ms=NOW, **offsets)
+
+
+CHECKPOINTED = ("recovery_point", "log_start_offset", "high_watermark")
+
+
+def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearray:
+    """One batch, a record for each value."""
+    return bytearray(build_batch([(timestamp, None, value, ()) for value in values], **header))
+
+
+def append(log: PartitionLog, *values: bytes | None, epoch: int = 0, **header: Any) -> AppendResult:
+    """Produce one batch and let everybody see it."""
+    result = log.append(batch(*values, **header), leader_epoch=epoch, now_ms=NOW)
+    log.advance_high_watermark(log.log_end_offset)
+    return result
+
+
+def produce(
+    log: PartitionLog, producer_id: int, sequence: int, *values: bytes, **header: Any
+) -> AppendResult:
+    """Produce one idempotent batch."""
+    header.setdefault("producer_epoch", 0)
+    return append(log, *values or (b"v",), producer_id=producer_id, base_sequence=sequence, **header)
+
+
+def end_transaction(
+    log: PartitionLog, producer_id: int, *, commit: bool, producer_epoch: int = 0, coordinator_epoch: int = 0
+) -> AppendResult:
+    """Write the marker that the transaction coordinator would write."""
+    marker = build_marker_batch(
+        EndTransactionMarker(commit, coordinator_epoch),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        timestamp_ms=NOW,
+    )
+    return log.append(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+
+
+def values(log: PartitionLog, offset: int | None = None, limit: Any = "log_end") -> list[bytes | None]:
+    """The values of all records from `offset` (or the start) on, as a consumer reads them."""
+    return [value for _, value in records(log, offset, limit)]
+
+
+def records(
+    log: PartitionLog, offset: int | None = None, limit: Any = "log_end"
+) -> list[tuple[int, bytes | None]]:
+    """(offset, value) of all data records from `offset` on, fetched piece by piece."""
+    position = log.log_start_offset if offset is None else offset
+    found: list[tuple[int, bytes | None]] = []
+    while data := log.plan_read(position, 1000, limit=limit).read():
+        for at, header in iter_batches(data):
+            if not header.is_control:
+                found += [(r.offset, r.value) for r in read_records(data[at:]) if r.offset >= position]
+            next_position = header.next_offset
+        assert next_position > position
+        position = next_position
+    return found
+
+
+def names(files: MemoryFiles, folder: str = FOLDER) -> list[str]:
+    """The files in a folder, sorted."""
+    return sorted(os.path.basename(path) for path in files.inodes if os.path.dirname(path) == folder)

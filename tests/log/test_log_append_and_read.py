@@ -1,0 +1,420 @@
+"""A partition's log: what is appended is read back, and the offsets everybody goes by."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.partition import AppendOrigin, AppendResult
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import iter_batches, read_header
+from tests.log.logs import FOLDER, NOW, append, batch, names, new_log, records, reopened, values
+from tests.support.memory_files import MemoryFiles
+
+
+def offsets_of(data: bytes | bytearray | memoryview) -> list[int]:
+    return [header.base_offset for _, header in iter_batches(data)]
+
+
+def test_a_batch_gets_the_next_offsets_and_the_leader_epoch_in_place():
+    log = new_log(MemoryFiles())
+    append(log, b"a", b"b")
+    sent = batch(b"c")
+
+    result = log.append(sent, leader_epoch=7, now_ms=NOW)
+
+    assert result == AppendResult(2, 2, -1, 0)
+    assert (read_header(sent).base_offset, read_header(sent).partition_leader_epoch) == (2, 7)
+    assert records(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
+
+
+def test_consumers_see_nothing_past_the_high_watermark():
+    log = new_log(MemoryFiles())
+    log.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
+
+    assert (log.log_end_offset, log.high_watermark) == (1, 0)
+    assert values(log, limit="high_watermark") == []
+    log.advance_high_watermark(1)
+    assert values(log, limit="high_watermark") == [b"a"]
+
+
+def test_the_high_watermark_never_goes_back_nor_past_the_end():
+    log = new_log(MemoryFiles())
+    append(log, b"a", b"b")
+
+    log.advance_high_watermark(1)
+    assert log.high_watermark == 2
+    log.advance_high_watermark(99)
+    assert log.high_watermark == 2
+
+
+def test_waiting_readers_are_told_when_the_high_watermark_moves():
+    log = new_log(MemoryFiles())
+    seen: list[int] = []
+    log.on_advance.append(lambda moved: seen.append(moved.high_watermark))
+
+    log.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
+    assert seen == []
+    log.advance_high_watermark(1)
+    log.advance_high_watermark(1)
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("offset", [-1, 4, 100])
+def test_an_offset_outside_the_log_is_out_of_range(offset: int):
+    log = new_log(MemoryFiles())
+    append(log, b"a", b"b", b"c")
+
+    with pytest.raises(KafkaError) as refused:
+        log.plan_read(offset, 100)
+
+    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_reading_at_the_end_finds_nothing_and_is_no_error():
+    log = new_log(MemoryFiles())
+    append(log, b"a")
+
+    plan = log.plan_read(1, 100)
+
+    assert (plan.size_bytes, plan.read(), plan.read_cached()) == (0, b"", b"")
+
+
+def test_a_read_starts_with_the_batch_that_holds_the_offset():
+    log = new_log(MemoryFiles())
+    append(log, b"a", b"b", b"c")
+    append(log, b"d", b"e", b"f")
+
+    assert offsets_of(log.plan_read(4, 1000).read()) == [3]
+    assert offsets_of(log.plan_read(2, 1000).read()) == [0, 3]
+
+
+@pytest.mark.parametrize("in_tail", [True, False], ids=["just written", "reopened"])
+def test_a_read_returns_whole_batches_up_to_the_bytes_allowed(in_tail: bool):
+    files = MemoryFiles()
+    log = new_log(files, index_interval_bytes=0)
+    for n in range(50):
+        append(log, b"%04d" % n)
+    size = len(batch(b"0000"))
+    if not in_tail:
+        log.close()
+        log = reopened(files, clean=True, index_interval_bytes=0)
+        log.advance_high_watermark(50)
+
+    assert offsets_of(log.plan_read(10, size * 3 + 5).read()) == [10, 11, 12]
+    assert log.plan_read(10, size * 3 + 5).size_bytes == size * 3
+
+
+def test_the_first_batch_comes_whole_however_few_bytes_are_allowed_if_one_must_come():
+    log = new_log(MemoryFiles())
+    append(log, b"a" * 500)
+    append(log, b"b")
+
+    assert offsets_of(log.plan_read(0, 10, minimum_one_batch=True).read()) == [0]
+    assert log.plan_read(0, 10, minimum_one_batch=False).size_bytes == 0
+
+
+def test_data_that_is_not_cached_is_left_to_a_worker_thread():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    files.is_cached = False
+
+    plan = log.plan_read(0, 1000)
+
+    assert plan.read_cached() is None
+    assert offsets_of(plan.read()) == [0]
+
+
+def test_a_cold_index_is_left_to_a_worker_thread_too():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=1000)
+    for n in range(60):
+        append(log, b"%02d" % n)
+    log.close()
+    log = reopened(files, clean=True, segment_bytes=1000, high_watermark=60)
+
+    plan = log.plan_read(3, 200)
+
+    assert plan.read_cached() is None
+    assert offsets_of(plan.read()) == [3, 4]
+    assert len(plan.read()) <= plan.size_bytes <= 200
+    assert values(log) == [b"%02d" % n for n in range(60)]
+
+
+def test_a_plan_still_reads_after_its_segment_was_deleted():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=500, file_delete_delay_ms=0)
+    for n in range(20):
+        append(log, b"%02d" % n)
+    plan = log.plan_read(0, 1000)
+
+    log.delete_records(15)
+    log.apply_retention(NOW)
+
+    assert log.log_start_offset == 15
+    assert offsets_of(plan.read())[0] == 0
+
+
+def test_every_offset_is_readable_across_segments_with_and_without_restart():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=1000, index_interval_bytes=200)
+    for n in range(300):
+        append(log, *[b"%03d" % (n + i) for i in range(n % 3 + 1)])
+    expected = records(log)
+    assert [offset for offset, _ in expected] == list(range(log.log_end_offset))
+
+    log.close()
+    for clean in (True, False):
+        log = reopened(files, clean=clean, segment_bytes=1000, index_interval_bytes=200)
+        for offset in range(0, log.log_end_offset, 7):
+            assert records(log, offset) == expected[offset:]
+
+
+def test_available_bytes_counts_what_a_reader_could_get():
+    log = new_log(MemoryFiles(), segment_bytes=1000)
+    for n in range(30):
+        append(log, b"%02d" % n)
+    size = len(batch(b"00"))
+
+    assert log.available_bytes(30) == 0
+    assert log.available_bytes(29) == size
+    assert log.available_bytes(0) == log.size_bytes == 30 * size
+
+
+def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append():
+    log = new_log(MemoryFiles(), message_timestamp_type="LogAppendTime")
+    first = log.append(
+        batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0, now_ms=NOW + 5
+    )
+    again = log.append(
+        batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0, now_ms=NOW + 9
+    )
+
+    assert first == AppendResult(0, 0, NOW + 5, 0)
+    assert again == AppendResult(0, 0, NOW + 5, 0, duplicate=True)
+
+
+def test_a_settings_change_counts_from_the_next_batch_on():
+    log = new_log(MemoryFiles())
+    append(log, b"a" * 200)
+    log.config = LogConfig(max_message_bytes=100)
+
+    with pytest.raises(KafkaError) as refused:
+        append(log, b"a" * 200)
+
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+    assert log.log_end_offset == 1
+
+
+def test_a_batch_larger_than_a_segment_is_refused():
+    log = new_log(MemoryFiles(), segment_bytes=200)
+
+    with pytest.raises(KafkaError) as refused:
+        append(log, b"a" * 300)
+
+    assert refused.value.code is ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+def test_flush_messages_asks_the_caller_to_flush_before_the_acknowledgement():
+    files = MemoryFiles()
+    log = new_log(files, flush_messages=2)
+
+    assert append(log, b"a").flush_due is False
+    assert append(log, b"b").flush_due is True
+    assert (log.unflushed_messages, log.flush(), log.unflushed_messages) == (2, 2, 0)
+    assert append(log, b"c").flush_due is False
+    assert values(reopened(files.power_cut())) == [b"a", b"b"]
+
+
+# --- other origins --------------------------------------------------------------------------------
+
+
+def test_a_coordinator_may_write_several_batches_of_plain_bytes():
+    log = new_log(MemoryFiles())
+    append(log, b"a")
+
+    result = log.append(
+        bytes(batch(b"b") + batch(b"c", b"d")), leader_epoch=3, now_ms=NOW, origin=AppendOrigin.COORDINATOR
+    )
+
+    assert (result.first_offset, result.last_offset, log.latest_epoch) == (1, 3, 3)
+    assert values(log) == [b"a", b"b", b"c", b"d"]
+
+
+def test_the_raft_leader_brings_offsets_and_epoch_along():
+    log = new_log(MemoryFiles())
+
+    log.append(
+        batch(b"a", base_offset=0, leader_epoch=2),
+        leader_epoch=2,
+        now_ms=NOW,
+        origin=AppendOrigin.RAFT_LEADER,
+    )
+    with pytest.raises(KafkaError):
+        log.append(
+            batch(b"b", base_offset=1, leader_epoch=1),
+            leader_epoch=2,
+            now_ms=NOW,
+            origin=AppendOrigin.RAFT_LEADER,
+        )
+
+    assert (log.log_end_offset, log.latest_epoch) == (1, 2)
+
+
+def test_a_follower_takes_the_leaders_batches_as_they_are_gaps_included():
+    log = new_log(MemoryFiles())
+    copied = batch(b"a", base_offset=3, leader_epoch=1) + batch(b"b", base_offset=9, leader_epoch=2)
+
+    log.append(copied, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+
+    assert records(log) == [(3, b"a"), (9, b"b")]
+    assert (log.latest_epoch, log.log_end_offset) == (2, 10)
+    with pytest.raises(KafkaError):
+        log.append(batch(b"c", base_offset=5), leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+
+
+def test_a_follower_refuses_damaged_batches():
+    log = new_log(MemoryFiles())
+    damaged = batch(b"abc", base_offset=0)
+    damaged[-2] ^= 1
+
+    with pytest.raises(KafkaError) as refused:
+        log.append(damaged, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+
+    assert (refused.value.code, log.log_end_offset) == (ErrorCode.CORRUPT_MESSAGE, 0)
+
+
+# --- rolling --------------------------------------------------------------------------------------
+
+
+def test_a_segment_is_rolled_before_it_outgrows_segment_bytes():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=400)
+    for n in range(8):
+        append(log, b"%02d" % n)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 5]
+    assert all(segment.size <= 400 for segment in log.segments)
+    assert names(files) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "00000000000000000005.index",
+        "00000000000000000005.log",
+        "00000000000000000005.snapshot",
+        "00000000000000000005.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+
+
+def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
+    log = new_log(MemoryFiles(), segment_ms=1000)
+    append(log, b"a", timestamp=NOW)
+    append(log, b"b", timestamp=NOW + 1000)
+    assert len(log.segments) == 1
+
+    append(log, b"c", timestamp=NOW + 1001)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_a_segment_is_rolled_when_its_index_is_full():
+    log = new_log(MemoryFiles(), index_interval_bytes=0, segment_index_bytes=40)
+    for n in range(10):
+        append(log, b"%d" % n, timestamp=NOW + n)
+
+    assert len(log.segments) > 1
+    assert all(len(segment.index) <= 5 for segment in log.segments)
+
+
+def test_a_segment_is_rolled_when_offsets_no_longer_fit_its_index():
+    log = new_log(MemoryFiles())
+    append(log, b"a")
+    far = (1 << 31) + 5
+
+    log.append(
+        batch(b"b", base_offset=far, leader_epoch=0),
+        leader_epoch=0,
+        now_ms=NOW,
+        origin=AppendOrigin.REPLICATION,
+    )
+
+    assert [segment.base_offset for segment in log.segments] == [0, far]
+    assert records(log) == [(0, b"a"), (far, b"b")]
+
+
+def test_rolling_an_empty_segment_does_nothing():
+    files = MemoryFiles()
+    log = new_log(files)
+    log.roll()
+    append(log, b"a")
+    log.roll()
+    log.roll()
+
+    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    assert f"{FOLDER}/00000000000000000001.log" in files.inodes
+
+
+# --- lookups --------------------------------------------------------------------------------------
+
+
+def test_the_first_record_of_a_time_is_found_across_batches_and_segments():
+    log = new_log(MemoryFiles(), segment_bytes=1000, index_interval_bytes=150)
+    for n in range(100):
+        append(log, b"%02d" % n, timestamp=NOW + 10 * n)
+
+    assert log.offset_for_timestamp(NOW) == (0, NOW, 0)
+    assert log.offset_for_timestamp(NOW + 511) == (52, NOW + 520, 0)
+    assert log.offset_for_timestamp(NOW + 990) == (99, NOW + 990, 0)
+    assert log.offset_for_timestamp(NOW + 991) is None
+
+
+def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start():
+    log = new_log(MemoryFiles())
+    for n in range(4):
+        log.append(batch(b"%d" % n, timestamp=NOW + n), leader_epoch=0, now_ms=NOW)
+    log.advance_high_watermark(3)
+    log.advance_log_start_offset(1)
+
+    assert log.offset_for_timestamp(0) == (1, NOW + 1, 0)
+    assert log.offset_for_timestamp(NOW + 3, "high_watermark") is None
+    assert log.offset_for_timestamp(NOW + 3, "log_end") == (3, NOW + 3, 0)
+
+
+def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=500)
+    assert log.offset_of_max_timestamp() is None
+    for n, timestamp in enumerate([3, 1, 9, 4, 9, 2, 1, 1, 1, 1, 1, 1]):
+        append(log, b"%d" % n, timestamp=NOW + timestamp)
+
+    assert log.offset_of_max_timestamp() == (2, NOW + 9, 0)
+    log.close()
+    assert reopened(files, clean=True, segment_bytes=500).offset_of_max_timestamp() == (2, NOW + 9, 0)
+
+
+def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked():
+    log = new_log(MemoryFiles())
+    append(log, b"a", timestamp=NOW)
+    search = log.search_timestamp(NOW + 1)
+    append(log, b"b", timestamp=NOW + 1)
+
+    assert search() is None
+    assert log.search_timestamp(NOW + 1)() == (1, NOW + 1, 0)
+
+
+def test_leader_epochs_are_noted_as_they_begin():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a", epoch=2)
+    append(log, b"b", epoch=2)
+    append(log, b"c", epoch=5)
+
+    assert log.end_offset_for_epoch(2) == (2, 2)
+    assert log.end_offset_for_epoch(4) == (2, 2)
+    assert log.end_offset_for_epoch(5) == (5, 3)
+    assert log.end_offset_for_epoch(9) == (-1, -1)
+    assert (log.epoch_for_offset(1), log.epoch_for_offset(2)) == (2, 5)
+    assert files.read_file(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n2 0\n5 2\n"

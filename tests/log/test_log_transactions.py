@@ -1,0 +1,233 @@
+"""The log side of transactions: the last stable offset, aborted ranges, and fencing by markers."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.log.index import AbortedTxn
+from pykafka_broker.log.partition import AppendOrigin, PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from tests.log.logs import (
+    FOLDER,
+    NOW,
+    append,
+    batch,
+    end_transaction,
+    names,
+    new_log,
+    produce,
+    reopened,
+    values,
+)
+from tests.support.memory_files import MemoryFiles
+
+
+def write(log: PartitionLog, producer_id: int, sequence: int, *data: bytes) -> None:
+    produce(log, producer_id, sequence, *data, transactional=True)
+
+
+def finish(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
+    end_transaction(log, producer_id, commit=commit)
+    log.advance_high_watermark(log.log_end_offset)
+
+
+def test_an_open_transaction_holds_the_last_stable_offset_back():
+    log = new_log(MemoryFiles())
+    append(log, b"a")
+    write(log, 1, 0, b"b")
+    append(log, b"c")
+
+    assert (log.last_stable_offset, log.high_watermark) == (1, 3)
+    assert values(log, limit="last_stable") == [b"a"]
+
+    finish(log, 1, commit=True)
+    assert log.last_stable_offset == 4
+    assert values(log, limit="last_stable") == [b"a", b"b", b"c"]
+
+
+def test_a_marker_counts_only_once_it_is_below_the_high_watermark():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    end_transaction(log, 1, commit=True)
+
+    assert log.last_stable_offset == 0
+    log.advance_high_watermark(2)
+    assert log.last_stable_offset == 2
+
+
+def test_the_oldest_of_several_open_transactions_decides():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    write(log, 2, 0, b"b")
+    finish(log, 2, commit=True)
+    assert log.last_stable_offset == 0
+
+    finish(log, 1, commit=True)
+    assert log.last_stable_offset == log.high_watermark == 4
+
+
+def test_waiting_readers_are_told_when_the_last_stable_offset_moves():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    seen: list[int] = []
+    log.on_advance.append(lambda moved: seen.append(moved.last_stable_offset))
+
+    finish(log, 1, commit=False)
+
+    assert seen == [2]
+
+
+def test_read_committed_is_told_which_transactions_were_aborted_ordered_by_their_start():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"1")  # 0
+    write(log, 2, 0, b"2")  # 1
+    write(log, 3, 0, b"3")  # 2
+    finish(log, 2, commit=False)  # 3
+    finish(log, 3, commit=True)  # 4
+    finish(log, 1, commit=False)  # 5
+
+    assert log.plan_read(0, 1000, limit="last_stable").aborted_transactions() == [
+        AbortedTxn(1, 0, 5, 6),
+        AbortedTxn(2, 1, 3, 0),
+    ]
+    assert log.plan_read(4, 1000, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 5, 6)]
+    assert log.plan_read(0, 1000, limit="high_watermark").aborted_transactions() == []
+
+
+def test_the_transaction_index_has_apaches_bytes():
+    files = MemoryFiles()
+    log = new_log(files)
+    write(log, 1, 0, b"a")
+    assert "00000000000000000000.txnindex" not in names(files)
+
+    finish(log, 1, commit=False)
+
+    assert files.read_file(f"{FOLDER}/00000000000000000000.txnindex") == bytes.fromhex(
+        "0000 0000000000000001 0000000000000000 0000000000000001 0000000000000002"
+    )
+
+
+@pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "kill -9"])
+@pytest.mark.parametrize("segment_bytes", [1 << 30, 250], ids=["one segment", "many segments"])
+def test_open_and_aborted_transactions_survive_a_restart(clean: bool, segment_bytes: int):
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=segment_bytes)
+    write(log, 1, 0, b"a")
+    write(log, 2, 0, b"b")
+    finish(log, 1, commit=False)
+    write(log, 1, 1, b"c")
+    for n in range(5):
+        append(log, b"%d" % n)
+    aborted = log.plan_read(0, 1, limit="last_stable").aborted_transactions()
+    stable = log.last_stable_offset
+    if clean:
+        log.close()
+
+    log = reopened(files.killed(), clean=clean, segment_bytes=segment_bytes)
+    log.advance_high_watermark(log.log_end_offset)
+
+    assert log.last_stable_offset == stable == 1
+    assert log.plan_read(0, 1, limit="last_stable").aborted_transactions() == aborted
+    finish(log, 2, commit=True)
+    finish(log, 1, commit=False)
+    assert log.last_stable_offset == log.log_end_offset
+
+
+def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_restart():
+    files = MemoryFiles()
+    log = new_log(files)
+    write(log, 1, 0, b"a")
+    finish(log, 1, commit=False)
+    log.close()
+    log = reopened(files, clean=True)
+    append(log, b"b")
+
+    log = reopened(files.killed(), clean=False)
+    log.advance_high_watermark(3)
+
+    assert log.plan_read(0, 1, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 1, 2)]
+
+
+def test_plain_records_of_a_producer_with_an_open_transaction_are_refused():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+
+    with pytest.raises(KafkaError) as refused:
+        produce(log, 1, 1)
+
+    assert refused.value.code is ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_marker_with_a_newer_epoch_fences_the_producer():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    end_transaction(log, 1, commit=False, producer_epoch=1)
+
+    with pytest.raises(KafkaError) as refused:
+        write(log, 1, 1, b"late")
+
+    assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_marker_of_a_deposed_coordinator_is_refused():
+    log = new_log(MemoryFiles())
+    end_transaction(log, 1, commit=True, coordinator_epoch=5)
+
+    with pytest.raises(KafkaError) as refused:
+        end_transaction(log, 1, commit=True, coordinator_epoch=4)
+
+    assert refused.value.code is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+def test_a_marker_without_a_transaction_leaves_no_trace_for_readers():
+    log = new_log(MemoryFiles())
+    append(log, b"a")
+    finish(log, 1, commit=False)
+
+    assert log.last_stable_offset == 2
+    assert log.plan_read(0, 1000, limit="last_stable").aborted_transactions() == []
+
+
+def test_sequences_go_on_after_a_transaction_and_retries_before_the_marker_are_still_known():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    finish(log, 1, commit=True)
+
+    assert log.append(
+        batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
+        leader_epoch=0,
+        now_ms=NOW,
+    ).duplicate
+    write(log, 1, 1, b"b")
+    assert log.last_stable_offset == 2
+
+
+def test_a_followers_copy_has_the_same_stable_offset_and_index():
+    leader, follower = new_log(MemoryFiles()), new_log(MemoryFiles())
+    write(leader, 1, 0, b"a")
+    write(leader, 2, 0, b"b")
+    finish(leader, 1, commit=False)
+
+    copied = leader.plan_read(0, 10_000, limit="log_end").read()
+    follower.append(copied, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+    follower.advance_high_watermark(3)
+
+    assert follower.last_stable_offset == leader.last_stable_offset == 1
+    assert (
+        follower.plan_read(0, 1, limit="last_stable").aborted_transactions()
+        == leader.plan_read(0, 1, limit="last_stable").aborted_transactions()
+    )
+
+
+def test_truncation_takes_transactions_back():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    write(log, 2, 0, b"b")
+    end_transaction(log, 1, commit=False)
+
+    log.truncate_to(2)
+    log.advance_high_watermark(2)
+    assert log.last_stable_offset == 0
+    log.truncate_to(0)
+    append(log, b"c")
+    assert log.last_stable_offset == 1

@@ -1,0 +1,272 @@
+"""Files in memory, with a disk that can be full, broken, slow to cache, or lose what was not synced.
+
+    files = MemoryFiles()
+    files.free_bytes = 100             writes past that are cut short, then fail with ENOSPC
+    files.fail("pwrite", EIO)          the next pwrite fails; `path=` narrows it, `times=` repeats it
+    files.is_cached = False            `pread_cached` never answers: readers must use a thread
+    after = files.killed()             the same files as another process sees them after kill -9: nothing is
+    lost after = files.power_cut()          only what was synced: file contents by `sync`, names by
+    `sync_directory`
+
+`calls` records every change in order, so that a test can say what must have been synced before what.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+
+from pykafka_broker.log.files import Buffer, Entry, FileLockedError
+
+
+class Inode:
+    """A file's content: now, and as of its last sync."""
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.synced = b""
+        self.modified_ms = 0
+
+
+class MemoryFile:
+    """An open file; its inode outlives the name."""
+
+    def __init__(self, files: MemoryFiles, path: str, inode: Inode) -> None:
+        self._files = files
+        self._path = path
+        self._inode = inode
+
+    def pread(self, size: int, position: int) -> bytes:
+        self._files._enter("pread", self._path)
+        return bytes(self._inode.data[position : position + size])
+
+    def pread_cached(self, size: int, position: int) -> Buffer | None:
+        data = bytes(self._inode.data[position : position + size])
+        return data if self._files.is_cached and len(data) == size else None
+
+    def pwrite(self, data: Buffer, position: int) -> int:
+        self._files._enter("pwrite", self._path)
+        content = self._inode.data
+        taken = self._files._take_space(len(data), max(0, position + len(data) - len(content)))
+        content.extend(bytes(max(0, position - len(content))))
+        content[position : position + taken] = data[:taken]
+        self._inode.modified_ms = self._files.now_ms
+        return taken
+
+    def truncate(self, size: int) -> None:
+        self._files._enter("truncate", self._path)
+        content = self._inode.data
+        del content[size:]
+        content.extend(bytes(size - len(content)))
+
+    def size(self) -> int:
+        return len(self._inode.data)
+
+    def sync(self) -> None:
+        self._files._enter("sync", self._path)
+        self._inode.synced = bytes(self._inode.data)
+
+    def close(self) -> None:
+        pass
+
+
+class MemoryLock:
+    def __init__(self, files: MemoryFiles, path: str) -> None:
+        self._files = files
+        self._path = path
+        files.locked.add(path)
+
+    def release(self) -> None:
+        self._files.locked.discard(self._path)
+
+
+class _Fault:
+    def __init__(self, operation: str, code: int, path: str, times: int, skip: int) -> None:
+        self.operation = operation
+        self.code = code
+        self.path = path
+        self.times = times
+        self.skip = skip
+
+    def strikes(self, operation: str, path: str) -> bool:
+        if operation != self.operation or self.path not in path or self.times == 0:
+            return False
+        if self.skip:
+            self.skip -= 1
+            return False
+        self.times -= 1
+        return True
+
+
+class MemoryFiles:
+    """A `FileSystem` in memory."""
+
+    def __init__(self) -> None:
+        self.inodes: dict[str, Inode] = {}
+        self.directories: set[str] = {"/"}
+        #: Names that would survive a power cut.
+        self.synced_names: dict[str, Inode] = {}
+        self.synced_directories: set[str] = {"/"}
+        self.locked: set[str] = set()
+        self.calls: list[tuple[str, str]] = []
+        self.is_cached = True
+        self.free_bytes: int | None = None
+        self.now_ms = 0
+        self._faults: list[_Fault] = []
+
+    # --- faults -----------------------------------------------------------------------------------
+
+    def fail(self, operation: str, code: int, *, path: str = "", times: int = 1, skip: int = 0) -> None:
+        """Let `operation` on paths that contain `path` fail with errno `code`, after `skip` good ones."""
+        self._faults.append(_Fault(operation, code, path, times, skip))
+
+    def heal(self) -> None:
+        """No more faults, and room again."""
+        self._faults.clear()
+        self.free_bytes = None
+
+    def killed(self) -> MemoryFiles:
+        """What the next process finds after kill -9: everything, because the page cache survives."""
+        return self._survivor(self.inodes, self.directories, lambda inode: bytes(inode.data))
+
+    def power_cut(self) -> MemoryFiles:
+        """What is on the disk after the power failed: only what was synced."""
+        return self._survivor(self.synced_names, self.synced_directories, lambda inode: inode.synced)
+
+    def _survivor(
+        self, names: dict[str, Inode], directories: set[str], content: Callable[[Inode], bytes]
+    ) -> MemoryFiles:
+        after = MemoryFiles()
+        for path, inode in names.items():
+            survivor = Inode(content(inode))
+            survivor.synced = bytes(survivor.data)
+            after.inodes[path] = after.synced_names[path] = survivor
+        after.directories, after.synced_directories = set(directories), set(directories)
+        after.now_ms = self.now_ms
+        return after
+
+    def _enter(self, operation: str, path: str) -> None:
+        self.calls.append((operation, path))
+        for fault in self._faults:
+            if fault.strikes(operation, path):
+                raise OSError(fault.code, os.strerror(fault.code), path)
+
+    def _take_space(self, wanted: int, growth: int) -> int:
+        """How much of a write of `wanted` bytes, `growth` of them new, the disk takes."""
+        if self.free_bytes is None:
+            return wanted
+        if growth > 0 and self.free_bytes == 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = wanted - max(0, growth - self.free_bytes)
+        self.free_bytes = max(0, self.free_bytes - growth)
+        return taken
+
+    # --- FileSystem -------------------------------------------------------------------------------
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> MemoryFile:
+        if create:
+            self._enter("create", path)
+            if path in self.inodes:
+                raise FileExistsError(errno.EEXIST, "File exists", path)
+            self.inodes[path] = Inode()
+        return MemoryFile(self, path, self._inode(path))
+
+    def _inode(self, path: str) -> Inode:
+        try:
+            return self.inodes[path]
+        except KeyError:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path) from None
+
+    def exists(self, path: str) -> bool:
+        return path in self.inodes or path in self.directories
+
+    def entries(self, directory: str, *, sizes: bool = False) -> list[Entry]:
+        found = [
+            Entry(os.path.basename(path), False, len(inode.data))
+            for path, inode in self.inodes.items()
+            if os.path.dirname(path) == directory
+        ]
+        found += [
+            Entry(os.path.basename(path), True, 0)
+            for path in self.directories
+            if path != directory and os.path.dirname(path) == directory
+        ]
+        return found
+
+    def make_directory(self, path: str) -> None:
+        self._enter("make_directory", path)
+        while path not in self.directories:
+            self.directories.add(path)
+            path = os.path.dirname(path)
+
+    def rename(self, old: str, new: str) -> None:
+        self._enter("rename", old)
+        if old in self.directories:
+            for names in (self.inodes, self.synced_names):
+                for path in [path for path in names if path.startswith(old + "/")]:
+                    names[new + path[len(old) :]] = names.pop(path)
+            for directories in (self.directories, self.synced_directories):
+                if old in directories:
+                    directories.discard(old)
+                    directories.add(new)
+        else:
+            self.inodes[new] = self._inode(old)
+            del self.inodes[old]
+
+    def remove(self, path: str) -> None:
+        self._enter("remove", path)
+        self.inodes.pop(path, None)
+
+    def remove_tree(self, path: str) -> None:
+        self._enter("remove_tree", path)
+        for name in [name for name in self.inodes if name.startswith(path + "/")]:
+            del self.inodes[name]
+        self.directories.discard(path)
+
+    def read_file(self, path: str) -> bytes:
+        self._enter("read_file", path)
+        return bytes(self._inode(path).data)
+
+    def write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
+        self._enter("write_file", path)
+        inode = self.inodes.setdefault(path, Inode())
+        del inode.data[:]
+        view = memoryview(data)
+        while view:
+            taken = self._take_space(len(view), len(view))
+            inode.data += view[:taken]
+            view = view[taken:]
+        inode.modified_ms = self.now_ms
+        if sync:
+            self._enter("sync", path)
+            inode.synced = bytes(inode.data)
+
+    def replace_file(self, path: str, data: Buffer, *, sync: bool) -> None:
+        temporary = path + ".tmp"
+        self.inodes.pop(temporary, None)
+        self.write_file(temporary, data, sync=sync)
+        self.rename(temporary, path)
+        if sync:
+            self.sync_directory(os.path.dirname(path))
+
+    def sync_directory(self, path: str) -> None:
+        self._enter("sync_directory", path)
+        for name in [name for name in self.synced_names if os.path.dirname(name) == path]:
+            del self.synced_names[name]
+        for name, inode in self.inodes.items():
+            if os.path.dirname(name) == path:
+                self.synced_names[name] = inode
+        self.synced_directories |= {name for name in self.directories if os.path.dirname(name) == path}
+
+    def modified_ms(self, path: str) -> int:
+        return self._inode(path).modified_ms
+
+    def space(self, path: str) -> tuple[int, int]:
+        return 1 << 40, (1 << 39) if self.free_bytes is None else self.free_bytes
+
+    def lock(self, path: str) -> MemoryLock:
+        if path in self.locked:
+            raise FileLockedError(path)
+        self.inodes.setdefault(path, Inode())
+        return MemoryLock(self, path)

@@ -1,0 +1,103 @@
+"""`dump-log`: show what is in the files of a log, as kafka-dump-log.sh prints it.
+
+Differences on purpose: files are plain arguments, and a folder stands for all files in it; `--json` prints
+an object a line; the exit status is 1 when something is wrong with a file; and the first record of a
+segment is not reported as if it followed offset -1.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from pykafka_broker.cli.log_files import UNKNOWN_FILE, Options, Problem, dump_file
+from pykafka_broker.cli.record_json import DECODERS, compact_json
+
+
+def decoder_options(command: Any) -> Any:
+    """At most one decoder, named as Apache Kafka names its options."""
+    for name, records in (
+        ("share-group-state", "__share_group_state"),
+        ("transaction-log", "__transaction_state"),
+        ("offsets", "__consumer_offsets"),
+        ("cluster-metadata", "the metadata log"),
+    ):
+        command = click.option(
+            f"--{name}-decoder", "decoder", flag_value=name, help=f"Decode the records of {records}."
+        )(command)
+    return command
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE…")
+@click.option("--print-data-log", "data", is_flag=True, help="With the records, their keys and values.")
+@click.option("--deep-iteration", "records", is_flag=True, help="With the records.")
+@click.option("--skip-record-metadata", is_flag=True, help="Of the records only keys and values.")
+@click.option("--max-bytes", type=click.IntRange(min=0), help="Stop after this many bytes of a log.")
+@click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
+@decoder_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def dump_log(
+    paths: tuple[str, ...],
+    data: bool,
+    records: bool,
+    skip_record_metadata: bool,
+    max_bytes: int | None,
+    verify_index_only: bool,
+    decoder: str | None,
+    as_json: bool,
+) -> int:
+    """Show what is in log segments, indexes and snapshots.
+
+    FILE is a .log, .index, .timeindex, .txnindex, .snapshot or .checkpoint file, or a folder of them.
+    """
+    options = Options(
+        records=records or data or decoder is not None,
+        data=data or decoder is not None,
+        record_metadata=not skip_record_metadata,
+        decoder=None if decoder is None else DECODERS[decoder],
+        max_bytes=max_bytes,
+        entries=not verify_index_only,
+    )
+    problems: list[Problem] = []
+    for path in expand(paths):
+        if not as_json:
+            click.echo(f"Dumping {path}")
+        for item in dump_file(path, options):
+            if isinstance(item, Problem):
+                problems.append(item)
+            elif as_json:
+                click.echo(compact_json({"file": path, **item.value}))
+            else:
+                click.echo(item.text, err=item.value["kind"] == UNKNOWN_FILE)
+    for line in problem_lines(problems):
+        click.echo(line, err=True)
+    return 1 if problems else 0
+
+
+def expand(paths: Iterable[str]) -> list[str]:
+    """The files that are meant: folders stand for what is in them, a comma separates as with Kafka's tool."""
+    files = []
+    for path in (part for entry in paths for part in entry.split(",") if part):
+        if os.path.isdir(path):
+            files += [
+                os.path.join(path, name)
+                for name in sorted(os.listdir(path))
+                if name.endswith((".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint"))
+            ]
+        else:
+            files.append(path)
+    return files
+
+
+def problem_lines(problems: Iterable[Problem]) -> list[str]:
+    """Problems below their headings."""
+    by_heading: dict[str, list[str]] = {}
+    for problem in problems:
+        details = by_heading.setdefault(problem.heading, [])
+        if problem.detail is not None:
+            details.append(f"  {problem.detail}")
+    return [line for heading, details in by_heading.items() for line in (heading, *details)]

@@ -1,0 +1,196 @@
+"""Messages as JSON, in the form Apache Kafka's tools print them, and the records that are messages.
+
+A field of the version's schema stands under its JSON name, in the order of the schema; a tagged field only
+when it differs from its default; bytes are base64, ids are base64 without padding.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from pykafka_broker.protocol.compile import decode
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from pykafka_broker.protocol.schema import Field, schema_of
+
+Decoded = tuple[str | None, str | None]
+Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
+
+#: Field names whose JSON spelling cannot be told from ours.
+SPELLINGS = {"kraft_version": "kRaftVersion", "kraft_version_feature": "kRaftVersionFeature"}
+DELETED = "<DELETE>"
+
+
+def message_json(message: Any, version: int) -> dict[str, Any]:
+    """A message as JSON values."""
+    result = {}
+    for field in schema_of(message).fields:
+        value = getattr(message, field.name)
+        if version in field.versions and not (field.tag is not None and value == field.default):
+            result[_json_name(field.name)] = _value_json(value, field, version)
+    return result
+
+
+def _value_json(value: Any, field: Field | None, version: int) -> Any:
+    kind = None if field is None else field.kind
+    if value is None:
+        return None
+    if kind == "uuid":
+        return base64.urlsafe_b64encode(value).rstrip(b"=").decode()
+    if kind == "struct":
+        return message_json(value, version)
+    if kind == "array":
+        element = None if field is None else field.element
+        return [_value_json(entry, element, version) for entry in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(value).decode()
+    return value
+
+
+@cache
+def _json_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return SPELLINGS.get(name) or first + "".join(word.capitalize() for word in rest)
+
+
+def compact_json(value: Any) -> str:
+    """JSON without spaces, as Kafka's tools print it."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- records of the metadata log
+# --------------------------------------------------------------------------------
+
+
+def decode_metadata(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    """A record of `__cluster_metadata`: no key, and a framed message as value."""
+    from pykafka_broker.cluster.records import RECORD_TYPES
+
+    try:
+        data = value or b""
+        _, at = _uvarint(data, 0)
+        api_key, at = _uvarint(data, at)
+        version, at = _uvarint(data, at)
+        record_type = next(t for t in RECORD_TYPES if schema_of(t).api_key == api_key)
+        record: Any
+        record, _ = decode(record_type, version, data, at)
+    except (ProtocolError, IndexError, StopIteration) as error:
+        return None, f"Error at {offset}, skipping. {error}"
+    words = re.findall("[A-Z][a-z0-9]*", record_type.__name__)
+    shown = {
+        "type": "_".join(word.upper() for word in words),
+        "version": version,
+        "data": message_json(record, version),
+    }
+    return None, compact_json(shown)
+
+
+def _uvarint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+# -- records of coordinators
+# ------------------------------------------------------------------------------------
+
+
+def decode_offsets(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    """A record of `__consumer_offsets`."""
+    from pykafka_broker.protocol.messages.records import group
+
+    return _decode_coordinator(group, offset, key, value)
+
+
+def decode_transactions(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    """A record of `__transaction_state`."""
+    from pykafka_broker.protocol.messages.records import txn
+
+    return _decode_coordinator(txn, offset, key, value)
+
+
+def decode_share_state(offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    """A record of `__share_group_state`."""
+    from pykafka_broker.protocol.messages.records import share
+
+    return _decode_coordinator(share, offset, key, value)
+
+
+DECODERS: dict[str, Decoder] = {
+    "cluster-metadata": decode_metadata,
+    "offsets": decode_offsets,
+    "transaction-log": decode_transactions,
+    "share-group-state": decode_share_state,
+}
+
+
+def _decode_coordinator(module: Any, offset: int, key: bytes | None, value: bytes | None) -> Decoded:
+    if key is None or len(key) < 2:
+        return (
+            f"Failed to decode message at offset {offset} using the specified decoder "
+            "(message had a missing key)",
+            None,
+        )
+    record_type = int.from_bytes(key[:2], "big")
+    types = _types_of(module)
+    if record_type not in types:
+        return f"Unknown record type {record_type} at offset {offset}, skipping.", None
+    key_type, value_type = types[record_type]
+    decoded_key: Any
+    decoded_value: Any
+    try:
+        decoded_key, _ = decode(key_type, 0, key, 2)
+        shown_key = compact_json({"type": str(record_type), "data": message_json(decoded_key, 0)})
+        if value is None:
+            return shown_key, DELETED
+        version = int.from_bytes(value[:2], "big")
+        decoded_value, _ = decode(value_type, version, value, 2)
+    except (ProtocolError, IndexError) as error:
+        return f"Error at offset {offset}, skipping. {error}", None
+    data = message_json(decoded_value, version)
+    if value_type.__name__ == "GroupMetadataValue" and decoded_value.protocol_type == "consumer":
+        _show_members(data["members"], decoded_value.members)
+    return shown_key, compact_json({"version": str(version), "data": data})
+
+
+def _types_of(module: Any) -> dict[int, tuple[type, type]]:
+    """Record type -> its key class and value class."""
+    found: dict[int, list[type | None]] = {}
+    for name, cls in vars(module).items():
+        if not isinstance(cls, type) or not name.endswith(("Key", "Value")):
+            continue
+        api_key = getattr(getattr(cls, "__schema__", None), "api_key", None)
+        if api_key is not None:
+            found.setdefault(api_key, [None, None])[name.endswith("Value")] = cls
+    return {number: (key, value) for number, (key, value) in found.items() if key and value}
+
+
+def _show_members(shown: list[dict[str, Any]], members: Any) -> None:
+    """Replace what the members' clients encoded by what it means."""
+    for entry, member in zip(shown, members, strict=True):
+        for name, cls in (
+            ("subscription", ConsumerProtocolSubscription),
+            ("assignment", ConsumerProtocolAssignment),
+        ):
+            data = getattr(member, name)
+            if not data:
+                continue
+            version = min(int.from_bytes(data[:2], "big"), schema_of(cls).versions[-1])
+            try:
+                decoded, _ = decode(cls, version, data, 2)
+            except (ProtocolError, IndexError):
+                continue
+            entry[name] = message_json(decoded, version)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from pykafka_broker.protocol.schema import schema_of
 from tests.support.messages import as_of, everything, full
 
 KNOWN = [line.split(" ") for line in (Path(__file__).parent / "reencoded.txt").read_text().splitlines()]
-CLASSES = {schema_of(cls).name: cls for cls in everything()}
+CLASSES: dict[str, type[Any]] = {schema_of(cls).name: cls for cls in everything()}
 
 
 @pytest.mark.parametrize(("name", "version", "encoded"), KNOWN, ids=lambda value: value[:50])

@@ -13,7 +13,7 @@ from pykafka_broker.coordinator.group.records import Replay, decode_record
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
-from pykafka_broker.protocol.records.control import ControlRecordType, decode_key
+from pykafka_broker.protocol.records.control import decode_marker
 
 #: Offset and value of a key's newest record; a null value deletes.
 _Newest = dict[bytes, tuple[int, "bytes | None"]]
@@ -44,15 +44,16 @@ class Loader:
         return count
 
     def _take(self, batch: Buffer, newest: _Newest) -> None:
-        for record in read_records(batch, check_crc=False):
+        for record in read_records(batch):
             if record.key is not None:
                 newest.pop(record.key, None)
                 newest[record.key] = (record.offset, record.value)
 
     def _end_transaction(self, header: BatchHeader, batch: Buffer) -> None:
         pending = self._open_transactions.pop(header.producer_id, {})
-        marker = next(read_records(batch))
-        if decode_key(marker.key) is not ControlRecordType.COMMIT:
+        record = next(read_records(batch))
+        marker = decode_marker(record.key, record.value)
+        if marker is None or not marker.commit:
             return
         for key, (offset, value) in pending.items():
             if self._newest.get(key, (-1, None))[0] < offset:

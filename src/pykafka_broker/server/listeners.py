@@ -280,7 +280,8 @@ class Listeners:
         """True if another connection may be accepted; else the listener waits until one leaves."""
         if self._count < self.max_connections:
             return True
-        if listener.endpoint.inter_broker and self._make_room():
+        if listener.endpoint.inter_broker and len(self.listeners) > 1:
+            self._make_room()
             return True
         listener.pause()
         self._waiting_for_room.add(listener)
@@ -365,19 +366,17 @@ class Listeners:
             for listener in waiting:
                 listener.start()
 
-    def _make_room(self) -> bool:
+    def _make_room(self) -> None:
         """Close the connection that was idle longest, if one came in elsewhere than between brokers."""
         candidates = [
             connection
             for connection in self.network.connections
             if not self.listeners[connection.listener_name].endpoint.inter_broker
         ]
-        if not candidates:
-            return False
-        idlest = min(candidates, key=lambda connection: connection.idle_since_ms)
-        logger.info("Closing %r to make room for a connection of the inter-broker listener", idlest)
-        idlest.abort()
-        return True
+        if candidates:
+            idlest = min(candidates, key=lambda connection: connection.idle_since_ms)
+            logger.info("Closing %r to make room for a connection of the inter-broker listener", idlest)
+            idlest.abort()
 
     # The sweep.
 

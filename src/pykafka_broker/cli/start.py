@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("kafka.server.KafkaRaftServer")
 lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
+server_logger = logging.getLogger("kafka.server.BrokerServer")
 config_logger = logging.getLogger("kafka.server.KafkaConfig")
 
 #: Exit status after a second signal: killed by the user.
@@ -76,16 +77,23 @@ def start(
 
 def report(config: BrokerConfig) -> None:
     """Name the keys that do not do what their author may expect, each once."""
+    from pykafka_broker.config.sources import STANDALONE
+
     if config.unknown:
         config_logger.warning("These configuration keys are unknown: %s", ", ".join(config.unknown))
-    if config.unheeded:
+    unheeded = [key for key in config.unheeded if config.originals[key] != STANDALONE.get(key)]
+    if unheeded:
         config_logger.info(
-            "These configuration keys make no difference to this broker: %s", ", ".join(config.unheeded)
+            "These configuration keys make no difference to this broker: %s", ", ".join(unheeded)
         )
 
 
 async def serve(config: BrokerConfig) -> None:
-    """Start a broker, say so, wait for a signal, stop it."""
+    """Start a broker, say so, wait for a signal, stop it.
+
+    Raises:
+        click.ClickException: the broker cannot go on.
+    """
     import asyncio
 
     from pykafka_broker.server.broker import Broker
@@ -96,10 +104,28 @@ async def serve(config: BrokerConfig) -> None:
     logger.info("[KafkaRaftServer nodeId=%d] Starting Kafka server", config.node_id)
     await broker.start()
     announce(broker, config)
-    await stop.wait()
+    failure = await wait_for_end(stop, broker)
     logger.info("[KafkaRaftServer nodeId=%d] Stopping Kafka server", config.node_id)
     await broker.stop()
-    logger.info("[BrokerServer id=%d] shut down completed", config.node_id)
+    server_logger.info("[BrokerServer id=%d] shut down completed", config.node_id)
+    if failure is not None:
+        raise click.ClickException(f"The broker could not go on: {failure}")
+
+
+async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | None:
+    """Wait for the signal to stop, or for what keeps the broker from going on."""
+    import asyncio
+
+    stopped = asyncio.ensure_future(stop.wait())
+    failed = asyncio.ensure_future(broker.failed())
+    done, pending = await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
+    for task in pending:
+        task.cancel()
+    if failed not in done:
+        return None
+    failure = failed.exception()
+    logger.critical("[KafkaRaftServer nodeId=%d] Fatal: %s", broker.node_id, failure)
+    return failure
 
 
 def announce(broker: Broker, config: BrokerConfig) -> None:

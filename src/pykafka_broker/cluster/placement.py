@@ -21,7 +21,7 @@ def place_replicas(
 
     Raises KafkaError (INVALID_REPLICATION_FACTOR) with Kafka's reason.
     """
-    usable = [broker for broker in brokers if not broker.in_controlled_shutdown]
+    usable = [broker for broker in brokers if not broker.in_controlled_shutdown and not _is_cordoned(broker)]
     if replication_factor <= 0:
         raise _refused(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."
@@ -37,6 +37,12 @@ def place_replicas(
         return [(usable[0].broker_id,)] * partitions
     stripes = _Stripes(usable, seed)
     return [stripes.place(replication_factor) for _ in range(partitions)]
+
+
+def _is_cordoned(broker: BrokerRegistration) -> bool:
+    """Whether every directory of the broker is closed for new replicas (KIP-1066)."""
+    cordoned = broker.cordoned_directories or ()
+    return bool(broker.directories) and all(directory in cordoned for directory in broker.directories)
 
 
 def _refused(reason: str) -> KafkaError:

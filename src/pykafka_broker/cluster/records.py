@@ -70,7 +70,7 @@ def decode_record(value: bytes | memoryview | None) -> object:
         if record_type is None:
             raise CorruptMetadataError(f"metadata record type {api_key} is unknown")
         record, end = decode(record_type, version, value, at)
-    except (ProtocolError, IndexError) as error:
+    except (ProtocolError, IndexError, ValueError) as error:
         raise CorruptMetadataError(f"a metadata record cannot be read: {error}") from error
     if end != len(value):
         raise CorruptMetadataError(f"{len(value) - end} bytes follow a {record_type.__name__}")

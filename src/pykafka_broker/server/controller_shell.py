@@ -45,6 +45,7 @@ from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage,
 from pykafka_broker.cluster.loader import MetadataLoader
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
+from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -206,7 +207,12 @@ class Controller:
     def _append(self, records: tuple[object, ...]) -> int:
         assert self._shard is not None
         metadata_version = self._shard.state.image.metadata_version
-        return self._driver.append([encode_record(record, metadata_version) for record in records])
+        values = [encode_record(record, metadata_version) for record in records]
+        # What users ask for fits into one batch, all or nothing. A broker that comes or goes may touch more
+        # partitions than that; each of these records is true by itself.
+        for start in range(0, len(values), MAX_RECORDS_PER_OPERATION):
+            end_offset = self._driver.append(values[start : start + MAX_RECORDS_PER_OPERATION])
+        return end_offset
 
     def _on_commit(self, offset: int) -> None:
         """Show what is committed first, then let the answers go."""
@@ -250,13 +256,16 @@ class Controller:
         if timeout_ms is not None and timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         answer = self._submit(event_with)
-        if timeout_ms is None:
+        if timeout_ms is None or answer.done():
             result = await answer
         else:
+            deadline = self._scheduler.call_at(
+                self._scheduler.now_ms() + timeout_ms, lambda: _time_out(answer)
+            )
             try:
-                result = await asyncio.wait_for(asyncio.shield(answer), timeout_ms / 1000)
-            except TimeoutError:
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT) from None
+                result = await answer
+            finally:
+                deadline.cancel()
         if isinstance(result, events.EventError):
             raise KafkaError(result.error, result.message)
         return result
@@ -452,6 +461,11 @@ class Controller:
         """Change finalized feature levels; KafkaError with the reason when one of them cannot be."""
         asked = tuple(updates)
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+
+
+def _time_out(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
 
 
 def _text(error: KafkaError) -> str | None:

@@ -1,0 +1,79 @@
+"""Clusters to decide on, and `decide`, which checks that each step's state is its records replayed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.events import Event, Heartbeat, RegisterBroker
+from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
+from pykafka_broker.cluster.image import ClusterImage, Endpoint, replay
+from pykafka_broker.cluster.records import decode_record, encode_record
+from pykafka_broker.cluster.state import ControllerRules, ControllerState
+
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+NOW_MS = 1_700_000_000_000
+
+
+def uuid(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def directory(broker_id: int) -> bytes:
+    return uuid(1_000 + broker_id)
+
+
+def an_empty_cluster(**rules: Any) -> ControllerState:
+    """A log with its first records and no broker."""
+    image = replay(ClusterImage(CLUSTER_ID), bootstrap_records(), offset=0, epoch=1)
+    return ControllerState(image, ControllerRules(rules.pop("node_id", 1), CLUSTER_ID, **rules))
+
+
+def a_cluster(*broker_ids: int, racks: dict[int, str] | None = None, **rules: Any) -> ControllerState:
+    """Brokers that are registered and unfenced."""
+    state = an_empty_cluster(**rules)
+    for broker_id in broker_ids:
+        state = unfence(register(state, broker_id, rack=(racks or {}).get(broker_id)), broker_id)
+    return state
+
+
+def registration(broker_id: int, **fields: Any) -> RegisterBroker:
+    event = RegisterBroker(
+        1,
+        NOW_MS,
+        broker_id,
+        CLUSTER_ID,
+        uuid(2_000 + broker_id),
+        {"PLAINTEXT": Endpoint(f"broker{broker_id}", 9092)},
+        NODE_FEATURES,
+        (directory(broker_id),),
+    )
+    return event._replace(**fields)
+
+
+def heartbeat(state: ControllerState, broker_id: int, **fields: Any) -> Heartbeat:
+    """From a broker that has applied everything."""
+    epoch = state.image.brokers[broker_id].epoch
+    return Heartbeat(1, NOW_MS, broker_id, epoch, state.image.offset)._replace(**fields)
+
+
+def register(state: ControllerState, broker_id: int, **fields: Any) -> ControllerState:
+    return decide(state, registration(broker_id, **fields))[0]
+
+
+def unfence(state: ControllerState, broker_id: int) -> ControllerState:
+    return decide(state, heartbeat(state, broker_id))[0]
+
+
+def fence(state: ControllerState, broker_id: int) -> ControllerState:
+    return decide(state, heartbeat(state, broker_id, want_fence=True))[0]
+
+
+def decide(state: ControllerState, event: Event) -> tuple[ControllerState, tuple[Any, ...], Any]:
+    """The next state, the records and the answer."""
+    step = transition(state, event)
+    records = tuple(decode_record(encode_record(record, 30)) for record in step.records)
+    assert records == step.records, "the log would say something else"
+    replayed = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
+    assert step.state.image == (replayed if records else state.image)
+    return step.state, step.records, step.effects[0].result if step.effects else None  # type: ignore[union-attr]

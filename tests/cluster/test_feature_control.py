@@ -1,0 +1,122 @@
+"""Features: a new cluster's levels, and what raises or lowers them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.cluster.events import EventError, FeatureUpdate, UpdateFeatures, UpgradeType
+from pykafka_broker.cluster.features import (
+    METADATA_VERSION_NAMES,
+    NODE_FEATURES,
+    SERVED_FEATURES,
+    bootstrap_records,
+)
+from pykafka_broker.cluster.image import ClusterImage, FeatureRange, replay
+from pykafka_broker.cluster.state import ControllerState
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.records import metadata as m
+from tests.cluster.deciding import a_cluster, an_empty_cluster, decide, register
+
+KNOWS_GROUPS = {**NODE_FEATURES, "group.version": FeatureRange(0, 1)}
+
+
+def update(state, *updates, validate_only=False):
+    return decide(state, UpdateFeatures(1, tuple(FeatureUpdate(*u) for u in updates), validate_only))
+
+
+def test_a_new_cluster_starts_with_the_levels_it_serves_metadata_version_first():
+    first, *rest = bootstrap_records()
+    assert first == m.FeatureLevelRecord(name="metadata.version", feature_level=30)
+    assert {r.name: r.feature_level for r in rest} == {
+        name: level for name, level in SERVED_FEATURES.items() if level and name != "metadata.version"
+    }
+    assert METADATA_VERSION_NAMES[SERVED_FEATURES["metadata.version"]] == "4.3-IV0"
+
+
+def test_a_level_that_all_nodes_support_is_finalized_and_taken_back():
+    state = register(an_empty_cluster(supported_features=KNOWS_GROUPS), 1, features=KNOWS_GROUPS)
+
+    state, records, answer = update(state, ("group.version", 1))
+    assert (records, answer) == ((m.FeatureLevelRecord(name="group.version", feature_level=1),), None)
+    assert state.image.features["group.version"] == 1
+
+    state, _, _ = update(state, ("group.version", 0, UpgradeType.SAFE_DOWNGRADE))
+    assert "group.version" not in state.image.features
+
+
+def test_validate_only_changes_nothing():
+    state = an_empty_cluster(supported_features=KNOWS_GROUPS)
+    assert update(state, ("group.version", 1), validate_only=True) == (state, (), None)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (
+            ("group.version", 1, UpgradeType.UNKNOWN),
+            "Invalid update version 1 for feature group.version. The controller does not support the given "
+            "upgrade type.",
+        ),
+        (
+            ("group.version", -1),
+            "Invalid update version -1 for feature group.version. A feature version cannot be less than 0.",
+        ),
+        (
+            ("nonsense.version", 1),
+            "Invalid update version 1 for feature nonsense.version. Local controller 1 does not support "
+            "this feature.",
+        ),
+        (
+            ("metadata.version", 99),
+            "Invalid update version 99 for feature metadata.version. Local controller 1 only supports "
+            "versions 7-30",
+        ),
+        (
+            ("metadata.version", 29),
+            "Invalid update version 29 for feature metadata.version. Can't downgrade the version of this "
+            "feature without setting the upgrade type to either safe or unsafe downgrade.",
+        ),
+        (
+            ("group.version", 1, UpgradeType.SAFE_DOWNGRADE),
+            "Invalid update version 1 for feature group.version. Can't downgrade to a newer version.",
+        ),
+        (
+            ("metadata.version", 29, UpgradeType.SAFE_DOWNGRADE),
+            "Invalid metadata.version 29. Refusing to perform the requested downgrade because it might "
+            "delete metadata information.",
+        ),
+        (
+            ("metadata.version", 29, UpgradeType.UNSAFE_DOWNGRADE),
+            "Invalid metadata.version 29. Unsafe metadata downgrade is not supported in this version.",
+        ),
+    ],
+)
+def test_an_update_that_cannot_be_is_refused_with_the_reason(change, message):
+    state = an_empty_cluster(supported_features=KNOWS_GROUPS)
+    refusal = EventError(ErrorCode.INVALID_UPDATE_VERSION, message)
+    assert update(state, change) == (state, (), refusal)
+
+
+def test_one_node_that_is_too_old_holds_the_cluster_back():
+    state = register(an_empty_cluster(supported_features=KNOWS_GROUPS), 2)
+    _, records, answer = update(state, ("group.version", 1))
+    assert (records, answer.message) == (
+        (),
+        "Invalid update version 1 for feature group.version. Broker 2 does not support this feature.",
+    )
+    state = an_empty_cluster(supported_features=KNOWS_GROUPS, voters=(1, 2))
+    _, _, answer = update(state, ("group.version", 1))
+    assert answer.message.endswith("controller 2 has not registered, and may not support this feature")
+
+
+def test_switching_on_eligible_leader_replicas_gives_the_cluster_one_min_insync_replicas():
+    state = a_cluster(1)
+    old = [
+        m.FeatureLevelRecord(name="metadata.version", feature_level=30),
+        m.ConfigRecord(resource_type=4, resource_name="1", name="min.insync.replicas", value="2"),
+    ]
+    state = ControllerState(replay(ClusterImage("c"), old, offset=0, epoch=1), state.rules)
+
+    state, _, _ = update(state, ("eligible.leader.replicas.version", 1))
+
+    assert state.image.configs == {(4, ""): {"min.insync.replicas": "1"}}

@@ -340,6 +340,15 @@ def write_fully(file: File, data: Buffer, position: int) -> None:
         written += file.pwrite(view[written:], position + written)
 
 
+def sync_file(files: FileSystem, path: str) -> None:
+    """Make the content of a file that is not open durable. May take long: worker threads only."""
+    file = files.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
 def join(*parts: str) -> str:
     """`os.path.join`, for modules that must not know `os`."""
     return os.path.join(*parts)

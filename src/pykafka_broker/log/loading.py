@@ -92,6 +92,7 @@ def create_log(
         epochs=LeaderEpochs(),
         producers=ProducerStates(start_offset),
         snapshot_offset=-1,
+        is_new=True,
     )
 
 
@@ -303,16 +304,16 @@ class _Loading:
 
     def _recover(self, recovery_point: int) -> int:
         """Scan every segment that may hold unflushed batches; the log end offset."""
-        latest_epoch = self.epochs.latest
+        epochs = LeaderEpochs(self.epochs.entries)
         for number, segment in enumerate(self.segments):
             is_last = number == len(self.segments) - 1
             if not is_last and self.segments[number + 1].base_offset <= recovery_point:
                 continue
             next_base = None if is_last else self.segments[number + 1].base_offset
-            end_offset = self._recover_segment(segment, latest_epoch, next_base)
+            end_offset = self._recover_segment(segment, epochs, next_base)
         return end_offset
 
-    def _recover_segment(self, segment: Segment, latest_epoch: int, next_base: int | None) -> int:
+    def _recover_segment(self, segment: Segment, epochs: LeaderEpochs, next_base: int | None) -> int:
         if self.first_scanned is None:
             self.first_scanned = segment.base_offset
         segment.reset_indexes()
@@ -320,7 +321,7 @@ class _Loading:
             segment.file.pread,
             segment.size,
             segment.base_offset,
-            latest_epoch=latest_epoch,
+            epoch_of=epochs.epoch_for_offset,
             gaps_allowed=self.config.is_compacted,
         )
         for position, header in scan:

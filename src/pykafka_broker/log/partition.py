@@ -33,11 +33,12 @@ from pykafka_broker.log.checkpoints import encode_epochs
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
-from pykafka_broker.log.files import Buffer, join
+from pykafka_broker.log.files import Buffer, directory_name, join, sync_file
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.names import (
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
     offset_file,
     partition_folder,
 )
@@ -92,9 +93,11 @@ class PartitionLog:
     __slots__ = (
         "_active",
         "_environment",
+        "_epochs_are_saved",
         "_epochs_are_synced",
         "_has_new_names",
         "_io_lock",
+        "_is_new",
         "_latest_epoch",
         "_pending_snapshots",
         "_snapshot_offset",
@@ -134,6 +137,7 @@ class PartitionLog:
         epochs: LeaderEpochs,
         producers: ProducerStates,
         snapshot_offset: int,
+        is_new: bool = False,
     ) -> None:
         self._environment = environment
         self.directory = directory
@@ -153,8 +157,10 @@ class PartitionLog:
         self.high_watermark = max(log_start_offset, min(high_watermark, log_end_offset))
         self.epochs = epochs
         self._latest_epoch = epochs.latest
-        self._epochs_are_synced = True
-        self._has_new_names = True
+        #: Created by this process: its folder and names have not reached the disk yet.
+        self._is_new = self._has_new_names = is_new
+        self._epochs_are_saved = True
+        self._epochs_are_synced = not is_new
         self.producers = producers
         self.last_stable_offset = self.high_watermark
         self._update_last_stable_offset()
@@ -343,16 +349,18 @@ class PartitionLog:
         )
 
     def _start_epoch(self, epoch: int, start_offset: int) -> None:
-        """Written (not synced) before the first batch of the epoch, so that recovery may rely on it."""
-        if self.epochs.assign(epoch, start_offset):
+        """Written (not synced) before the first batch of the epoch: recovery refuses epochs it has not
+        heard of.
+        """
+        if self.epochs.assign(epoch, start_offset) or not self._epochs_are_saved:
             self._save_epochs()
         self._latest_epoch = max(epoch, self.epochs.latest)
 
     def _save_epochs(self) -> None:
+        self._epochs_are_saved = self._epochs_are_synced = False
         path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
         self._environment.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
-        self._epochs_are_synced = False
-        self._has_new_names = True
+        self._epochs_are_saved = self._has_new_names = True
 
     # --- rolling and flushing ---------------------------------------------------------------------
 
@@ -414,12 +422,15 @@ class PartitionLog:
                 self._environment.write_failed(error)
                 raise self._storage_error(error) from error
             try:
-                self._sync_epochs()
+                self._sync_small_files()
                 for segment in unflushed:
                     segment.sync(with_indexes=segment is not segments[-1])
                 if self._has_new_names:
                     self._has_new_names = False
                     self._environment.files.sync_directory(self.directory)
+                if self._is_new:
+                    self._is_new = False
+                    self._environment.files.sync_directory(directory_name(self.directory))
             except OSError as error:
                 self._environment.sync_failed(error)
                 raise self._storage_error(error) from error
@@ -434,14 +445,12 @@ class PartitionLog:
             self._has_new_names = True
             del self._pending_snapshots[0]
 
-    def _sync_epochs(self) -> None:
+    def _sync_small_files(self) -> None:
+        if self._is_new:
+            sync_file(self._environment.files, join(self.directory, PARTITION_METADATA))
         if not self._epochs_are_synced:
             self._epochs_are_synced = True
-            file = self._environment.files.open(join(self.directory, LEADER_EPOCH_CHECKPOINT))
-            try:
-                file.sync()
-            finally:
-                file.close()
+            sync_file(self._environment.files, join(self.directory, LEADER_EPOCH_CHECKPOINT))
 
     def close(self, clean: bool = True) -> bool:
         """Stop using the log; with `clean`, leave it so that the next start needs no recovery.
@@ -540,7 +549,7 @@ class PartitionLog:
             refuse_damaged(segment, offset)
 
         start, size = segment.tail_batch(offset)
-        if start < 0:
+        if start < 0 or segment.damages:
             found = segment.locate_cached(offset)
             if found is None:
                 return unresolved_read(

@@ -5,8 +5,9 @@ Pure: bytes come from a `read(size, position)` callable. Two walks:
 
 * `walk` trusts the bytes (a clean stop, or below the recovery point) and only reads headers;
 * `Scan` believes nothing: magic, length, CRC-32C of every batch, and what the CRC does not cover: base
-  offsets must ascend within the segment's range, leader epochs must not go back nor exceed the newest known
-  one.
+  offsets must go on without a gap (or ascend, where compaction made gaps), leader epochs must be those of the
+  leader-epoch-checkpoint, which is written before the first batch of an epoch (or must not go back, where it
+  is lost).
 
 A bad batch with a good one after it is *damage*: its range is reported, to be fenced off (CORRUPT_MESSAGE),
 and what follows is kept. A bad batch with nothing good after it is a *torn tail*, to be cut off. Kafka cuts
@@ -14,7 +15,7 @@ in both cases and loses every acknowledged record after a flipped bit.
 
 When the bad batch's length still makes sense, a good batch is looked for exactly behind it, which is cheap
 and cannot mistake a batch inside a record's value for one of the log's; only when the header itself is
-unreadable are all later positions tried.
+damaged are all later positions tried.
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from typing import NamedTuple
 
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
+    CRC_OFFSET,
     HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,
+    MAGIC_OFFSET,
     SMALLEST_BATCH_LENGTH,
     BatchHeader,
 )
@@ -83,7 +86,7 @@ class Scan:
         size: int,
         base_offset: int,
         *,
-        latest_epoch: int = -1,
+        epoch_of: Callable[[int], int] | None = None,
         gaps_allowed: bool = False,
         start_position: int = 0,
         start_offset: int | None = None,
@@ -91,7 +94,8 @@ class Scan:
         self._read = read
         self._size = size
         self._base_offset = base_offset
-        self._latest_epoch = latest_epoch
+        #: The epoch under which an offset was appended, as far as the leader-epoch-checkpoint knows; else -1.
+        self._epoch_of = epoch_of or _no_epoch_known
         self._gaps_allowed = gaps_allowed
         #: End of the last good batch: what lies behind it is a torn tail.
         self.valid_end = start_position
@@ -158,11 +162,17 @@ class Scan:
 
     def _plausible(self, header: BatchHeader) -> bool:
         last_offset = header.base_offset + header.last_offset_delta
-        return (
-            self.next_offset <= header.base_offset <= last_offset <= self._base_offset + MAX_RELATIVE_OFFSET
-            and header.partition_leader_epoch >= self._epoch
-            and (self._latest_epoch < 0 or header.partition_leader_epoch <= self._latest_epoch)
-        )
+        if (
+            not self.next_offset
+            <= header.base_offset
+            <= last_offset
+            <= self._base_offset + MAX_RELATIVE_OFFSET
+        ):
+            return False
+        epoch = self._epoch_of(header.base_offset)
+        if epoch >= 0:
+            return header.partition_leader_epoch == epoch
+        return header.partition_leader_epoch >= self._epoch
 
     def _follows(self, position: int, header: BatchHeader) -> bool:
         """Whether the batch behind agrees that offsets jump here (a log that once was compacted)."""
@@ -177,35 +187,48 @@ class Scan:
             found = self._good_behind(behind)
             if found is not None:
                 return behind, found
-            if header.base_offset == self.next_offset and behind >= self._size:
-                return None  # the last batch of the file, torn: do not look for batches inside its records
-        elif self._torn_batch(position):
+        raw = bytes(self._bytes(position, HEADER_BYTES)) if position < self._size else b""
+        if len(raw) < HEADER_BYTES:
             return None
-        return self._search(position + 1)
+        base_offset, batch_length = (
+            int.from_bytes(raw[:8], "big"),
+            int.from_bytes(raw[8:12], "big", signed=True),
+        )
+        if (
+            base_offset == self.next_offset
+            and raw[MAGIC_OFFSET] == MAGIC
+            and position + batch_length + LOG_OVERHEAD_BYTES >= self._size
+        ):
+            # Either the last batch, torn, or one whose length is damaged. In the latter case its checksum
+            # still tells where it ends; a batch found elsewhere is one inside a record's value.
+            return self._search(position, int.from_bytes(raw[CRC_OFFSET:ATTRIBUTES_OFFSET], "big"))
+        return self._search(position, None)
 
-    def _torn_batch(self, position: int) -> bool:
-        """Whether the file just ends inside the batch that belongs here."""
-        raw = self._bytes(position, HEADER_BYTES) if position < self._size else memoryview(b"")
-        if len(raw) < MAGIC_END:
-            return True
-        base_offset, length = int.from_bytes(raw[:8], "big"), int.from_bytes(raw[8:12], "big", signed=True)
-        plausible = base_offset == self.next_offset and length >= SMALLEST_BATCH_LENGTH and raw[16] == MAGIC
-        return plausible and position + length + LOG_OVERHEAD_BYTES > self._size
+    def _search(self, damaged: int, crc: int | None) -> tuple[int, BatchHeader] | None:
+        """Try every place behind `damaged` whose bytes could be a header: the offset's upper half as
+        expected, magic 2.
 
-    def _search(self, position: int) -> tuple[int, BatchHeader] | None:
-        """Try every position whose bytes could be a header: offset's upper half as expected, magic 2."""
+        With `crc`, the damaged batch must end there by its checksum.
+        """
         upper = re.escape((self.next_offset >> 32).to_bytes(4, "big"))
         pattern = re.compile(b"(?=" + upper + b"[\\x00-\\xff]{12}\\x02)", re.DOTALL)
+        position = damaged + 1
         while position + HEADER_BYTES <= self._size:
             chunk = self._read(_CHUNK_BYTES, position)
             for match in pattern.finditer(chunk):
                 at = position + match.start()
-                if header := self._good_behind(at):
+                header = self._good_behind(at)
+                if header is not None and (crc is None or crc == self._crc_up_to(damaged, at)):
                     return at, header
             if len(chunk) <= HEADER_BYTES:
                 return None
             position += len(chunk) - HEADER_BYTES
         return None
+
+    def _crc_up_to(self, position: int, end: int) -> int:
+        """The checksum of the batch at `position` if it ended at `end`."""
+        start = position + ATTRIBUTES_OFFSET
+        return crc32c(self._read(end - start, start)) if end >= position + HEADER_BYTES else -1
 
     def _good_behind(self, position: int) -> BatchHeader | None:
         """As `_good_batch`, where a gap in the offsets is what one expects after damage."""
@@ -216,4 +239,5 @@ class Scan:
             self._gaps_allowed = gaps_allowed
 
 
-MAGIC_END = 17
+def _no_epoch_known(offset: int) -> int:
+    return -1

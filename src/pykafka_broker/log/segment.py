@@ -15,7 +15,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from pykafka_broker.log.files import Buffer, File, FileSystem, write_fully
+from pykafka_broker.log.files import Buffer, File, FileSystem, sync_file, write_fully
 from pykafka_broker.log.index import (
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
@@ -285,17 +285,10 @@ class Segment:
         """Make the log durable, and the index files if asked. Worker-safe."""
         self.file.sync()
         if self.aborted_txns:
-            self._sync_file(TXN_INDEX_SUFFIX)
+            sync_file(self._files, self.path + TXN_INDEX_SUFFIX)
         if with_indexes:
-            self._sync_file(INDEX_SUFFIX)
-            self._sync_file(TIME_INDEX_SUFFIX)
-
-    def _sync_file(self, suffix: str) -> None:
-        file = self._files.open(self.path + suffix)
-        try:
-            file.sync()
-        finally:
-            file.close()
+            sync_file(self._files, self.path + INDEX_SUFFIX)
+            sync_file(self._files, self.path + TIME_INDEX_SUFFIX)
 
     def index_is_full(self, max_index_bytes: int) -> bool:
         """Kafka rolls when an index file has no room, one time entry being kept for the roll itself."""

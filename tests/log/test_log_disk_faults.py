@@ -1,0 +1,273 @@
+"""Disks that are full, broken, or lose power: nothing half-written is served, nothing acknowledged is
+lost.
+"""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.loading import create_log
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from tests.log.logs import (
+    FOLDER,
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    names,
+    new_log,
+    produce,
+    records,
+    reopened,
+    values,
+)
+from tests.support.memory_files import MemoryFiles
+
+LOG = f"{FOLDER}/00000000000000000000.log"
+
+
+def refused(log: PartitionLog, *data: bytes) -> ErrorCode:
+    with pytest.raises(KafkaError) as error:
+        append(log, *data)
+    return error.value.code
+
+
+@pytest.mark.parametrize("room", range(0, 80, 7))
+def test_a_full_disk_refuses_the_append_and_takes_it_when_there_is_room_again(room: int):
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    before = files.read_file(LOG)
+    files.free_bytes = room
+
+    assert refused(log, b"b" * 100) is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert files.read_file(LOG) == before
+    assert records(log) == [(0, b"a")]
+    files.heal()
+    assert append(log, b"c").first_offset == 1
+    assert values(log) == values(reopened(files.killed())) == [b"a", b"c"]
+
+
+def test_consumers_are_served_while_the_disk_is_full():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    files.free_bytes = 0
+
+    assert refused(log, b"b") is ErrorCode.KAFKA_STORAGE_ERROR
+    assert values(log, limit="high_watermark") == [b"a"]
+
+
+def test_a_torn_write_that_cannot_be_taken_back_at_once_is_taken_back_before_the_next():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    size = len(files.read_file(LOG))
+    files.free_bytes = 30
+    files.fail("truncate", errno.EIO)
+
+    assert refused(log, b"b" * 200) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(files.read_file(LOG)) == size + 30
+    assert values(log) == [b"a"]
+
+    files.heal()
+    append(log, b"c")
+    assert values(log) == values(reopened(files.killed())) == [b"a", b"c"]
+
+
+def test_a_clean_stop_takes_a_torn_write_back_or_is_not_clean():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    size = len(files.read_file(LOG))
+    files.free_bytes = 30
+    files.fail("truncate", errno.EIO, times=2)
+    refused(log, b"b" * 200)
+    assert log.close() is False
+
+    log = reopened(files.killed())
+    files.heal()
+    assert values(log) == [b"a"]
+    assert log.size_bytes == size
+
+
+def test_a_retry_after_a_failed_append_is_appended_not_taken_for_a_duplicate():
+    files = MemoryFiles()
+    log = new_log(files)
+    produce(log, 1, 0)
+    files.free_bytes = 0
+    with pytest.raises(KafkaError):
+        produce(log, 1, 1)
+    files.heal()
+
+    assert produce(log, 1, 1) == (1, 1, -1, 0, False, False)
+
+
+@pytest.mark.parametrize("operation", ["create", "write_file"])
+def test_a_roll_that_fails_leaves_the_log_in_service(operation: str):
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=150)
+    append(log, b"a")
+    append(log, b"b")
+    files.fail(operation, errno.ENOSPC)
+
+    assert refused(log, b"c") is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert append(log, b"c").first_offset == 2
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert values(log) == [b"a", b"b", b"c"]
+
+
+def test_a_broken_disk_is_reported_and_a_full_one_is_not():
+    files = MemoryFiles()
+    reported: list[int | None] = []
+    environment = Environment(files, on_failure=lambda error: reported.append(error.errno))
+    log = create_log(environment, FOLDER, "orders", 0, TOPIC_ID, LogConfig())
+    for code in (errno.ENOSPC, errno.EROFS, errno.EIO):
+        files.fail("pwrite", code)
+        assert refused(log, b"a") is ErrorCode.KAFKA_STORAGE_ERROR
+
+    assert reported == [errno.EIO]
+
+
+def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
+    files = MemoryFiles()
+    reported: list[OSError] = []
+    log = create_log(
+        Environment(files, on_failure=reported.append), FOLDER, "orders", 0, TOPIC_ID, LogConfig()
+    )
+    append(log, b"a")
+    files.fail("sync", errno.EIO, path=".log")
+
+    with pytest.raises(KafkaError) as failed:
+        log.flush()
+
+    assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.recovery_point, len(reported)) == (0, 1)
+
+
+# --- power cuts -----------------------------------------------------------------------------------
+
+
+def test_what_was_flushed_survives_a_power_cut_and_the_rest_is_a_prefix():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=300)
+    for n in range(10):
+        produce(log, 1, n, b"%d" % n)
+    assert log.flush() == 10
+    for n in range(10, 20):
+        produce(log, 1, n, b"%d" % n)
+
+    log = reopened(files.power_cut(), segment_bytes=300, recovery_point=10)
+
+    survived = values(log)
+    assert survived == [b"%d" % n for n in range(len(survived))]
+    assert len(survived) >= 10
+
+
+@pytest.mark.parametrize("flushed", range(12))
+def test_a_flush_at_any_moment_keeps_everything_before_it(flushed: int):
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=250)
+    for n in range(12):
+        produce(log, 1, n, b"%d" % n, epoch=n // 5)
+        if n == flushed:
+            point = log.flush()
+
+    for recovery_point in (0, point):
+        log = reopened(files.power_cut(), segment_bytes=250, recovery_point=recovery_point)
+        assert values(log)[: flushed + 1] == [b"%d" % n for n in range(flushed + 1)]
+        assert log.latest_epoch >= flushed // 5
+
+
+def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
+    files = MemoryFiles()
+    files.make_directory("/logs")
+    files.sync_directory("/")
+    log = new_log(files)
+    append(log, b"a")
+
+    after = files.power_cut()
+    after.make_directory(FOLDER)
+    log = reopened(after)
+
+    assert values(log) == []
+    assert append(log, b"b").first_offset == 0
+
+
+def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=150)
+    log._environment.run_later = lambda job: None
+    for n in range(3):
+        append(log, b"%d" % n)
+    files.calls.clear()
+
+    log.flush()
+
+    synced = [path.removeprefix(FOLDER) for operation, path in files.calls if operation == "sync"]
+    assert synced == [
+        "/00000000000000000002.snapshot",
+        "/partition.metadata",
+        "/leader-epoch-checkpoint",
+        "/00000000000000000000.log",
+        "/00000000000000000000.index",
+        "/00000000000000000000.timeindex",
+        "/00000000000000000002.log",
+    ]
+    assert files.calls[-2:] == [("sync_directory", FOLDER), ("sync_directory", "/logs")]
+
+
+def test_flushing_twice_syncs_once():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    log.flush()
+    files.calls.clear()
+
+    log.flush()
+    assert files.calls == []
+
+    append(log, b"b")
+    files.calls.clear()
+    log.flush()
+    assert files.calls == [("sync", LOG)]
+
+
+def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch():
+    """Every call of a working day fails once, in turn; what was acknowledged is there after kill -9."""
+    for skip in range(60):
+        files = MemoryFiles()
+        log = new_log(files, segment_bytes=250)
+        for operation in ("pwrite", "create", "write_file", "rename", "sync", "truncate", "sync_directory"):
+            files.fail(operation, errno.EIO, skip=skip)
+        acknowledged = []
+        for n in range(15):
+            try:
+                acknowledged.append((append(log, b"%d" % n, epoch=n // 4).first_offset, b"%d" % n))
+            except KafkaError as error:
+                assert error.code is ErrorCode.KAFKA_STORAGE_ERROR
+        assert records(log) == acknowledged
+
+        files.heal()
+        assert records(reopened(files.killed(), segment_bytes=250)) == acknowledged
+        assert "00000000000000000000.log" in names(files)
+
+
+def test_an_append_never_waits_for_the_disk():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=300)
+    log._environment.run_later = lambda job: None
+    files.calls.clear()
+
+    for n in range(20):
+        log.append(batch(b"%d" % n), leader_epoch=n // 5, now_ms=NOW)
+
+    assert len(log.segments) > 1
+    assert {"sync", "sync_directory", "pread"}.isdisjoint(operation for operation, _ in files.calls)

@@ -1,4 +1,4 @@
-"""`make interop`: stock clients and tools against our broker, or with `--broker apache` against the oracle."""
+"""`make interop`: stock clients and tools against our broker, or against the oracle (`--broker apache`)."""
 
 from __future__ import annotations
 

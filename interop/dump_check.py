@@ -20,7 +20,7 @@ DUMP = "org.apache.kafka.tools.DumpLogSegments"
 #: A line of the tool for a batch and for a record of it; the fields in between vary with the kind of batch.
 BATCH = re.compile(
     r"^baseOffset: (\d+) lastOffset: (\d+) count: (\d+) baseSequence: (-?\d+) .*producerId: (-?\d+) "
-    r"producerEpoch: (-?\d+) partitionLeaderEpoch: (-?\d+) isTransactional: (true|false) isControl: (true|false).*"
+    r"producerEpoch: (-?\d+) partitionLeaderEpoch: (-?\d+) isTransactional: (\w+) isControl: (\w+).*"
     r" position: (\d+) \w+: (-?\d+) size: (\d+) magic: 2 compresscodec: (\w+) crc: (\d+)"
 )
 RECORD = re.compile(

@@ -7,20 +7,21 @@ from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import BrokerResponseError, OffsetOutOfRangeError, for_code
+from kafka.errors import BrokerResponseError, KafkaError, OffsetOutOfRangeError, for_code
 from kafka.structs import OffsetAndMetadata
 
 from interop.clients.client import Client, GroupView, Member, Record, Refused
 
-STRATEGIES = {"range": "range", "roundrobin": "roundrobin", "cooperative-sticky": "cooperative-sticky"}
-
 
 @contextmanager
 def refusals() -> Iterator[None]:
+    """The errors of the broker, and those of a client that has lost it and does not wait for it."""
     try:
         yield
     except BrokerResponseError as error:
         raise Refused(error.errno, error) from error
+    except KafkaError as error:
+        raise Refused(-1, error) from error
 
 
 def to_record(message: object) -> Record:
@@ -152,18 +153,18 @@ class KafkaPython(Client):
         raise AssertionError("the consumer neither moved nor failed")
 
     def beginning(self, topic: str, partition: int = 0) -> int:
-        with self.assigned(topic, [partition]) as consumer:
+        with refusals(), self.assigned(topic, [partition]) as consumer:
             return int(
                 consumer.beginning_offsets(list(consumer.assignment()))[TopicPartition(topic, partition)]
             )
 
     def end(self, topic: str, partition: int = 0) -> int:
-        with self.assigned(topic, [partition]) as consumer:
+        with refusals(), self.assigned(topic, [partition]) as consumer:
             return int(consumer.end_offsets(list(consumer.assignment()))[TopicPartition(topic, partition)])
 
     def offset_at(self, topic: str, timestamp_ms: int, partition: int = 0) -> int | None:
         wanted = TopicPartition(topic, partition)
-        with self.assigned(topic, [partition]) as consumer:
+        with refusals(), self.assigned(topic, [partition]) as consumer:
             found = consumer.offsets_for_times({wanted: timestamp_ms})[wanted]
         return None if found is None else int(found.offset)
 
@@ -228,10 +229,12 @@ class KafkaPython(Client):
             self.admin.create_topics({name: wanted}, wait_for_metadata=True)
 
     def topics(self) -> set[str]:
-        return set(self.admin.list_topics())
+        with refusals():
+            return set(self.admin.list_topics())
 
     def partitions(self, topic: str) -> int:
-        return len(self.admin.describe_topics([topic])[0]["partitions"])
+        with refusals():
+            return len(self.admin.describe_topics([topic])[0]["partitions"])
 
     def delete_topic(self, name: str) -> None:
         with refusals():
@@ -243,7 +246,8 @@ class KafkaPython(Client):
 
     def config(self, topic: str) -> dict[str, tuple[str, bool]]:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic)
-        described = self.admin.describe_configs([resource], config_filter="all")["topic"][topic]
+        with refusals():
+            described = self.admin.describe_configs([resource], config_filter="all")["topic"][topic]
         return {
             key: (entry["value"], entry["config_source"] == "DEFAULT_CONFIG")
             for key, entry in described.items()
@@ -251,7 +255,8 @@ class KafkaPython(Client):
 
     def set_config(self, topic: str, key: str, value: str) -> None:
         resource = ConfigResource(ConfigResourceType.TOPIC, topic, {key: value})
-        answer = self.admin.alter_configs([resource])["topic"][topic]
+        with refusals():
+            answer = self.admin.alter_configs([resource])["topic"][topic]
         if answer != "OK":
             code = next(
                 (c for c in (40, 44) if for_code(c).__name__ in answer or f"[Error {c}]" in answer), -1
@@ -263,14 +268,17 @@ class KafkaPython(Client):
             self.admin.delete_records({TopicPartition(topic, partition): before})
 
     def groups(self) -> set[str]:
-        return {group["group_id"] for group in self.admin.list_groups()}
+        with refusals():
+            return {group["group_id"] for group in self.admin.list_groups()}
 
     def group(self, group: str) -> GroupView:
-        described = self.admin.describe_groups([group])[group]
+        with refusals():
+            described = self.admin.describe_groups([group])[group]
         return GroupView(described["group_state"], len(described["members"]))
 
     def delete_group(self, group: str) -> None:
-        answers = dict(self.admin.delete_groups([group]))
+        with refusals():
+            answers = dict(self.admin.delete_groups([group]))
         if answers[group] != "OK":
             names = {for_code(code).__name__: code for code in (16, 24, 68, 69)}
             raise Refused(names.get(answers[group], -1), answers[group])

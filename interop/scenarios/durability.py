@@ -22,7 +22,7 @@ def records_and_offsets_survive_a_restart(world: World, client: Client) -> None:
 
     world.broker.restart()
 
-    eventually(lambda: client.partitions(topic) == 2, "the topic is back")
+    eventually(lambda: client.partitions(topic) == 2 and client.end(topic) > 0, "the topic is back")
     assert client.read(topic, (0, 1)) == by_partition(written)
     assert client.config(topic)["retention.ms"] == ("123456", False)
     eventually(lambda: client.committed(group, topic) == len(written) // 2, "the committed offset is back")

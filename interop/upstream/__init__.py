@@ -23,8 +23,8 @@ from interop.brokers import CACHE, BrokerProcess
 HERE = Path(__file__).parent
 FOLDER = CACHE / "upstream"
 
-#: The release that the suite is told it talks to, as far as kafka-python knows releases.
-KAFKA_VERSION = "4.2.0"
+#: The release that the suite is told it talks to.
+KAFKA_VERSION = "4.3.1"
 
 #: What the suite's own broker would be started with.
 PROPERTIES = {
@@ -33,6 +33,7 @@ PROPERTIES = {
     "auto.create.topics.enable": "true",
     "delete.topic.enable": "true",
     "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
 }
 
 

@@ -8,10 +8,11 @@ class ExternalService:
     def __init__(self, host, port):
         self.host, self.port = host, port
 
-    def open(self):
+    def stop(self):
         pass
 
-    close = stop = dump_logs = open
+    def dump_logs(self):
+        pass
 
 
 class SpawnedService:

@@ -1,8 +1,8 @@
 """The coordinator's records, byte for byte as Apache Kafka 4.3.1 wrote them, and what they lead to.
 
-`golden/consumer-offsets.hex` is a whole `__consumer_offsets` log. A static member joins, commits by topic name
-and by topic id, restarts and is removed. An old client commits with its own retention. A group is created and
-deleted. A transactional producer commits one transaction and aborts another. A KIP-848 consumer comes and goes.
+`golden/consumer-offsets.hex` is a whole `__consumer_offsets` log. A static member joins, commits by topic
+name and by topic id, restarts and is removed. An old client commits with its own retention. A group comes and
+goes. A transactional producer commits one transaction and aborts another. A KIP-848 consumer comes and goes.
 """
 
 from __future__ import annotations

@@ -138,7 +138,9 @@ class GroupService:
                 unpaused += loader.add(buffer)
                 if unpaused >= RECORDS_PER_TURN:
                     unpaused = 0
-                    await asyncio.sleep(0)
+                    await _let_others_run()
+            while not loader.digest(RECORDS_PER_TURN):
+                await _let_others_run()
             state = loader.state()
         except BaseException:
             if self._partitions.get(partition) is loading:
@@ -511,6 +513,10 @@ def _batches(entries: list[_Entry]) -> Iterable[list[_Entry]]:
         batch.append(entry)
         size += len(entry[1])
     yield batch
+
+
+async def _let_others_run() -> None:
+    await asyncio.sleep(0)
 
 
 async def _each(buffers: Iterable[Buffer] | AsyncIterator[Buffer]) -> AsyncIterator[Buffer]:

@@ -380,6 +380,18 @@ async def test_a_handlers_exception_is_logged_with_its_traceback_and_closes(
     assert neighbour.answered() == [1]
 
 
+async def test_a_failure_that_a_client_repeats_is_not_logged_as_often(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(request: Any, ctx: Any) -> None:
+        raise ZeroDivisionError("our fault")
+
+    first = Served(heartbeat=broken)
+    for _ in range(20):
+        Served(network=first.network, heartbeat=broken).send(HEARTBEAT)
+    assert len(caplog.records) == 1
+
+
 async def test_a_coroutines_exception_is_treated_alike(caplog: pytest.LogCaptureFixture) -> None:
     async def broken(request: Any, ctx: Any) -> None:
         raise ZeroDivisionError("our fault")
@@ -593,6 +605,12 @@ async def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
     assert not served.transport.closing
     sweep(served, 3_000)
     assert served.transport.aborted
+
+
+async def test_a_negative_idle_limit_means_never() -> None:
+    served = Served(limits=ConnectionLimits(idle_ms=-1))
+    sweep(served, 3_600_000, every_ms=60_000)
+    assert not served.transport.closing
 
 
 async def test_a_connection_with_a_parked_request_is_not_idle() -> None:

@@ -17,7 +17,7 @@ from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.server.clock import SystemClock
 from pykafka_broker.server.connection import ConnectionLimits, Network
 from pykafka_broker.server.dispatch import Dispatch
-from pykafka_broker.server.listeners import Endpoint, ListenerLimits, Listeners
+from pykafka_broker.server.listeners import CreationRate, Endpoint, ListenerLimits, Listeners
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 
 LOCAL = Endpoint("PLAINTEXT", "127.0.0.1", 0)
@@ -239,6 +239,36 @@ async def test_an_override_replaces_the_limit_of_its_address() -> None:
     async with listening(limits=limits) as listeners, connected(listeners, 2) as [first, second]:
         assert await served(first)
         assert await second.receive() == b""
+
+
+async def test_a_listener_may_have_a_limit_of_its_own() -> None:
+    endpoints = [LOCAL._replace(max_connections=1), Endpoint("INTERNAL", "127.0.0.1", 0)]
+    async with (
+        listening(*endpoints) as listeners,
+        connected(listeners, 2) as [first, second],
+        connected(listeners, name="INTERNAL") as [other],
+    ):
+        assert await served(first) and await served(other)
+        await second.send(second.peer.request(API_VERSIONS))
+        await until(lambda: listeners._waiting_for_room)
+        first.close()
+        assert second.peer.answers(await second.receive())
+
+
+def test_a_creation_rate_allows_a_seconds_worth_at_once_and_then_one_by_one() -> None:
+    rate = CreationRate(per_second=4, now_ms=0)
+    assert [rate.take(0) for _ in range(6)] == [0, 0, 0, 0, 250, 250]
+    assert [rate.take(250), rate.take(250)] == [0, 250]
+    assert [rate.take(10_000) for _ in range(5)] == [0, 0, 0, 0, 250]
+    assert CreationRate(per_second=0, now_ms=0).take(0) == 1_000
+
+
+async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
+    async with (
+        listening(limits=ListenerLimits(max_connection_creation_rate=50)) as listeners,
+        connected(listeners, 55) as clients,
+    ):
+        assert await asyncio.gather(*map(served, clients)) == [True] * 55
 
 
 def test_descriptors_are_kept_free_for_the_log() -> None:

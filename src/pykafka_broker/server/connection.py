@@ -81,7 +81,7 @@ class ConnectionLimits(NamedTuple):
 
     #: socket.request.max.bytes
     request_max_bytes: int = 100 * 1024 * 1024
-    #: connections.max.idle.ms
+    #: connections.max.idle.ms; negative: never.
     idle_ms: int = 600_000
     #: Answers that may be outstanding (`Later`) before the next request has to wait.
     outstanding_answers: int = 100
@@ -501,12 +501,11 @@ class Connection(asyncio.BufferedProtocol):
             out += _pack_response_header(0, correlation_id)
         try:
             route.encode(answer, out, cuts)
-        except Exception:
+        except Exception as error:
             del out[start:], cuts[cuts_before:]
             self._counters.handler_failures += 1
-            logger.exception(
-                "The answer to %s v%d cannot be encoded; closing %r", route.name, route.version, self
-            )
+            what = f"The answer to {route.name} v{route.version} cannot be encoded; closing {self!r}"
+            self._report(route, what, error)
             self.close()
             return 0
         size = len(out) - start - 4
@@ -572,14 +571,17 @@ class Connection(asyncio.BufferedProtocol):
         error_response = route.api.error_response
         if not isinstance(error, KafkaError):
             self._counters.handler_failures += 1
-            logger.error("Failed to serve %s v%d of %r", route.name, route.version, self, exc_info=error)
+            self._report(route, f"Failed to serve {route.name} v{route.version} of {self!r}", error)
             error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         elif error_response is None:
             self._counters.handler_failures += 1
-            logger.error(
-                "%s v%d of %r cannot answer %s", route.name, route.version, self, error, exc_info=error
-            )
+            self._report(route, f"{route.name} v{route.version} of {self!r} cannot answer {error}", error)
         return CLOSE if error_response is None else error_response(request, error)
+
+    def _report(self, route: Route, what: str, error: Exception) -> None:
+        """Something of ours failed: the traceback, but not as often as a client may like to see it."""
+        kind = type(error).__name__
+        self._network.complaints.log(logging.ERROR, kind, f"{route.name} v{route.version}", what, error)
 
     # Holds and back-pressure.
 
@@ -663,7 +665,7 @@ class Connection(asyncio.BufferedProtocol):
             if self._charged_bytes and self._active_ms != now_ms:
                 self._reader.release()
                 self._account()
-            if not self._slots and now_ms - self._active_ms >= self._limits.idle_ms:
+            if not self._slots and 0 <= self._limits.idle_ms <= now_ms - self._active_ms:
                 self._counters.connections_closed_idle += 1
                 logger.debug("Closing idle connection %r", self)
                 self.abort()

@@ -3,7 +3,8 @@
 Sockets are accepted here and then handed to the event loop, because Kafka's limits apply before a connection
 exists: above `max.connections` new clients wait in the listen queue until somebody leaves (the inter-broker
 listener is let in, and the least recently active connection elsewhere makes room); above
-`max.connections.per.ip` they are closed at once. When the process has no file descriptor left, accepting
+`max.connections.per.ip` they are closed at once; faster than `max.connection.creation.rate` they wait their
+turn. When the process has no file descriptor left, accepting
 pauses with one line in the log; some descriptors are kept free for log segments by bounding `max.connections`
 by the process's own limit.
 
@@ -13,8 +14,7 @@ us.
 
 One sweep serves all deadlines of all connections; there is no timer per connection.
 
-Left for later on purpose: TLS and SASL (`Endpoint.security_protocol` other than PLAINTEXT is refused at
-start) and connection creation rates.
+Left for later on purpose: TLS and SASL; a `security_protocol` other than PLAINTEXT is refused at start.
 """
 
 from __future__ import annotations
@@ -66,8 +66,10 @@ class Endpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
     advertised_host: str | None = None
     advertised_port: int | None = None
-    #: The inter-broker listener gets in above `max.connections`.
+    #: The inter-broker listener gets in above `max.connections` and `max.connection.creation.rate`.
     inter_broker: bool = False
+    #: This listener's own `max.connections`.
+    max_connections: int = UNLIMITED
 
     @property
     def is_wildcard(self) -> bool:
@@ -80,6 +82,8 @@ class ListenerLimits(NamedTuple):
 
     max_connections: int = UNLIMITED
     max_connections_per_ip: int = UNLIMITED
+    #: Connections per second.
+    max_connection_creation_rate: int = UNLIMITED
     #: Address to count, already resolved.
     max_connections_per_ip_overrides: Mapping[str, int] = {}
     socket_listen_backlog_size: int = 50
@@ -96,6 +100,8 @@ class Listener:
         self.dispatch = dispatch
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []
+        #: Connections that came in here and are still open.
+        self.connections = 0
         self._listeners = listeners
         self._accepting = False
 
@@ -147,8 +153,7 @@ class Listener:
 
     def close(self) -> None:
         """Listen no more."""
-        if self._accepting:
-            self.pause()
+        self.pause()
         for sock in self.sockets:
             sock.close()
         self.sockets = []
@@ -156,7 +161,7 @@ class Listener:
     def _accept(self, sock: socket.socket) -> None:
         listeners = self._listeners
         for _ in range(ACCEPTS_PER_TURN):
-            if not listeners.has_room(self):
+            if not listeners.has_room(self) or listeners.is_too_fast(self):
                 return
             try:
                 client, address = sock.accept()
@@ -170,6 +175,25 @@ class Listener:
             listeners.accepted(self, client, address)
 
 
+class CreationRate:
+    """Counts connections against a rate; what a second allows may come at once."""
+
+    def __init__(self, per_second: int, now_ms: int) -> None:
+        self.per_second = per_second
+        self._allowed = float(per_second)
+        self._counted_ms = now_ms
+
+    def take(self, now_ms: int) -> int:
+        """Count one connection; or, if it comes too soon, return after how many milliseconds to try again."""
+        rate = self.per_second
+        self._allowed = min(rate, self._allowed + (now_ms - self._counted_ms) * rate / 1000)
+        self._counted_ms = now_ms
+        if self._allowed >= 1:
+            self._allowed -= 1
+            return 0
+        return max(1, int((1 - self._allowed) * 1000 / rate)) if rate else 1_000
+
+
 class Listeners:
     """All listeners of a broker, and the connections that came in through them."""
 
@@ -180,6 +204,7 @@ class Listeners:
         self.limits = limits if limits is not None else ListenerLimits()
         self.listeners: dict[str, Listener] = {}
         self._open_file_limit = open_file_limit
+        self._rate = CreationRate(self.limits.max_connection_creation_rate, network.clock.monotonic_ms())
         self._per_ip: dict[str, int] = {}
         self._count = 0
         self._opening: set[asyncio.Task[None]] = set()
@@ -254,6 +279,9 @@ class Listeners:
     def set_limits(self, limits: ListenerLimits) -> None:
         """Apply changed limits to connections to come."""
         self.limits = limits
+        if limits.max_connection_creation_rate != self._rate.per_second:
+            now_ms = self.network.clock.monotonic_ms()
+            self._rate = CreationRate(limits.max_connection_creation_rate, now_ms)
         self._let_wait_end()
 
     def advertised_for(self, connection: Connection) -> tuple[str, int]:
@@ -278,21 +306,37 @@ class Listeners:
 
     def has_room(self, listener: Listener) -> bool:
         """True if another connection may be accepted; else the listener waits until one leaves."""
-        if self._count < self.max_connections:
-            return True
-        if listener.endpoint.inter_broker and len(self.listeners) > 1:
-            self._make_room()
-            return True
+        most = listener.endpoint.max_connections
+        if listener.connections < most:
+            if self._count < self.max_connections:
+                return True
+            if self._is_privileged(listener):
+                self._make_room()
+                return True
+            most = self.max_connections
         listener.pause()
         self._waiting_for_room.add(listener)
         self.network.complaints.log(
             logging.INFO,
             "max.connections",
             listener.name,
-            f"Listener {listener.name} lets new connections wait: there are {self._count}, "
-            f"and at most {self.max_connections} may be",
+            f"Listener {listener.name} lets new connections wait: no more than {most} may be open",
         )
         return False
+
+    def is_too_fast(self, listener: Listener) -> bool:
+        """True if the next connection must wait for its turn by `max.connection.creation.rate`."""
+        clock = self.network.clock
+        if self._rate.per_second == UNLIMITED or self._is_privileged(listener):
+            return False
+        wait_ms = self._rate.take(clock.monotonic_ms())
+        if wait_ms:
+            listener.pause()
+            clock.call_at(clock.monotonic_ms() + wait_ms, listener.start)
+        return wait_ms > 0
+
+    def _is_privileged(self, listener: Listener) -> bool:
+        return listener.endpoint.inter_broker and len(self.listeners) > 1
 
     def accepted(self, listener: Listener, client: socket.socket, address: tuple[str, int]) -> None:
         """A client came in: count it, or send it away."""
@@ -312,6 +356,7 @@ class Listeners:
             return
         self._per_ip[host] = self._per_ip.get(host, 0) + 1
         self._count += 1
+        listener.connections += 1
         task = asyncio.get_running_loop().create_task(self._open(listener, client, peer))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
@@ -330,7 +375,7 @@ class Listeners:
             # Gone before it was here.
             logger.debug("Connection from %s:%d failed: %s", *peer, error)
             client.close()
-            self._forget(peer[0])
+            self._forget(listener, peer[0])
             return
         if self._stopping:
             connection.finish()
@@ -348,10 +393,11 @@ class Listeners:
         clock.call_at(clock.monotonic_ms() + ACCEPT_PAUSE_MS, listener.start)
 
     def _lost(self, connection: Connection) -> None:
-        self._forget(connection.peer_host)
+        self._forget(self.listeners[connection.listener_name], connection.peer_host)
 
-    def _forget(self, host: str) -> None:
+    def _forget(self, listener: Listener, host: str) -> None:
         self._count -= 1
+        listener.connections -= 1
         left = self._per_ip[host] - 1
         if left:
             self._per_ip[host] = left
@@ -361,7 +407,7 @@ class Listeners:
             self._let_wait_end()
 
     def _let_wait_end(self) -> None:
-        if self._count < self.max_connections and not self._stopping:
+        if not self._stopping:
             waiting, self._waiting_for_room = self._waiting_for_room, set()
             for listener in waiting:
                 listener.start()
@@ -382,7 +428,11 @@ class Listeners:
 
     def _schedule_sweep(self) -> None:
         limits = self.network.limits
-        shortest = min(limits.idle_ms, limits.request_arrival_ms, limits.stalled_ms)
+        shortest = min(
+            limits.idle_ms if limits.idle_ms >= 0 else SWEEP_MS * 4,
+            limits.request_arrival_ms,
+            limits.stalled_ms,
+        )
         clock = self.network.clock
         self._sweep_timer = clock.call_at(
             clock.monotonic_ms() + max(10, min(SWEEP_MS, shortest // 4)), self._sweep

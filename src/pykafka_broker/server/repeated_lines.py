@@ -11,7 +11,7 @@ MAX_SUBJECTS = 1_000
 
 
 class RepeatedLines:
-    """Writes a line per kind and peer (`subject`) at most once per interval."""
+    """Writes a line per kind and subject (a peer, most often) at most once per interval."""
 
     def __init__(
         self, logger: logging.Logger, monotonic_ms: Callable[[], int], interval_ms: int = INTERVAL_MS
@@ -22,8 +22,8 @@ class RepeatedLines:
         #: When a subject's line was last written, and how many were left out since.
         self._written: dict[tuple[str, str], tuple[int, int]] = {}
 
-    def log(self, level: int, kind: str, subject: str, message: str) -> None:
-        """Write `message`, unless the same kind of line about `subject` was written a moment ago."""
+    def log(self, level: int, kind: str, subject: str, message: str, error: Exception | None = None) -> None:
+        """Write `message`, and the traceback of `error`, unless a line of the kind was written just now."""
         key = (kind, subject)
         now_ms = self._monotonic_ms()
         written_ms, left_out = self._written.pop(key, (None, 0))
@@ -34,4 +34,4 @@ class RepeatedLines:
             del self._written[next(iter(self._written))]
         self._written[key] = (now_ms, 0)
         again = f" ({left_out} more of these since the last such line)" if left_out else ""
-        self._logger.log(level, "%s%s", message, again)
+        self._logger.log(level, "%s%s", message, again, exc_info=error)

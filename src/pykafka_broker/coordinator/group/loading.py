@@ -68,7 +68,7 @@ class Loader:
                 self._newest[key] = (offset, value)
 
     def digest(self, count: int) -> bool:
-        """Decode the next `count` of the keys found; True once there are no more. Nothing can be added then."""
+        """Decode the next `count` of the keys found; True once there are none. Nothing may be added then."""
         if self._undigested is None:
             self._undigested = iter(self._newest.items())
         digested = 0

@@ -1,3 +1,38 @@
-"""A Kafka broker in Python: the real wire protocol, a durable log in Apache Kafka's format, no JVM."""
+"""A Kafka broker in Python: Kafka's wire protocol, Kafka's log format, no JVM.
+
+    from pykafka_broker import Broker, load_config
+
+    async with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:
+        print(broker.bootstrap_servers)
+
+`load_config` reads what a start on the command line reads: a properties file, environment variables, overrides.
+Everything is imported on first use, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykafka_broker.config import BrokerConfig
+    from pykafka_broker.config.sources import load as load_config
+    from pykafka_broker.server.broker import Broker
 
 __version__ = "0.1.0"
+__all__ = ["Broker", "BrokerConfig", "__version__", "load_config"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Broker":
+        from pykafka_broker.server.broker import Broker
+
+        return Broker
+    if name == "BrokerConfig":
+        from pykafka_broker.config import BrokerConfig
+
+        return BrokerConfig
+    if name == "load_config":
+        from pykafka_broker.config.sources import load
+
+        return load
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

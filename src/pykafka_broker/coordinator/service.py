@@ -16,6 +16,7 @@ Nothing here raises for what a client did: errors are `ErrorCode`s in the result
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, Union
@@ -37,7 +38,13 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.records import Record, encode_record
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups, Protocol
+from pykafka_broker.coordinator.group.state import (
+    ClassicGroup,
+    GroupCoordinatorConfig,
+    Groups,
+    Phase,
+    Protocol,
+)
 from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.protocol.compile import Buffer
@@ -45,6 +52,8 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.step import Step
+
+logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
 #: A load gives the event loop a turn after this many records.
 RECORDS_PER_TURN = 2_000
@@ -208,7 +217,15 @@ class GroupService:
         )
 
     def _transition(self, state: Groups, event: Event) -> Step[Groups]:
-        return transition(state, event, self.config)
+        group_id = _group_of(event)
+        if group_id is None:
+            return transition(state, event, self.config)
+        before = state.groups.get(group_id)
+        step = transition(state, event, self.config)
+        after = step.state.groups.get(group_id)
+        if after is not None and (before is None or after.phase is not before.phase):
+            _log_phase(after, event)
+        return step
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:
         now_ms = self._scheduler.now_ms()
@@ -476,6 +493,42 @@ _ANSWERED = {
 def _as_answered(code: ErrorCode) -> ErrorCode:
     """What a client is told when the log says `code`: a client of the coordinator knows no log."""
     return _ANSWERED.get(code, code)
+
+
+def _group_of(event: Event) -> str | None:
+    """The group whose membership `event` may change."""
+    match event:
+        case events.Heartbeat() | events.CommitOffsets() | events.FetchOffsets():
+            return None
+        case events.JoinGroup() | events.SyncGroup() | events.LeaveGroup():
+            return event.group_id
+        case events.TimerFired(key=(_, str(group_id), *_)):
+            return group_id
+        case _:
+            return None
+
+
+def _log_phase(group: ClassicGroup, event: Event) -> None:
+    cause = f"timer {event.key}" if isinstance(event, events.TimerFired) else type(event).__name__
+    match group.phase:
+        case Phase.PREPARING_REBALANCE:
+            logger.info(
+                "Preparing to rebalance group %s with old generation %d (%s).",
+                group.group_id,
+                group.generation,
+                cause,
+            )
+        case Phase.COMPLETING_REBALANCE:
+            logger.info(
+                "Stabilized group %s generation %d with %d members.",
+                group.group_id,
+                group.generation,
+                len(group.members),
+            )
+        case Phase.STABLE:
+            logger.info("Group %s generation %d has its assignment.", group.group_id, group.generation)
+        case Phase.EMPTY | Phase.DEAD:
+            logger.info("Group %s with generation %d is now empty.", group.group_id, group.generation)
 
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:

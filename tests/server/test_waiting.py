@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.server.waiting import Disconnected, WaitingRoom
 from tests.support.clock import VirtualClock, settle
+from tests.support.serving import HEARTBEAT, Served
 
 
 class Log:
@@ -196,3 +198,31 @@ async def test_a_log_may_move_while_its_waiters_leave_and_come_back() -> None:
         log.move()
     await asyncio.gather(*polls)
     assert woken == ["a", "b"] * 3
+
+
+async def test_two_thousand_connections_parked_in_a_handler_disconnect_and_nothing_is_left() -> None:
+    log = Log()
+    first = Served()
+    room = WaitingRoom(first.clock)
+
+    async def parked(request: Any, ctx: Any) -> HeartbeatResponse:
+        await room.wait([log], in_ms(first.clock, 500_000), ctx.connection)
+        return HeartbeatResponse(error_code=0)
+
+    peers = [Served(clock=first.clock, network=first.network, heartbeat=parked) for _ in range(2_000)]
+    for peer in peers:
+        peer.send(HEARTBEAT)
+    await settle()
+    assert (room.parked, len(first.network.handlers)) == (2_000, 2_000)
+
+    stays, *leave = peers
+    for peer in leave:
+        peer.transport.disconnect()
+    await settle()
+    assert (room.parked, len(first.network.handlers), first.clock.pending_timers) == (1, 1, 1)
+
+    log.move()
+    await settle()
+    assert stays.answered() == [1]
+    assert (room.parked, room.watched_logs, log.on_advance) == (0, 0, [])
+    assert (first.network.handlers, first.clock.pending_timers) == (set(), 0)

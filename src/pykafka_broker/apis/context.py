@@ -46,6 +46,11 @@ class ClientConnection(Protocol):
         """True once the peer is gone: a parked answer is of no use any more."""
         ...
 
+    @property
+    def answer_budget_bytes(self) -> int:
+        """How large an answer may be, given what other peers have not read yet; one batch is always allowed."""
+        ...
+
     def on_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the connection is lost."""
         ...
@@ -170,8 +175,16 @@ class Node(Protocol):
         """Create `__consumer_offsets` if it is missing; True when its partitions are led and loaded."""
         ...
 
-    async def wait_for(self, logs: Iterable[PartitionLog], until_ms: int, ctx: RequestContext) -> bool:
+    async def wait_for(
+        self,
+        logs: Iterable[PartitionLog],
+        until_ms: int,
+        ctx: RequestContext,
+        ready: Callable[[], bool] | None = None,
+    ) -> bool:
         """Park until one of `logs` moves (True), or `until_ms`, or the broker stops (False).
+
+        `ready` is asked at each move, and only a true answer ends the wait.
 
         Raises:
             Disconnected: the peer went away; the handler ends.

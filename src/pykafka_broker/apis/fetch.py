@@ -13,6 +13,7 @@ gives at least one whole batch even above both limits (KIP-74).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
@@ -42,12 +43,15 @@ Answers = list[tuple["WantedPartition", PartitionData]]
 class _Planned:
     """What would be answered now: the partitions' answers, and the reads that fill in their records."""
 
-    __slots__ = ("answers", "at_once", "available_bytes", "logs", "reads")
+    __slots__ = ("answers", "at_once", "available_bytes", "limit", "logs", "reads", "wanted_at")
 
     def __init__(self) -> None:
         self.answers: Answers = []
         self.reads: list[tuple[PartitionData, ReadPlan]] = []
         self.logs: list[PartitionLog] = []
+        #: For each log, from where and how much is wanted.
+        self.wanted_at: list[tuple[int, int]] = []
+        self.limit: Any = "high_watermark"
         self.available_bytes = 0
         self.at_once = False
 
@@ -64,7 +68,7 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     context = ctx.node.fetch_sessions.begin(request, ctx.version, ctx.node.now_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return _response(context, [], ctx)
-    max_bytes = min(request.max_bytes, ctx.node.fetch_max_bytes)
+    max_bytes = min(request.max_bytes, ctx.node.fetch_max_bytes, ctx.connection.answer_budget_bytes)
     planned = _plan(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
@@ -85,12 +89,24 @@ async def _parked(
     enough_bytes = min(request.min_bytes, max_bytes)
     while planned.available_bytes < enough_bytes and not planned.at_once:
         parked_on = len(planned.logs)
-        moved = await node.wait_for(planned.logs, until_ms, ctx)
+        # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
+        ready = None if enough_bytes <= 1 else partial(_may_answer, planned, enough_bytes)
+        moved = await node.wait_for(planned.logs, until_ms, ctx, ready)
         planned = _plan(request, context, max_bytes, ctx)
         if not moved or len(planned.logs) < parked_on:
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
             break
     return await _cold(context, planned, ctx)
+
+
+def _may_answer(planned: _Planned, enough_bytes: int) -> bool:
+    """True if planning again may find enough bytes, or an error; asked at every move, so it is cheap."""
+    available_bytes = 0
+    for log, (offset, max_bytes) in zip(planned.logs, planned.wanted_at, strict=True):
+        if log.closed or log.offline or offset < log.log_start_offset:
+            return True
+        available_bytes += min(log.available_bytes(offset, planned.limit), max_bytes)
+    return available_bytes >= enough_bytes
 
 
 async def _cold(context: FetchContext, planned: _Planned, ctx: RequestContext) -> FetchResponse:
@@ -116,6 +132,7 @@ def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: Req
         planned.at_once = True
         return planned
     limit = "last_stable" if isolation == READ_COMMITTED else "high_watermark"
+    planned.limit = limit
     left = max_bytes
     first = True
     served = 0
@@ -142,6 +159,7 @@ def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: Req
             continue
         planned.answers.append((wanted, data))
         planned.logs.append(partition.log)
+        planned.wanted_at.append((wanted.fetch_offset, wanted.max_bytes))
         if plan is None:
             planned.at_once = True
             continue

@@ -374,8 +374,14 @@ class Broker:
     async def ensure_offsets_topic(self) -> bool:
         return await self._offsets.ensure()
 
-    async def wait_for(self, logs: Iterable[PartitionLog], until_ms: int, ctx: RequestContext) -> bool:
-        return await self._waiting.wait(logs, until_ms, ctx.connection)
+    async def wait_for(
+        self,
+        logs: Iterable[PartitionLog],
+        until_ms: int,
+        ctx: RequestContext,
+        ready: Callable[[], bool] | None = None,
+    ) -> bool:
+        return await self._waiting.wait(logs, until_ms, ctx.connection, ready)
 
     def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
         return asyncio.get_running_loop().run_in_executor(self._workers, function)

@@ -15,6 +15,8 @@ from pykafka_broker.protocol.messages.records import metadata as m
 LATEST_METADATA_VERSION = 30
 ELR_VERSION = "eligible.leader.replicas.version"
 KRAFT_VERSION = "kraft.version"
+#: Every quorum led here has its voters in the log; the level stands in control records, not in the image.
+KRAFT_VERSION_LEVEL = 1
 
 #: The newest level of each feature that this software really serves. 0: known, and not served yet.
 SERVED_FEATURES: dict[str, int] = {
@@ -29,7 +31,7 @@ SERVED_FEATURES: dict[str, int] = {
 #: The ranges a node registers with. kraft.version lives in control records and cannot be updated here.
 NODE_FEATURES: dict[str, FeatureRange] = {
     name: FeatureRange(MINIMUM_METADATA_VERSION if name == METADATA_VERSION else 0, level)
-    for name, level in (*SERVED_FEATURES.items(), (KRAFT_VERSION, 1))
+    for name, level in (*SERVED_FEATURES.items(), (KRAFT_VERSION, KRAFT_VERSION_LEVEL))
 }
 
 #: metadata.version levels by the name of the release that brought them.

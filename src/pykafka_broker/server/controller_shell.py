@@ -58,6 +58,10 @@ from pykafka_broker.raft.storage import RaftStorage
 
 logger = logging.getLogger(__name__)
 
+#: How long an answer waits for a disk that does not sync when the caller has not said how long: as long as
+#: Kafka's brokers wait for their controller.
+COMMIT_TIMEOUT_MS = 60_000
+
 Subscriber = Callable[[ClusterImage, ClusterImage], None]
 
 
@@ -169,6 +173,7 @@ class Controller:
             timer_event=lambda _key, now_ms: events.ExpireSessions(now_ms),
             append=self._append,
             scheduler=self._scheduler,
+            commit_timeout_ms=COMMIT_TIMEOUT_MS,
         )
         self._unpublished.append((self._driver.storage.end_offset, state.image))
         await self._first_commit

@@ -1,0 +1,253 @@
+"""The driver over files in memory: what is on disk before what, group commit, restarts, a broken disk."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.files import join
+from pykafka_broker.log.loading import create_log, open_log
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.transitions import ElectionState
+from pykafka_broker.raft.driver import OtherVotersError, RaftDriver
+from pykafka_broker.raft.quorum_state import decode_quorum_state
+from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, encode_snapshot
+from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+from tests.raft import apache_bytes as apache
+from tests.support.clock import settle
+from tests.support.memory_files import MemoryFiles
+
+FOLDER = "/data/__cluster_metadata-0"
+LOCAL = Voter(ReplicaKey(1, b"d" * 16), {"CONTROLLER": ("localhost", 9093)})
+NOW_MS = 1_700_000_000_000
+
+
+class Worker:
+    """Runs blocking jobs; while `held`, only when told to."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self.waiting: asyncio.Queue[asyncio.Future[None]] = asyncio.Queue()
+        self.runs = 0
+
+    async def run(self, job):
+        if self.held:
+            gate = asyncio.get_running_loop().create_future()
+            self.waiting.put_nowait(gate)
+            await gate
+        self.runs += 1
+        job()
+
+    async def let_one_go(self):
+        gate = await self.waiting.get()
+        gate.set_result(None)
+        await settle()
+
+
+class Records:
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.snapshot = None
+        self.batches = []
+        self.control = []
+
+    def on_snapshot(self, snapshot_id, values):
+        self.snapshot = (snapshot_id, list(values))
+
+    def on_batch(self, base_offset, epoch, values):
+        self.batches.append((base_offset, epoch, list(values)))
+
+    def on_control_batch(self, last_offset, epoch):
+        self.control.append((last_offset, epoch))
+
+
+class Replica:
+    """A driver, what it committed, and what stopped it."""
+
+    def __init__(self, files, local=LOCAL):
+        self.files = files
+        self.committed: list[int] = []
+        self.failures: list[Exception] = []
+        self.worker = Worker()
+        self.listener = Records()
+        environment = Environment(files)
+        if files.exists(join(FOLDER, "00000000000000000000.log")):
+            log = open_log(
+                environment,
+                FOLDER,
+                "__cluster_metadata",
+                0,
+                METADATA_TOPIC_ID,
+                LogConfig(),
+                clean=False,
+                now_ms=NOW_MS,
+            )
+        else:
+            log = create_log(environment, FOLDER, "__cluster_metadata", 0, METADATA_TOPIC_ID, LogConfig())
+        self.driver = RaftDriver(
+            RaftStorage(files, log),
+            local,
+            now_ms=lambda: NOW_MS,
+            run_blocking=self.worker.run,
+            on_commit=self.committed.append,
+            on_failure=self.failures.append,
+        )
+
+    def boot(self):
+        self.driver.boot(self.driver.storage.load(self.listener))
+        return self
+
+
+def formatted() -> MemoryFiles:
+    files = MemoryFiles()
+    files.make_directory(FOLDER)
+    first = encode_snapshot((), VoterSet({1: LOCAL}), last_timestamp_ms=0, now_ms=0)
+    files.replace_file(join(FOLDER, BOOTSTRAP_SNAPSHOT.file_name), first, sync=True)
+    return files
+
+
+def election_state(files) -> ElectionState:
+    return decode_quorum_state(files.read_file(join(FOLDER, "quorum-state")))
+
+
+async def test_the_election_is_on_disk_before_the_epochs_first_record():
+    files = formatted()
+    Replica(files).boot()
+    renamed = files.calls.index(("sync_directory", FOLDER))
+    written = next(i for i, (op, path) in enumerate(files.calls) if op == "pwrite" and path.endswith(".log"))
+    assert renamed < written
+    assert election_state(files.power_cut()) == ElectionState(leader_epoch=1, leader_id=1)
+
+
+async def test_nothing_is_committed_before_it_is_on_disk():
+    replica = Replica(formatted())
+    replica.worker.held = True
+    replica.boot()
+    assert replica.driver.append([b"one"]) == 4
+    assert (replica.committed, replica.driver.high_watermark) == ([], None)
+
+    await replica.worker.let_one_go()
+
+    assert (replica.committed, replica.driver.high_watermark) == ([4], 4)
+    survivor = Replica(replica.files.power_cut()).boot()
+    assert survivor.listener.batches == [(3, 1, [b"one"])]
+
+
+async def test_writers_that_come_during_a_sync_share_the_next_one():
+    replica = Replica(formatted())
+    replica.worker.held = True
+    replica.boot()
+    await settle()
+    for number in range(100):
+        replica.driver.append([b"%d" % number])
+
+    await replica.worker.let_one_go()
+    await replica.worker.let_one_go()
+
+    assert replica.committed == [3, 103]
+    assert replica.worker.runs == 2
+
+
+async def test_a_restart_leads_the_next_epoch_and_reads_everything_again():
+    replica = Replica(formatted()).boot()
+    replica.driver.append([b"one", b"two"])
+    await replica.driver.close()
+
+    replica = Replica(replica.files.killed()).boot()
+    await replica.driver.close()
+
+    assert replica.driver.epoch == 2
+    assert replica.listener.batches == [(3, 1, [b"one", b"two"])]
+    assert replica.listener.control == [(2, 1)]
+    assert replica.driver.high_watermark == 6, "three control records, two of metadata, one control record"
+
+
+async def test_a_torn_batch_at_the_end_is_as_if_it_had_never_been():
+    replica = Replica(formatted()).boot()
+    replica.driver.append([b"one"])
+    await replica.driver.close()
+    path = join(FOLDER, "00000000000000000000.log")
+    for cut in (1, 30, 60):
+        files = replica.files.killed()
+        del files.inodes[path].data[-cut:]
+        again = Replica(files).boot()
+        assert again.listener.batches == []
+        await again.driver.close()
+
+
+async def test_a_log_that_apache_wrote_is_taken_over():
+    files = MemoryFiles()
+    files.make_directory(FOLDER)
+    files.write_file(join(FOLDER, "00000000000000000000.log"), apache.LOG, sync=True)
+    files.write_file(join(FOLDER, BOOTSTRAP_SNAPSHOT.file_name), apache.FIRST_SNAPSHOT, sync=True)
+    files.write_file(join(FOLDER, "quorum-state"), apache.QUORUM_STATE, sync=True)
+    directory_id = bytes.fromhex("3949be615835404295c128402e210bd4")
+    replica = Replica(files, Voter(ReplicaKey(1, directory_id), apache.CONTROLLER)).boot()
+    await replica.driver.close()
+    [(offset, epoch, values)] = replica.listener.batches
+    assert (offset, epoch, len(values)) == (3, 1, 9)
+    assert (replica.driver.epoch, replica.driver.high_watermark) == (2, 13)
+
+
+async def test_the_newest_snapshot_stands_for_the_log_before_it():
+    replica = Replica(formatted()).boot()
+    for value in (b"one", b"two", b"three"):
+        replica.driver.append([value])
+    await replica.driver.close()
+    storage = replica.driver.storage
+    for snapshot_id, values in ((SnapshotId(4, 1), [b"old"]), (SnapshotId(5, 1), [b"one, two"])):
+        storage.write_snapshot(
+            snapshot_id, values, VoterSet({1: LOCAL}), last_timestamp_ms=NOW_MS, now_ms=NOW_MS
+        )
+
+    again = Replica(replica.files.killed()).boot()
+
+    assert again.listener.snapshot == (SnapshotId(5, 1), [b"one, two"])
+    assert again.listener.batches == [(5, 1, [b"three"])]
+    await again.driver.close()
+
+
+async def test_a_replica_that_is_not_the_only_voter_does_not_start():
+    files = formatted()
+    both = VoterSet({1: LOCAL, 2: Voter(ReplicaKey(2, b"e" * 16), {})})
+    first = encode_snapshot((), both, last_timestamp_ms=0, now_ms=0)
+    files.replace_file(join(FOLDER, BOOTSTRAP_SNAPSHOT.file_name), first, sync=True)
+    with pytest.raises(OtherVotersError, match=r"node 1 finds the voters \[1, 2\]"):
+        Replica(files).boot()
+    assert not files.exists(join(FOLDER, "quorum-state")), "it must not have voted"
+
+
+async def test_a_disk_that_loses_a_sync_stops_the_replica_and_commits_nothing():
+    replica = Replica(formatted()).boot()
+    await replica.driver.close()
+    replica.files.fail("sync", errno.EIO, path=".log")
+
+    replica.driver.append([b"one"])
+    await replica.driver.close()
+
+    assert replica.committed == [3]
+    assert len(replica.failures) == 1
+    with pytest.raises(KafkaError) as refused:
+        replica.driver.append([b"two"])
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+async def test_a_full_disk_refuses_the_record_and_takes_the_next_when_there_is_room():
+    replica = Replica(formatted()).boot()
+    await replica.driver.close()
+    replica.files.free_bytes = 10
+    with pytest.raises(KafkaError):
+        replica.driver.append([b"x" * 100])
+    replica.files.heal()
+
+    assert replica.driver.append([b"two"]) == 4
+    await replica.driver.close()
+
+    assert replica.committed == [3, 4]
+    assert replica.failures == []

@@ -48,7 +48,7 @@ class ClientConnection(Protocol):
 
     @property
     def answer_budget_bytes(self) -> int:
-        """How large an answer may be, given what other peers have not read yet; one batch is always allowed."""
+        """How large an answer may be, given what peers have not read yet; one batch is always allowed."""
         ...
 
     def on_close(self, callback: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ from pykafka_broker import __version__
 from pykafka_broker.protocol.compile import decode, encode_parts
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import API_NAMES, response_type
-from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.headers import (
     RequestHeader,
     ResponseHeader,
@@ -59,12 +59,25 @@ class Connection:
             raise ConnectionError(f"Cannot connect to {self.address}: {reason}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
-        self.versions = self._negotiate()
+        try:
+            self.versions = self._negotiate()
+        except BaseException:
+            self.close()
+            raise
 
     def send(self, request: Any, version: int | None = None) -> Any:
         """Send a request and return its response; None when the request wants none (acks=0)."""
         if version is None:
             version = self.version_of(request)
+        body = self._exchange(request, version)
+        if body is None:
+            return None
+        response: Any
+        response, _ = decode(response_type(request.api_key), version, body)
+        return response
+
+    def _exchange(self, request: Any, version: int) -> bytes | None:
+        """Send a request and return the response without its header."""
         api_key: int = request.api_key
         self._correlation_id += 1
         header = RequestHeader(
@@ -87,9 +100,7 @@ class Connection:
         answered, at = decode(ResponseHeader, response_header_version(api_key, version), frame)
         if answered.correlation_id != self._correlation_id:
             raise ProtocolError(f"{self.address} answered another request than the one asked")
-        response: Any
-        response, _ = decode(response_type(api_key), version, frame, at)
-        return response
+        return frame[at:]
 
     def version_of(self, request: Any) -> int:
         """The newest version of the request that both sides know.
@@ -113,11 +124,15 @@ class Connection:
 
     def _negotiate(self) -> dict[int, tuple[int, int]]:
         request = ApiVersionsRequest(client_software_name=CLIENT_ID, client_software_version=__version__)
-        response: Any = self.send(request, 3)
-        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            response = self.send(request, 0)
-        if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code))
+        version = 3
+        body = self._exchange(request, version) or b""
+        # A broker that does not know the version answers in version 0, whose first field is the error.
+        if int.from_bytes(body[:2], "big") == ErrorCode.UNSUPPORTED_VERSION:
+            version = 0
+            body = self._exchange(request, version) or b""
+        response: Any
+        response, _ = decode(ApiVersionsResponse, version, body)
+        check(response.error_code)
         return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
     def _read_frame(self) -> bytes:

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
@@ -216,8 +217,7 @@ def consume(
     show = JsonOutput(topic) if as_json else TextOutput(chosen, key_separator, null_marker)
     out = sys.stdout.buffer
     count = 0
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with Client(bootstrap_server, timeout_s) as client:
+    with Client(bootstrap_server, timeout_s) as client, stopped_by(signal.SIGTERM):
         places = Places(client, topic, partitions, read_committed=read_committed)
         positions = places.start(start, group)
         ends = None if until is None else places.end(until)
@@ -237,6 +237,16 @@ def consume(
             out.flush()
             progress.commit()
             click.echo(f"Processed a total of {count} messages", err=True)
+
+
+@contextmanager
+def stopped_by(number: signal.Signals) -> Iterator[None]:
+    """Let a signal end what is inside, as Control-C does."""
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def records_of(reader: Reader, idle_s: float | None) -> Iterator[ReadRecord]:

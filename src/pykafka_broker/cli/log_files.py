@@ -7,6 +7,7 @@ entry that points nowhere) are collected beside the lines; finding any makes the
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from pykafka_broker.protocol.records.crc import crc32c
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 NO_TIMESTAMP = -1
 UNKNOWN_FILE = "unknown"
+#: What the files of a log are named by: an offset, or an offset and an epoch.
+_OFFSET_NAME = re.compile(r"\d+(-\d+)?\.")
 #: How DumpLogSegments names the control records of Raft.
 RAFT_RECORDS = {
     ControlRecordType.LEADER_CHANGE: "LeaderChange:",
@@ -77,9 +80,12 @@ def dump_file(path: str, options: Options) -> Dump:
     Raises:
         OSError: the file cannot be read.
     """
+    os.stat(path)
     name = os.path.basename(path)
     suffix = os.path.splitext(name)[1]
-    if suffix in (".log", ".checkpoint") or name == BOOTSTRAP_CHECKPOINT:
+    if name != BOOTSTRAP_CHECKPOINT and not _OFFSET_NAME.match(name):
+        suffix = ""
+    if suffix in (".log", ".checkpoint"):
         yield from dump_log(path, options)
     elif suffix == ".index":
         yield from dump_offset_index(path, options)

@@ -1,0 +1,102 @@
+"""Running commands in this process, and a broker for them to talk to."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pykafka_broker.cli import main
+from pykafka_broker.config.sources import load
+from pykafka_broker.server.broker import Broker
+from pykafka_broker.server.event_loop import loop_factory
+
+
+class Result(NamedTuple):
+    """What a command did."""
+
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+def run_command(*arguments: str, stdin: bytes = b"") -> Result:
+    """Run `pykafka-broker <arguments>`."""
+    streams = sys.stdin, sys.stdout, sys.stderr
+    out, err = Output(), Output()
+    sys.stdin, sys.stdout, sys.stderr = io.TextIOWrapper(io.BytesIO(stdin)), out, err
+    try:
+        with pytest.raises(SystemExit) as end:
+            main(list(arguments))
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = streams
+    status = end.value.code
+    assert isinstance(status, int)
+    return Result(status, out.text, err.text)
+
+
+class Output(io.TextIOWrapper):
+    """A standard stream that keeps what is written to it, as text or as bytes."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+
+    @property
+    def text(self) -> str:
+        self.flush()
+        self.seek(0)
+        return self.read()
+
+
+class RunningBroker:
+    """A broker on an event loop of its own, in a thread: the commands block theirs."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.address = ""
+        self._loop = loop_factory()()
+        self._config = load(listen="127.0.0.1:0", data_dir=str(data_dir))
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._serve)
+
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._main())
+
+    async def _main(self) -> None:
+        self._stop = asyncio.Event()
+        async with Broker(self._config) as broker:
+            self.address = broker.bootstrap_servers
+            self._ready.set()
+            await self._stop.wait()
+
+    def __enter__(self) -> RunningBroker:
+        self._thread.start()
+        assert self._ready.wait(20)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(20)
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a broker that all tests of commands share; each uses topics of its own."""
+    with RunningBroker(tmp_path_factory.mktemp("data")) as running:
+        yield running.address
+
+
+@pytest.fixture
+def run(broker: str, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs commands that talk to the broker."""
+    monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", broker)
+    return run_command

@@ -1,0 +1,85 @@
+"""Log lines in Kafka's format, at the levels its container image's variables ask for."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka_broker.cli.logging_setup import TRACE, set_up_logging
+
+
+@pytest.fixture(autouse=True)
+def _restored_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+    for name in ("kafka.test", "kafka.other", "asyncio"):
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+def log_to_text(environ: dict[str, str]) -> io.StringIO:
+    stream = io.StringIO()
+    set_up_logging(environ, stream)
+    return stream
+
+
+def test_a_line_has_kafkas_form() -> None:
+    stream = log_to_text({})
+    logging.getLogger("kafka.test").info("message %d", 1)
+    assert re.fullmatch(
+        r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] INFO message 1 \(kafka\.test\)\n", stream.getvalue()
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "name"),
+    [
+        (TRACE, "TRACE"),
+        (logging.DEBUG, "DEBUG"),
+        (logging.WARNING, "WARN"),
+        (logging.ERROR, "ERROR"),
+        (logging.CRITICAL, "FATAL"),
+    ],
+)
+def test_levels_have_kafkas_names(level: int, name: str) -> None:
+    stream = log_to_text({"KAFKA_LOG4J_ROOT_LOGLEVEL": "ALL"})
+    logging.getLogger("kafka.test").log(level, "x")
+    assert f"] {name} x (" in stream.getvalue()
+
+
+def test_the_root_level_is_info_unless_said_otherwise() -> None:
+    stream = log_to_text({})
+    logging.getLogger("kafka.test").debug("x")
+    assert stream.getvalue() == ""
+    stream = log_to_text({"KAFKA_LOG4J_ROOT_LOGLEVEL": "warn"})
+    logging.getLogger("kafka.test").info("x")
+    assert stream.getvalue() == ""
+
+
+def test_single_loggers_have_levels_of_their_own() -> None:
+    stream = log_to_text({"KAFKA_LOG4J_LOGGERS": "kafka.test=DEBUG, kafka.other=ERROR"})
+    logging.getLogger("kafka.test").debug("seen")
+    logging.getLogger("kafka.other").warning("not seen")
+    assert [line.split()[3] for line in stream.getvalue().splitlines()] == ["seen"]
+
+
+def test_a_traceback_stands_below_its_line() -> None:
+    stream = log_to_text({})
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError:
+        logging.getLogger("kafka.test").exception("failed")
+    first, second, *_, last = stream.getvalue().splitlines()
+    assert first.endswith("ERROR failed (kafka.test)")
+    assert second == "Traceback (most recent call last):"
+    assert last == "RuntimeError: broken"
+
+
+def test_an_unknown_level_is_refused_with_those_there_are() -> None:
+    with pytest.raises(ValueError, match="'LOUD' is not a log level; use one of OFF, FATAL, ERROR"):
+        set_up_logging({"KAFKA_LOG4J_ROOT_LOGLEVEL": "LOUD"}, io.StringIO())

@@ -1,0 +1,154 @@
+"""`produce` and `consume`: what goes in comes out, from where and until where one says."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+
+TIME = "2026-01-02T03:04:05+00:00"
+TIME_MS = 1767323045000
+
+
+def topic(run: Run, name: str, partitions: int = 1) -> str:
+    assert run("topics", "create", name, "-p", str(partitions)).status == 0
+    return name
+
+
+def test_lines_of_standard_input_are_records(run: Run) -> None:
+    name = topic(run, "lines")
+    assert run("produce", name, stdin=b"one\ntwo\r\n\nlast").status == 0
+    result = run("consume", name, "--until", "end")
+    assert result == (0, "one\ntwo\n\nlast\n", "Processed a total of 4 messages\n")
+
+
+def test_every_part_of_a_record_survives(run: Run) -> None:
+    name = topic(run, "parts")
+    run("produce", name, "-k", "k1", "-H", "trace=7", "-H", "empty=", "-t", TIME, "v1")
+    out = run("consume", name, "-u", "end", "--print", "all").out
+    assert out == f"CreateTime:{TIME_MS}\tPartition:0\tOffset:0\ttrace:7,empty:\tk1\tv1\n"
+
+
+def test_chosen_parts_are_printed_in_the_console_consumers_order(run: Run) -> None:
+    name = topic(run, "chosen")
+    run("produce", name, "-k", "k", "v")
+    assert run("consume", name, "-u", "end", "--print", "value,key,offset").out == "Offset:0\tk\tv\n"
+    assert (
+        run("consume", name, "-u", "end", "--print", "headers", "--key-separator", "|").out == "NO_HEADERS\n"
+    )
+    assert run("consume", name, "--print", "colour").status == 2
+
+
+def test_nulls_go_in_and_come_out_as_what_one_likes(run: Run) -> None:
+    name = topic(run, "nulls")
+    run("produce", name, "--null-marker", "NIL", "-K", ":", "k:NIL", "NIL:v")
+    assert run("consume", name, "-u", "end", "--print", "key,value").out == "k\tnull\nnull\tv\n"
+    out = run("consume", name, "-u", "end", "--print", "key,value", "--null-marker", "-").out
+    assert out == "k\t-\n-\tv\n"
+
+
+def test_a_record_as_json_has_all_parts(run: Run) -> None:
+    name = topic(run, "json")
+    run("produce", name, "-k", "k", "-H", "h=x", "-t", TIME, "é")
+    assert json.loads(run("consume", name, "-u", "end", "--json").out) == {
+        "topic": name,
+        "partition": 0,
+        "offset": 0,
+        "timestamp": TIME_MS,
+        "timestamp_type": "CreateTime",
+        "headers": [{"key": "h", "value": "x"}],
+        "key": "k",
+        "value": "é",
+    }
+
+
+def test_bytes_that_are_no_text_are_base64_in_json(run: Run) -> None:
+    name = topic(run, "bytes")
+    run("produce", name, stdin=b"\xff\xfe")
+    shown = json.loads(run("consume", name, "-u", "end", "--json").out)
+    assert shown["value_base64"] == "//4="
+    assert shown["key"] is None
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_can_be_written_and_read(run: Run, codec: str) -> None:
+    name = topic(run, f"codec-{codec}")
+    lines = "".join(f"line {i}\n" for i in range(2000))
+    assert run("produce", name, "-z", codec, stdin=lines.encode()).status == 0
+    assert run("consume", name, "-u", "end").out == lines
+
+
+def test_equal_keys_go_to_one_partition_the_one_of_the_java_client(run: Run) -> None:
+    name = topic(run, "keyed", partitions=3)
+    assert run("produce", name, "-v", "-k", "foobar", "a", "b").out == "Partition:0\tOffset:0-1\n"
+    assert run("produce", name, "-v", "-k", "foobar", "c").out == "Partition:0\tOffset:2-2\n"
+
+
+def test_a_partition_may_be_chosen_if_it_exists(run: Run) -> None:
+    name = topic(run, "placed", partitions=3)
+    assert run("produce", name, "-v", "-p", "2", "x").out == "Partition:2\tOffset:0-0\n"
+    assert (
+        run("consume", name, "-p", "2", "-u", "end", "--print", "partition,value").out == "Partition:2\tx\n"
+    )
+    refused = (1, "", "Error: Topic 'placed' has no partition 3.\n")
+    assert run("produce", name, "-p", "3", "x") == refused
+    assert run("consume", name, "-p", "3") == refused
+
+
+def test_without_acks_nothing_is_known_of_offsets(run: Run) -> None:
+    name = topic(run, "unacknowledged")
+    assert run("produce", name, "-v", "--acks", "0", "x").out == "Partition:0\tOffset:-1--1\n"
+
+
+def test_a_line_without_its_separator_is_refused(run: Run) -> None:
+    name = topic(run, "separated")
+    result = run("produce", name, "-K", ":", "no separator")
+    assert result == (1, "", "Error: No key separator found in line 'no separator'\n")
+
+
+def test_a_topic_is_created_by_writing_to_it(run: Run) -> None:
+    assert run("produce", "made-by-writing", "x").status == 0
+    assert run("consume", "made-by-writing", "-u", "end").out == "x\n"
+
+
+def test_reading_starts_and_stops_where_one_says(run: Run) -> None:
+    name = topic(run, "ranges")
+    for i in range(5):
+        run("produce", name, "-t", str(TIME_MS + i * 1000), str(i))
+
+    def read(*where: str) -> str:
+        return "".join(run("consume", name, *where).out.split())
+
+    assert read("--from", "beginning", "--until", "end") == "01234"
+    assert read("--from", "2", "--until", "4") == "23"
+    assert read("--from", "-2", "--until", "end") == "34"
+    assert read("--from", f"@{TIME_MS + 3000}", "--until", "end") == "34"
+    assert read("--from", f"@{TIME}", "--until", f"@{TIME_MS + 1500}") == "01"
+    assert read("--from", "end", "--until", "end") == ""
+    assert read("--from", "@2100-01-01", "--until", "end") == ""
+    assert read("--max-messages", "2") == "01"
+    assert read("--from", "4", "--idle", "0.1") == "4"
+
+
+def test_a_place_that_is_none_is_wrong_usage(run: Run) -> None:
+    name = topic(run, "places")
+    result = run("consume", name, "--from", "somewhere")
+    assert result.status == 2
+    assert "'somewhere' is none of beginning, end, an offset, -N and @TIME" in result.err
+
+
+def test_an_offset_out_of_range_is_an_error(run: Run) -> None:
+    name = topic(run, "out-of-range")
+    result = run("consume", name, "--from", "7")
+    assert result.status == 1
+    assert result.err.endswith("Error: out-of-range-0 has no offset 7.\n")
+
+
+def test_a_group_goes_on_where_it_stopped(run: Run) -> None:
+    name = topic(run, "grouped")
+    run("produce", name, "a", "b", "c")
+    assert run("consume", name, "-g", "readers", "-n", "2").out == "a\nb\n"
+    assert run("consume", name, "-g", "readers", "-u", "end").out == "c\n"
+    assert run("consume", name, "-g", "readers", "-u", "end").out == ""

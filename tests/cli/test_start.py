@@ -1,0 +1,175 @@
+"""`start` and `format` as a process: the lines tools wait for, signals, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.cli.client import Client
+from tests.cli.conftest import run_command
+
+Start = Callable[..., "Process"]
+READY = re.compile(r"Bootstrap servers: (127\.0\.0\.1:\d+) \(data in (.*)\)")
+
+
+class Process:
+    """`pykafka-broker start` in a process of its own."""
+
+    def __init__(self, folder: Path, arguments: tuple[str, ...], environ: dict[str, str]) -> None:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+        self.popen = subprocess.Popen(
+            [sys.executable, "-m", "pykafka_broker", "start", *arguments],
+            cwd=folder,
+            env={**clean, **environ},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.lines: list[str] = []
+
+    def address(self) -> str:
+        """Where it listens, once it serves."""
+        assert self.popen.stdout is not None
+        for line in self.popen.stdout:
+            self.lines.append(line.rstrip("\n"))
+            if found := READY.fullmatch(self.lines[-1]):
+                return found[1]
+        raise AssertionError("it ended instead:\n" + "\n".join(self.lines))
+
+    def end(self) -> tuple[int, str]:
+        """Wait for its end: exit status and everything it said."""
+        rest, _ = self.popen.communicate(timeout=30)
+        return self.popen.returncode, "\n".join([*self.lines, rest])
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    processes = []
+
+    def run(*arguments: str, **environ: str) -> Process:
+        processes.append(Process(tmp_path, arguments, environ))
+        return processes[-1]
+
+    yield run
+    for process in processes:
+        if process.popen.poll() is None:
+            process.popen.kill()
+        process.popen.communicate()
+
+
+def test_a_broker_says_when_it_serves_and_stops_in_good_order(start: Start, tmp_path: Path) -> None:
+    process = start("--listen", "127.0.0.1:0")
+    with Client(process.address()) as client:
+        assert client.metadata([]).brokers[0].node_id == 1
+    process.popen.send_signal(signal.SIGTERM)
+    status, output = process.end()
+    assert status == 0
+    for line in (
+        "[KafkaRaftServer nodeId=1] Kafka Server started (kafka.server.KafkaRaftServer)",
+        "[BrokerLifecycleManager id=1] The broker has been unfenced. Transitioning from RECOVERY to RUNNING.",
+        "Awaiting socket connections on 127.0.0.1:",
+        "[BrokerServer id=1] shut down completed",
+    ):
+        assert output.count(line) == 1, line
+    assert f"(data in {tmp_path / 'pykafka-data'})" in output
+    assert (tmp_path / "pykafka-data" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_second_signal_does_not_wait(start: Start) -> None:
+    process = start("--listen", "127.0.0.1:0", "--data-dir", "d")
+    process.address()
+    # Stopped, so that both signals are there when it goes on.
+    process.popen.send_signal(signal.SIGSTOP)
+    process.popen.send_signal(signal.SIGINT)
+    process.popen.send_signal(signal.SIGTERM)
+    process.popen.send_signal(signal.SIGCONT)
+    status, output = process.end()
+    assert status == 130
+    assert "Stopped by a second signal" in output
+
+
+def test_configuration_comes_from_everywhere(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "server.properties").write_text(
+        "process.roles=broker,controller\n"
+        "node.id=3\n"
+        "controller.listener.names=CONTROLLER\n"
+        "controller.quorum.voters=3@127.0.0.1:19093\n"
+        "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\n"
+        "no.such.key=1\n"
+        "num.io.threads=2\n"
+    )
+    process = start(
+        *("--config", "server.properties", "--override", "num.partitions=5", "--data-dir", "d"),
+        KAFKA_MESSAGE_MAX_BYTES="77777",
+        KAFKA_LOG4J_ROOT_LOGLEVEL="INFO",
+    )
+    address = process.address()
+    described = run_command("configs", "describe", "-b", address, "--broker", "3", "--all").out
+    for value in ("num.partitions=5", "message.max.bytes=77777", "node.id=3"):
+        assert f"  {value} sensitive=false synonyms={{STATIC_BROKER_CONFIG" in described
+    output = "\n".join(process.lines)
+    assert "WARN These configuration keys are unknown: no.such.key (kafka.server.KafkaConfig)" in output
+    assert "INFO These configuration keys make no difference to this broker: num.io.threads (" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (
+            ["-o", "num.partitions=0"],
+            "Invalid value 0 for configuration num.partitions: Value must be at least 1",
+        ),
+        (["-c", "nowhere"], "No such file or directory: nowhere"),
+        (["-l", "somewhere"], "'somewhere' is not an address to listen on: write HOST:PORT"),
+        (["-o", "oops"], "'oops' is not an override: write key=value"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_bad_configuration_is_one_line(start: Start, arguments: list[str], reason: str) -> None:
+    assert start(*arguments).end() == (1, f"Error: {reason}\n")
+
+
+def test_a_bad_log_level_is_one_line(start: Start) -> None:
+    status, output = start(KAFKA_LOG4J_ROOT_LOGLEVEL="LOUD").end()
+    assert (status, output.splitlines()[0][:35]) == (1, "Error: 'LOUD' is not a log level; u")
+
+
+def test_a_port_in_use_is_one_line(start: Start) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        status, output = start("-l", f"127.0.0.1:{taken.getsockname()[1]}").end()
+    assert status == 1
+    assert "Error: " in output
+    assert "Traceback" not in output
+
+
+def test_a_folder_of_another_cluster_is_refused(start: Start, tmp_path: Path) -> None:
+    first = run_command("format", "--data-dir", str(tmp_path / "d"))
+    assert first.status == 0
+    cluster_id = first.out.split()[-1]
+    other = "4L6g3nShT-eMCtK--X86sw"
+    status, output = start("-d", "d", "-l", "127.0.0.1:0", "--cluster-id", other).end()
+    assert status == 1
+    last = output.splitlines()[-1]
+    assert last.startswith("Error: ")
+    assert cluster_id in last
+    assert other in last
+
+
+def test_formatting_prepares_a_folder_once(tmp_path: Path) -> None:
+    folder = str(tmp_path / "d")
+    given = "4L6g3nShT-eMCtK--X86sw"
+    result = run_command("format", "-d", folder, "--cluster-id", given)
+    assert result.out == f"Formatting {folder} with metadata.version 4.3-IV0.\nCluster id: {given}\n"
+    assert f"cluster.id={given}" in (tmp_path / "d" / "meta.properties").read_text()
+    again = run_command("format", "-d", folder)
+    assert (again.status, again.err[:20]) == (1, "Error: Log directory")
+    ignored = run_command("format", "-d", folder, "--ignore-formatted")
+    assert ignored.out == f"All of the log directories are already formatted.\nCluster id: {given}\n"

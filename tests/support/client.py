@@ -19,7 +19,9 @@ from pykafka_broker.protocol.messages.headers import (
 class Client:
     """Sends request messages and returns response messages."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str | None) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, client_id: str | None
+    ) -> None:
         self.reader = reader
         self.writer = writer
         self.client_id = client_id

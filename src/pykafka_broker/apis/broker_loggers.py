@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
+from pykafka_broker.cluster.events import ConfigOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 ROOT = "root"
@@ -20,9 +21,7 @@ LEVELS = {
     "WARN": logging.WARNING,
     "ERROR": logging.ERROR,
     "FATAL": logging.CRITICAL,
-    "OFF": logging.CRITICAL + 10,
 }
-SET, DELETE = 0, 1
 
 
 def logger_levels() -> dict[str, str]:
@@ -48,15 +47,15 @@ def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_on
     for name, operation, value in changes:
         if name not in known:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {name} does not exist!")
-        if operation == SET:
+        if operation == ConfigOperation.SET:
             if value not in LEVELS:
                 raise KafkaError(
                     ErrorCode.INVALID_CONFIG,
                     f"Cannot set the log level of {name} to {value} as it is not a supported log level. "
-                    f"Valid log levels are {', '.join(LEVELS)}",
+                    f"Valid log levels are {', '.join(sorted(LEVELS))}",
                 )
             accepted.append((name, LEVELS[value]))
-        elif operation == DELETE:
+        elif operation == ConfigOperation.DELETE:
             if name == ROOT:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Removing the log level of the {ROOT} logger is not allowed"
@@ -65,7 +64,7 @@ def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_on
         else:
             raise KafkaError(
                 ErrorCode.INVALID_REQUEST,
-                "APPEND and SUBTRACT are not allowed for BROKER_LOGGER resources",
+                f"{ConfigOperation(operation).name} operation is not allowed for the BROKER_LOGGER resource",
             )
     if not validate_only:
         for name, level in accepted:
@@ -74,4 +73,4 @@ def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_on
 
 def _level_name(logger: logging.Logger) -> str:
     level = logger.getEffectiveLevel()
-    return next((name for name, number in LEVELS.items() if level <= number), "OFF")
+    return next((name for name, number in LEVELS.items() if level <= number), "FATAL")

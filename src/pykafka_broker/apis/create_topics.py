@@ -61,6 +61,7 @@ def _answer(result: CreateTopicResult, asked: CreatableTopic, ctx: RequestContex
         error_message=result.message,
         num_partitions=result.num_partitions,
         replication_factor=result.replication_factor,
+        configs=[],
     )
     if ctx.version >= CONFIGS_SHOWN_VERSION and not result.error:
         overrides = {config.name: config.value for config in asked.configs if config.value is not None}
@@ -72,6 +73,8 @@ def _answer(result: CreateTopicResult, asked: CreatableTopic, ctx: RequestContex
                 config_source=int(entry.source),
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_topic(ctx.node.dynamic_config, overrides)
+            for entry in sorted(
+                describe_topic(ctx.node.dynamic_config, overrides), key=lambda entry: entry.name
+            )
         ]
     return answer

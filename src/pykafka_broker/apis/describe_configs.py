@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.broker_loggers import logger_levels
 from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.cluster.topics import why_invalid_name
+from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.config.describe import (
     ConfigEntry,
     ConfigSource,
@@ -87,7 +87,7 @@ def _entries(resource: DescribeConfigsResource, ctx: RequestContext) -> Iterable
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
         return describe_group(configs, ctx.node.image.config(ResourceType.GROUP, name))
-    raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
+    raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
 def _loggers(name: str, ctx: RequestContext) -> list[ConfigEntry]:
@@ -100,7 +100,7 @@ def _loggers(name: str, ctx: RequestContext) -> list[ConfigEntry]:
         )
     return [
         ConfigEntry(
-            logger, level, False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), ConfigType.UNKNOWN, None
+            logger, level, False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), ConfigType.UNKNOWN, ""
         )
         for logger, level in logger_levels().items()
     ]
@@ -119,5 +119,8 @@ def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
             for synonym in synonyms
         ],
         config_type=int(entry.type),
-        documentation=entry.documentation if request.include_documentation else None,
+        # A logger has none, and says so even when nobody asked.
+        documentation=entry.documentation
+        if request.include_documentation or not entry.documentation
+        else None,
     )

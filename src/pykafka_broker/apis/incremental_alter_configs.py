@@ -6,13 +6,14 @@ everything else goes to the controller and is kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
+from pykafka_broker.cluster.configs import why_malformed
 from pykafka_broker.cluster.events import AlterConfigsResult, ConfigChange
 from pykafka_broker.cluster.image import ResourceType
-from pykafka_broker.config.describe import parse_broker_id
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -37,13 +38,9 @@ async def incremental_alter_configs(
         )
         for resource in request.resources
     ]
-    is_logger = ResourceType.BROKER_LOGGER
-    results = [
-        _alter_loggers(change, request.validate_only, ctx)
-        for change in changes
-        if change.resource_type == is_logger
-    ]
-    kept = [change for change in changes if change.resource_type != is_logger]
+    loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
+    kept = [change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER]
+    results = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
     if kept:
         results += await ctx.node.controller.incremental_alter_configs(
             kept, validate_only=request.validate_only
@@ -61,14 +58,25 @@ async def incremental_alter_configs(
     )
 
 
-def _alter_loggers(change: ConfigChange, validate_only: bool, ctx: RequestContext) -> AlterConfigsResult:
+def _alter_loggers(
+    change: ConfigChange, asked: Sequence[ConfigChange], validate_only: bool, ctx: RequestContext
+) -> AlterConfigsResult:
+    def refused(error: ErrorCode, message: str | None) -> AlterConfigsResult:
+        return AlterConfigsResult(change.resource_type, change.name, error, message)
+
+    if sum(other.name == change.name for other in asked) > 1:
+        return refused(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+    if malformed := why_malformed(change):
+        return refused(*malformed)
     try:
-        if parse_broker_id(change.name) != ctx.node.node_id:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Unexpected broker id, expected {ctx.node.node_id}, but received {change.name}",
-            )
+        node_id = int(change.name)
+    except ValueError:
+        return refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {change.name}")
+    if node_id != ctx.node.node_id:
+        text = f"Unexpected node id. Expected {ctx.node.node_id}, but received {change.name}"
+        return refused(ErrorCode.INVALID_REQUEST, text)
+    try:
         alter_loggers(change.changes, validate_only=validate_only)
     except KafkaError as error:
-        return AlterConfigsResult(change.resource_type, change.name, error.code, error.message)
+        return refused(error.code, error.message)
     return AlterConfigsResult(change.resource_type, change.name)

@@ -24,7 +24,7 @@ from pykafka_broker.apis.topology import (
     alive_brokers,
     leadership,
 )
-from pykafka_broker.cluster.topics import why_invalid_name
+from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,
@@ -47,12 +47,16 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     asked = request.topics
     if asked is None or (ctx.version == 0 and not asked):
         return _response([_described(t, ctx) for t in ctx.node.image.topics.values()], request, ctx)
-    if ctx.version < TOPIC_ID_LOOKUP_VERSION and any(t.name is None or any(t.topic_id) for t in asked):
+    by_id = any(any(topic.topic_id) for topic in asked)
+    if (by_id and ctx.version < TOPIC_ID_LOOKUP_VERSION) or (
+        not by_id and any(topic.name is None for topic in asked)
+    ):
         return _invalid(request)
-    if any(any(topic.topic_id) for topic in asked):
+    if by_id:
+        # One id makes it a look-up by id: what is only named beside it is not answered.
         ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
         return _response([_by_id(topic_id, ctx) for topic_id in ids], request, ctx)
-    names = list(dict.fromkeys(topic.name or "" for topic in asked))
+    names = list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
     missing = [name for name in names if name not in ctx.node.image.topics]
     if missing and request.allow_auto_topic_creation and ctx.node.config["auto.create.topics.enable"]:
         return _after_creation(missing, names, request, ctx)
@@ -129,7 +133,8 @@ def _response(
 ) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
-            if topic.error_code == 0:
+            # What may be done with a name does not depend on whether there is such a topic.
+            if topic.name is not None:
                 topic.topic_authorized_operations = TOPIC_OPERATIONS
     brokers = alive_brokers(ctx)
     asked = request.include_cluster_authorized_operations and 8 <= ctx.version <= 10
@@ -148,7 +153,9 @@ def _response(
 
 
 def _invalid(request: MetadataRequest) -> MetadataResponse:
-    """v10 and v11 carry topic ids but may not use them; the whole request is refused, brokers and all."""
+    """Topics that are neither named nor identified, or ids at v10 and v11, which carry them but may not use
+    them: the whole request is refused, brokers and all.
+    """
     return MetadataResponse(
         throttle_time_ms=0,
         brokers=[],

@@ -20,6 +20,7 @@ from pykafka_broker.cluster.events import (
 )
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.state import MIN_INSYNC_REPLICAS, ControllerState, Decision
+from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 
@@ -41,22 +42,12 @@ def alter_configs(state: ControllerState, event: AlterConfigs) -> Decision:
     return _alter(state, asked, replacing_records, validate_only=event.validate_only)
 
 
-def refused_by_broker(resource: ConfigChange | NewConfigs, node_id: int) -> tuple[ErrorCode, str] | None:
+def refused_by_broker(
+    resource: ConfigChange | NewConfigs, node_id: int
+) -> tuple[ErrorCode, str | None] | None:
     """Why the broker `node_id` does not pass a resource's changes on to the controller, or None."""
-    if isinstance(resource, ConfigChange):
-        keys = [key for key, _, _ in resource.changes]
-        nulls = [
-            key
-            for key, operation, value in resource.changes
-            if value is None and operation != ConfigOperation.DELETE
-        ]
-    else:
-        keys = [key for key, _ in resource.configs]
-        nulls = [key for key, value in resource.configs if value is None]
-    if len(set(keys)) < len(keys):
-        return ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys"
-    if nulls:
-        return ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}"
+    if malformed := why_malformed(resource):
+        return malformed
     if resource.resource_type not in _ALTERABLE:
         return ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}"
     if resource.resource_type == ResourceType.BROKER and resource.name:
@@ -65,6 +56,30 @@ def refused_by_broker(resource: ConfigChange | NewConfigs, node_id: int) -> tupl
         if int(resource.name) != node_id:
             text = f"Unexpected broker id, expected {node_id}, but received {resource.name}"
             return ErrorCode.INVALID_REQUEST, text
+    return None
+
+
+def why_malformed(resource: ConfigChange | NewConfigs) -> tuple[ErrorCode, str | None] | None:
+    """What is wrong with a resource's changes whatever the resource is, or None."""
+    if isinstance(resource, ConfigChange):
+        keys = [key for key, _, _ in resource.changes]
+        nulls = [
+            key
+            for key, operation, value in resource.changes
+            if value is None and operation != ConfigOperation.DELETE
+        ]
+        unknown = any(operation not in _OPERATIONS for _, operation, _ in resource.changes)
+    else:
+        keys = [key for key, _ in resource.configs]
+        nulls = [key for key, value in resource.configs if value is None]
+        unknown = False
+    if len(set(keys)) < len(keys):
+        return ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys"
+    if nulls:
+        return ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}"
+    if unknown:
+        # Apache Kafka trips over an operation it does not know, and says no more than that.
+        return ErrorCode.UNKNOWN_SERVER_ERROR, None
     return None
 
 
@@ -204,6 +219,8 @@ def _check(
 def _check_name(resource_type: ResourceType, name: str) -> None:
     if resource_type == ResourceType.TOPIC and not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    if resource_type == ResourceType.TOPIC and (why := why_invalid_name(name)):
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
     if resource_type == ResourceType.GROUP and not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     if resource_type == ResourceType.BROKER and name:

@@ -5,7 +5,6 @@ Authorization, the configs that a CreateTopics answer shows, and time-outs are n
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from pykafka_broker.cluster.configs import incremental_records
@@ -28,6 +27,7 @@ from pykafka_broker.cluster.image import (
 )
 from pykafka_broker.cluster.placement import place_replicas
 from pykafka_broker.cluster.state import ControllerState, Decision
+from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 
@@ -36,26 +36,10 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 #: The records of one operation are one batch, and a batch of the metadata log has at most as many.
 MAX_RECORDS_PER_OPERATION = 10_000
 MAX_PARTITIONS_PER_REQUEST = 10_000
-MAX_NAME_LENGTH = 249
 
 #: Directory ids that are not directories: the replica's place is unknown, or the broker decides.
 DIRECTORY_MIGRATING = bytes(16)
 DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def why_invalid_name(name: str) -> str | None:
-    """Why `name` cannot be a topic's name, in Kafka's words, or None."""
-    if not name:
-        return "the empty string is not allowed"
-    if name in (".", ".."):
-        return f"'{name}' is not allowed"
-    if len(name) > MAX_NAME_LENGTH:
-        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    if not _LEGAL_NAME.fullmatch(name):
-        return f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    return None
 
 
 def check_operation_size(records: Sequence[object]) -> None:

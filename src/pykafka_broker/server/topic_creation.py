@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.cluster.topics import why_invalid_name
+from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid

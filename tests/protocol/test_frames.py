@@ -130,6 +130,23 @@ def test_frames_whose_turn_has_not_come_wait_for_a_later_round() -> None:
     assert reader.pending_bytes == 0
 
 
+def test_a_frame_put_back_comes_out_again() -> None:
+    landing = Landing()
+    reader = new_reader(landing)
+    stream = framed(b"first", b"second")
+    buffer = reader.get_buffer()
+    buffer[: len(stream)] = stream
+    reader.received(len(stream))
+    frame = reader.next_frame()
+    assert frame is not None
+    reader.put_back(frame)
+    reader.settle()
+    rounds(new_reader(landing), framed(b"somebody else was here"))
+
+    reader.land()
+    assert [bytes(reader.next_frame() or b""), bytes(reader.next_frame() or b"")] == [b"first", b"second"]
+
+
 @pytest.mark.parametrize("length", [0, -1, -(2**31), MAX_BYTES + 1, 2**31 - 1])
 def test_a_length_that_no_frame_can_have_is_refused_before_anything_is_allocated(length: int) -> None:
     reader = new_reader()

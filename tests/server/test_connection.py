@@ -13,6 +13,7 @@ from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsResponse
+from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
@@ -20,7 +21,17 @@ from pykafka_broker.server.connection import ConnectionLimits
 from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.server.waiting import Disconnected
 from tests.support.clock import settle
-from tests.support.serving import API_VERSIONS, HEARTBEAT, LIST_GROUPS, Doors, Peer, Served, frame, produce_of
+from tests.support.serving import (
+    API_VERSIONS,
+    FETCH,
+    HEARTBEAT,
+    LIST_GROUPS,
+    Doors,
+    Peer,
+    Served,
+    frame,
+    produce_of,
+)
 
 BEATEN = HeartbeatResponse(error_code=0)
 LISTED = ListGroupsResponse(error_code=0, groups=[])
@@ -581,11 +592,27 @@ async def test_small_requests_pass_while_memory_is_short() -> None:
 
 
 async def test_answers_shrink_when_many_peers_do_not_read() -> None:
-    unsent = UnsentAnswers(limit_bytes=100_000_000)
+    unsent = UnsentAnswers(limit_bytes=160_000_000)
     served = Served(unsent=unsent)
-    assert served.connection.answer_budget_bytes == 12_500_000
-    unsent.used_bytes = 200_000_000
+    assert served.connection.answer_budget_bytes == 10_000_000
+    unsent.count(200_000_000)
     assert served.connection.answer_budget_bytes == 64 * 1024
+
+
+async def test_while_too_much_is_unread_fetches_wait_and_everything_else_goes_on() -> None:
+    unsent = UnsentAnswers(limit_bytes=1_000)
+    empty = FetchResponse(responses=[])
+    served = Served(unsent=unsent, fetch=lambda request, ctx: empty)
+    unsent.count(5_000)
+    served.send(API_VERSIONS, FETCH, API_VERSIONS)
+    other = Served(network=served.network)
+    other.send(API_VERSIONS)
+    await settle()
+    assert (served.answered(), other.answered()) == ([1], [1])
+
+    unsent.count(-5_000)
+    await settle()
+    assert served.answered() == [1, 2, 3]
 
 
 # Deadlines, as the sweep sees them.

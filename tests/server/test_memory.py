@@ -131,9 +131,29 @@ def test_whatever_happens_somebody_goes_on_and_the_sum_is_right() -> None:
 
 
 def test_answers_get_a_share_of_what_is_left() -> None:
-    unsent = UnsentAnswers(80_000_000)
+    unsent = UnsentAnswers(160_000_000)
     assert unsent.budget_bytes == 10_000_000
-    unsent.used_bytes = 72_000_000
+    unsent.count(144_000_000)
     assert unsent.budget_bytes == 1_000_000
-    unsent.used_bytes = 100_000_000
+    unsent.count(100_000_000)
     assert unsent.budget_bytes == 64 * 1024
+
+
+def test_who_waits_to_answer_is_called_once_when_there_is_room() -> None:
+    class Connection:
+        called = 0
+
+        def may_answer(self) -> None:
+            self.called += 1
+
+    unsent = UnsentAnswers(100)
+    stays, leaves = Connection(), Connection()
+    unsent.count(150)
+    unsent.wait(stays)
+    unsent.wait(leaves)
+    unsent.forget(leaves)
+    unsent.count(-40)
+    assert stays.called == 0
+    unsent.count(-40)
+    unsent.count(-40)
+    assert (stays.called, leaves.called) == (1, 0)

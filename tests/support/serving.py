@@ -11,6 +11,7 @@ from pykafka_broker.apis.api import Api, ErrorResponse, handles
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages import response_type
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.protocol.messages.headers import (
     RequestHeader,
     ResponseHeader,
@@ -28,11 +29,18 @@ from tests.support.transport import MemoryTransport
 
 Handler = Callable[[Any, Any], Any]
 
-VERSIONS = {ProduceRequest: 7, HeartbeatRequest: 4, ListGroupsRequest: 3, ApiVersionsRequest: 3}
+VERSIONS = {
+    ProduceRequest: 7,
+    FetchRequest: 12,
+    HeartbeatRequest: 4,
+    ListGroupsRequest: 3,
+    ApiVersionsRequest: 3,
+}
 
 API_VERSIONS = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 HEARTBEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m", group_instance_id=None)
 LIST_GROUPS = ListGroupsRequest()
+FETCH = FetchRequest(max_wait_ms=0, min_bytes=1, topics=[])
 
 
 def produce_of(records: bytes | bytearray, acks: int = 1) -> ProduceRequest:
@@ -56,6 +64,7 @@ def apis(
     heartbeat: Handler | None = None,
     list_groups: Handler | None = None,
     produce: Handler | None = None,
+    fetch: Handler | None = None,
     error_response: ErrorResponse | None = None,
 ) -> list[Api]:
     """An API table with these handlers."""
@@ -66,6 +75,8 @@ def apis(
         served.append(handles(ListGroupsRequest, versions="0-5")(list_groups))
     if produce is not None:
         served.append(handles(ProduceRequest, versions="3-13", advertised_min_version=0)(produce))
+    if fetch is not None:
+        served.append(handles(FetchRequest, versions="4-18")(fetch))
     return served
 
 

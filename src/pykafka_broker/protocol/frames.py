@@ -155,6 +155,10 @@ class FrameReader:
             self._last_large = min(length + LENGTH_BYTES, self._own_bytes)
         return self._view[start:stop]
 
+    def put_back(self, frame: memoryview) -> None:
+        """Hand `frame`, the last one, out again later: its turn has not come."""
+        self._start -= LENGTH_BYTES + len(frame)
+
     def settle(self) -> None:
         """End the round: keep what was not consumed; the frames handed out are not valid any more."""
         if self._own is None:

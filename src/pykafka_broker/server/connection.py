@@ -13,8 +13,9 @@ Kafka, where a channel is muted meanwhile. `Later` reserves the answer's slot an
 answers that are ready before their turn wait in their slots.
 
 **Holds** are the reasons why no further request may start: a handler runs, too many answers are outstanding,
-the peer does not read its answers, it is throttled, or the connection is closing. Bytes that come meanwhile
-are kept up to `read_ahead_bytes`; then the connection stops reading, and TCP tells the peer.
+the peer does not read its answers, other peers do not read theirs and this request's may be large, the peer
+is throttled, or the connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then
+the connection stops reading, and TCP tells the peer.
 
 **Limits** are in `ConnectionLimits` and, over all connections, in `memory.py`. Nothing here has a timer of
 its own: `check()` is called by the listeners' sweep.
@@ -61,7 +62,8 @@ HANDLING = 1
 OUTSTANDING = 2
 UNREAD = 4
 THROTTLED = 8
-CLOSING = 16
+OTHERS_UNREAD = 16
+CLOSING = 32
 
 #: API key and version as one number, correlation id, length of the client id.
 REQUEST_HEADER = Struct(">Iih")
@@ -282,6 +284,7 @@ class Connection(asyncio.BufferedProtocol):
         network.connections.discard(self)
         self._reader.close()
         self._account()
+        network.unsent.forget(self)
         self._count_unsent(0)
         self._slots.clear()
         self._out = bytearray()
@@ -356,8 +359,6 @@ class Connection(asyncio.BufferedProtocol):
         Raises:
             ProtocolError: this is no request that we serve.
         """
-        self._served += 1
-        self._counters.requests += 1
         try:
             code, correlation_id, client_id_bytes = _unpack_request_header(frame)
         except StructError:
@@ -368,6 +369,11 @@ class Connection(asyncio.BufferedProtocol):
             if route is None:
                 self._answer_unsupported_api_versions(correlation_id)
                 return self._holds
+        if route.large_answers and self._network.unsent.full:
+            self._reader.put_back(frame)
+            self._network.unsent.wait(self)
+            self._holds |= OTHERS_UNREAD
+            return self._holds
         pos = 10
         client_id = None
         if client_id_bytes >= 0:
@@ -386,6 +392,8 @@ class Connection(asyncio.BufferedProtocol):
             frame = memoryview(bytearray(frame))
         request, _ = route.decode(frame, pos)
         route.requests += 1
+        self._counters.requests += 1
+        self._served += 1
         if self._log_requests:
             request_logger.debug(
                 "< %r %s v%d #%d from %s", self, route.name, route.version, correlation_id, client_id
@@ -644,8 +652,13 @@ class Connection(asyncio.BufferedProtocol):
         self._read_or_not()
 
     def _count_unsent(self, unsent_bytes: int) -> None:
-        self._network.unsent.used_bytes += unsent_bytes - self._unsent_bytes
+        change_bytes = unsent_bytes - self._unsent_bytes
         self._unsent_bytes = unsent_bytes
+        self._network.unsent.count(change_bytes)
+
+    def may_answer(self) -> None:
+        """There is room again for unsent answers."""
+        self._let_go(OTHERS_UNREAD)
 
     # The sweep.
 

@@ -16,6 +16,8 @@ from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.schema import schema_of
 
 API_VERSIONS = 18
+#: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
+LARGE_ANSWERS = frozenset({1, 59, 78})
 #: inspect.CO_COROUTINE; importing inspect takes longer than starting the server.
 _COROUTINE_FLAG = 0x80
 
@@ -30,6 +32,7 @@ class Route:
         "flexible_response",
         "handle",
         "keeps_request",
+        "large_answers",
         "name",
         "requests",
         "version",
@@ -46,6 +49,7 @@ class Route:
         self.flexible_response = self.flexible_request and api.key != API_VERSIONS
         #: An `async def` handler starts after the receive buffer has been given to others.
         self.keeps_request = bool(getattr(api.handle, "__code__", _NO_CODE).co_flags & _COROUTINE_FLAG)
+        self.large_answers = api.key in LARGE_ANSWERS
         #: Requests served, for metrics.
         self.requests = 0
 

@@ -43,7 +43,9 @@ MIN_BACKLOG = 1024
 #: How long accepting pauses after it failed.
 ACCEPT_PAUSE_MS = 250
 #: How often connections are looked at; deadlines are this exact.
-SWEEP_MS = 2_000
+SWEEP_MS = 1_000
+#: How often while unsent answers take all the memory they may.
+HURRIED_SWEEP_MS = 250
 #: Errors of accept(2) that concern only the connection that was about to be.
 _PEERS_FAULT = {
     errno.ECONNABORTED,
@@ -433,9 +435,10 @@ class Listeners:
             limits.request_arrival_ms,
             limits.stalled_ms,
         )
+        interval_ms = HURRIED_SWEEP_MS if self.network.unsent.full else SWEEP_MS
         clock = self.network.clock
         self._sweep_timer = clock.call_at(
-            clock.monotonic_ms() + max(10, min(SWEEP_MS, shortest // 4)), self._sweep
+            clock.monotonic_ms() + max(10, min(interval_ms, shortest // 4)), self._sweep
         )
 
     def _sweep(self) -> None:
@@ -444,7 +447,7 @@ class Listeners:
         for connection in list(self.network.connections):
             connection.check(now_ms)
         unsent = self.network.unsent
-        if unsent.used_bytes > unsent.limit_bytes:
+        if unsent.full:
             self._drop_slow_readers(now_ms)
         self._schedule_sweep()
 
@@ -456,7 +459,7 @@ class Listeners:
             for connection in self.network.connections
             if connection.stalled_since_ms is not None and connection.stalled_since_ms < now_ms
         ]
-        excess_bytes = unsent.used_bytes - unsent.limit_bytes
+        excess_bytes = unsent.used_bytes - unsent.limit_bytes // 2
         for connection in sorted(stalled, key=lambda connection: -connection.unsent_bytes):
             if excess_bytes <= 0:
                 break

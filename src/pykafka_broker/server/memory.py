@@ -17,8 +17,8 @@ from typing import Protocol
 
 #: The bound when queued.max.request.bytes is -1.
 DEFAULT_REQUEST_BYTES = 256 * 1024 * 1024
-#: Answers that peers have not read yet, over all connections; beyond it the slowest readers are disconnected.
-DEFAULT_UNSENT_BYTES = 512 * 1024 * 1024
+#: Answers that peers have not read yet, over all connections.
+DEFAULT_UNSENT_BYTES = 256 * 1024 * 1024
 
 
 class Holder(Protocol):
@@ -34,6 +34,14 @@ class Holder(Protocol):
 
     def memory_available(self) -> None:
         """Go on reading."""
+        ...
+
+
+class Answering(Protocol):
+    """A connection that has a request whose answer may be large."""
+
+    def may_answer(self) -> None:
+        """Start that request, in a turn of its own."""
         ...
 
 
@@ -120,15 +128,41 @@ class RequestMemory:
 
 
 class UnsentAnswers:
-    """What connections have answered and their peers have not read."""
+    """What connections have answered and their peers have not read.
 
-    __slots__ = ("limit_bytes", "used_bytes")
+    While the bound is reached, requests whose answers carry records do not start; all others do. Peers that
+    do not read are disconnected by the sweep, so that this does not last.
+    """
+
+    __slots__ = ("_waiting", "limit_bytes", "used_bytes")
 
     def __init__(self, limit_bytes: int = DEFAULT_UNSENT_BYTES) -> None:
         self.limit_bytes = limit_bytes
         self.used_bytes = 0
+        self._waiting: dict[Answering, None] = {}
+
+    @property
+    def full(self) -> bool:
+        """True while the bound is reached."""
+        return self.used_bytes >= self.limit_bytes
 
     @property
     def budget_bytes(self) -> int:
         """How large one more answer should be at most: a share of what is left, never less than 64 KiB."""
-        return max(64 * 1024, (self.limit_bytes - self.used_bytes) // 8)
+        return max(64 * 1024, (self.limit_bytes - self.used_bytes) // 16)
+
+    def count(self, change_bytes: int) -> None:
+        """So much more, or less, is unsent."""
+        self.used_bytes += change_bytes
+        if self._waiting and self.used_bytes < self.limit_bytes:
+            waiting, self._waiting = self._waiting, {}
+            for connection in waiting:
+                connection.may_answer()
+
+    def wait(self, connection: Answering) -> None:
+        """`connection` has a request whose answer may be large."""
+        self._waiting[connection] = None
+
+    def forget(self, connection: Answering) -> None:
+        """`connection` is gone."""
+        self._waiting.pop(connection, None)

@@ -24,8 +24,19 @@ import threading
 from contextlib import suppress
 from typing import Protocol, Union
 
+from pykafka_broker.log.buffers import ReadBuffers
+
 Buffer = Union[bytes, bytearray, memoryview]
 
+
+class _OfThread(threading.local):
+    """Each thread that runs an event loop has its own buffers."""
+
+    def __init__(self) -> None:
+        self.read_buffers = ReadBuffers()
+
+
+_of_thread = _OfThread()
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _HAS_PREAD = hasattr(os, "pread") and hasattr(os, "pwrite")
 _CREATE_MODE = 0o644
@@ -168,10 +179,10 @@ class OsFile:
                 return os.write(self.fd, data)
 
     def pread_cached(self, size: int, position: int) -> Buffer | None:
-        """1 MiB takes 13 us more than the copy itself (the zeroing of the new buffer), 61 bytes 1 us."""
+        """61 bytes take 1 us, 1 MiB no more than the copy itself (see buffers.py)."""
         if not _NOWAIT:
             return None
-        buffer = bytearray(size)
+        buffer = _of_thread.read_buffers.take(size)
         try:
             got = os.preadv(self.fd, (buffer,), position, _NOWAIT)
         except (

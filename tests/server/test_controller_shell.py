@@ -47,7 +47,10 @@ ZERO = bytes(16)
 class Node:
     """A controller over files in memory; `hold` keeps syncs, and so commits, back."""
 
-    def __init__(self, files: MemoryFiles | None = None) -> None:
+    def __init__(
+        self, files: MemoryFiles | None = None, *, segment_bytes: int = 1 << 26, **options: int
+    ) -> None:
+        config = LogConfig(segment_bytes=segment_bytes, cleanup_policy=frozenset())
         self.files = MemoryFiles() if files is None else files
         self.clock = VirtualClock()
         self.failures: list[Exception] = []
@@ -67,19 +70,19 @@ class Node:
         self.directory_id = meta.directory_id or b""
         folder = join(DATA, METADATA_FOLDER)
         environment = Environment(self.files)
-        if self.files.exists(join(folder, "00000000000000000000.log")):
+        if any(entry.name.endswith(".log") for entry in self.files.entries(folder)):
             log = open_log(
                 environment,
                 folder,
                 "__cluster_metadata",
                 0,
                 METADATA_TOPIC_ID,
-                LogConfig(),
+                config,
                 clean=False,
                 now_ms=0,
             )
         else:
-            log = create_log(environment, folder, "__cluster_metadata", 0, METADATA_TOPIC_ID, LogConfig())
+            log = create_log(environment, folder, "__cluster_metadata", 0, METADATA_TOPIC_ID, config)
         self.log = log
         self.controller = Controller(
             RaftStorage(self.files, log),
@@ -90,6 +93,7 @@ class Node:
             scheduler=WallTimers(self.clock),
             run_blocking=self._run_blocking,
             on_failure=self.failures.append,
+            **options,
         )
 
     async def _run_blocking(self, job):
@@ -367,6 +371,49 @@ async def test_ten_thousand_partitions_and_more_leave_and_come_back():
 
     leaders = {p.leader for topic in controller.image.topics.values() for p in topic.partitions.values()}
     assert leaders == {1}
+
+
+async def test_snapshots_stand_for_the_log_before_them():
+    node = Node(bytes_between_snapshots=10_000, segment_bytes=4_096)
+    controller = await node.start()
+    for number in range(200):
+        await controller.create_topics([NewTopic(f"t{number}", configs=(("retention.ms", "5"),))])
+    await controller.allocate_producer_ids(node.broker_epoch)
+    await controller.close()
+    before = controller.image
+    snapshots = sorted(node.controller.raft.storage.snapshots())
+    assert len(snapshots) == 3, "the first voters, and the two newest"
+    assert node.log.log_start_offset == snapshots[1].end_offset > 0
+    folder = join(DATA, METADATA_FOLDER)
+
+    for damaged in (None, snapshots[2]):
+        files = node.files.power_cut()
+        if damaged is not None:
+            del files.inodes[join(folder, damaged.file_name)].data[-1:]
+        after = Node(files)
+        await after.controller.start()
+
+        image = after.controller.image
+        assert (image.topics, image.configs, image.features) == (
+            before.topics,
+            before.configs,
+            before.features,
+        )
+        assert image.next_producer_id == 1_000
+        assert after.log.segments[0].base_offset > 0
+        await after.controller.close()
+
+
+async def test_a_snapshot_that_cannot_be_written_costs_nothing():
+    node = Node(bytes_between_snapshots=1_000)
+    controller = await node.start()
+    node.files.fail("write_file", errno.EIO, path=".checkpoint", times=100)
+    for number in range(20):
+        [result] = await controller.create_topics([NewTopic(f"t{number}")])
+        assert result.error is ErrorCode.NONE
+    await controller.close()
+    assert node.controller.raft.storage.snapshots() == [(0, 0)]
+    assert node.failures == []
 
 
 async def test_after_close_nothing_is_begun():

@@ -19,7 +19,12 @@ from pykafka_broker.cluster.events import (
     RegisterController,
     UnregisterBroker,
 )
-from pykafka_broker.cluster.image import METADATA_VERSION, BrokerRegistration, FeatureRange
+from pykafka_broker.cluster.image import (
+    METADATA_VERSION,
+    BrokerRegistration,
+    ControllerRegistration,
+    FeatureRange,
+)
 from pykafka_broker.cluster.partitions import (
     in_isr,
     in_isr_or_elr,
@@ -27,6 +32,7 @@ from pykafka_broker.cluster.partitions import (
     leaderless,
     leads_something,
 )
+from pykafka_broker.cluster.snapshot import broker_record, controller_record
 from pykafka_broker.cluster.state import ControllerState, Decision, Session
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -83,25 +89,18 @@ def register_broker(state: ControllerState, event: RegisterBroker) -> Decision:
         epoch, fenced = existing.epoch, existing.fenced
         in_controlled_shutdown = existing.in_controlled_shutdown
     sessions[event.broker_id] = Session(event.now_ms)
-    records.append(
-        m.RegisterBrokerRecord(
-            broker_id=event.broker_id,
-            incarnation_id=event.incarnation_id,
-            broker_epoch=epoch,
-            end_points=[
-                m.BrokerEndpoint(name=name, host=host, port=port, security_protocol=security_protocol)
-                for name, (host, port, security_protocol) in event.listeners.items()
-            ],
-            features=[
-                m.BrokerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-                for name, (lowest, highest) in event.features.items()
-            ],
-            rack=event.rack,
-            fenced=fenced,
-            in_controlled_shutdown=in_controlled_shutdown,
-            log_dirs=list(event.directories),
-        )
+    registration = BrokerRegistration(
+        event.broker_id,
+        epoch,
+        event.incarnation_id,
+        event.listeners,
+        event.rack,
+        fenced,
+        in_controlled_shutdown,
+        event.directories,
+        event.features,
     )
+    records.append(broker_record(registration))
     return Decision(tuple(records), epoch, sessions)
 
 
@@ -180,20 +179,10 @@ def _partitions_after_shutdown(
 
 def register_controller(state: ControllerState, event: RegisterController) -> Decision:
     """Write down how a controller is reached and what it can do."""
-    record = m.RegisterControllerRecord(
-        controller_id=event.controller_id,
-        incarnation_id=event.incarnation_id,
-        zk_migration_ready=False,
-        end_points=[
-            m.ControllerEndpoint(name=name, host=host, port=port, security_protocol=security_protocol)
-            for name, (host, port, security_protocol) in event.listeners.items()
-        ],
-        features=[
-            m.ControllerFeature(name=name, min_supported_version=lowest, max_supported_version=highest)
-            for name, (lowest, highest) in event.features.items()
-        ],
+    registration = ControllerRegistration(
+        event.controller_id, event.incarnation_id, event.listeners, event.features
     )
-    return Decision((record,))
+    return Decision((controller_record(registration),))
 
 
 def unregister_broker(state: ControllerState, event: UnregisterBroker) -> Decision:

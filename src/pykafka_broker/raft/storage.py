@@ -4,14 +4,17 @@
 listener as framed values, for what they mean is not known here; control records are read here and give the
 voters.
 
-Snapshots are read, and written on demand; trimming the log behind them comes with the full quorum.
+The two newest snapshots are kept, and the log from the older one on, so that a snapshot that cannot be read
+costs nothing. Replicas that fetch will need more patience than that.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from pykafka_broker.log.checkpoints import MalformedFile
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producers import AppendOrigin
@@ -30,6 +33,8 @@ from pykafka_broker.raft.snapshots import (
     metadata_batch,
     parse_snapshot_name,
 )
+
+logger = logging.getLogger(__name__)
 
 #: The topic id of the metadata log, the same in every cluster.
 METADATA_TOPIC_ID = bytes(15) + b"\x01"
@@ -59,11 +64,13 @@ class Loaded(NamedTuple):
 class RaftStorage:
     """The files of one replica. `log` is open and recovered; its folder holds the other files too."""
 
-    __slots__ = ("_files", "log")
+    __slots__ = ("_files", "bytes_since_snapshot", "log")
 
     def __init__(self, files: FileSystem, log: PartitionLog) -> None:
         self._files = files
         self.log = log
+        #: How much a start would have to read after the newest snapshot.
+        self.bytes_since_snapshot = 0
 
     @property
     def end_offset(self) -> int:
@@ -81,6 +88,7 @@ class RaftStorage:
             for position, header in iter_batches(data):
                 if header.next_offset <= offset:
                     continue
+                self.bytes_since_snapshot += header.size_in_bytes
                 records = read_records(data[position : position + header.size_in_bytes])
                 epoch = header.partition_leader_epoch
                 if header.is_control:
@@ -97,14 +105,23 @@ class RaftStorage:
 
     def _load_snapshot(self, listener: Listener) -> tuple[VoterSet, bool, int]:
         """The voters as of the newest snapshot, whether other replicas see it, and where the log goes on."""
-        newest = max(self.snapshots(), default=None)
-        if newest is None:
-            return VoterSet({}), False, self.log.log_start_offset
-        snapshot = decode_snapshot(self._files.read_file(join(self.log.directory, newest.file_name)))
-        if newest == BOOTSTRAP_SNAPSHOT:
-            return snapshot.voters or VoterSet({}), False, self.log.log_start_offset
-        listener.on_snapshot(newest, snapshot.values)
-        return snapshot.voters or VoterSet({}), True, newest.end_offset
+        for snapshot_id in sorted(self.snapshots(), reverse=True):
+            if not self.log.log_start_offset <= snapshot_id.end_offset <= self.log.log_end_offset:
+                logger.error("The metadata log does not go on from the snapshot %s", snapshot_id.file_name)
+                continue
+            try:
+                snapshot = decode_snapshot(self._files.read_file(self._path(snapshot_id)))
+            except MalformedFile as error:
+                logger.error("Snapshot %s: %s", snapshot_id.file_name, error)
+                continue
+            voters = snapshot.voters or VoterSet({})
+            if snapshot_id == BOOTSTRAP_SNAPSHOT:
+                return voters, False, 0
+            listener.on_snapshot(snapshot_id, snapshot.values)
+            return voters, True, snapshot_id.end_offset
+        if self.log.log_start_offset > 0:
+            raise MalformedFile("the metadata log has been trimmed, and no snapshot stands for its beginning")
+        return VoterSet({}), False, 0
 
     def snapshots(self) -> list[SnapshotId]:
         """The finished snapshots, in no particular order."""
@@ -135,6 +152,7 @@ class RaftStorage:
         return self._append(batch, epoch, now_ms)
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
+        self.bytes_since_snapshot += len(batch)
         result = self.log.append(batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER)
         return result.first_offset
 
@@ -155,4 +173,18 @@ class RaftStorage:
         data = encode_snapshot(
             values, voters, last_timestamp_ms=last_timestamp_ms, now_ms=now_ms, epoch=snapshot_id.epoch
         )
-        self._files.replace_file(join(self.log.directory, snapshot_id.file_name), data, sync=True)
+        self._files.replace_file(self._path(snapshot_id), data, sync=True)
+
+    def trim(self, now_ms: int) -> None:
+        """Drop the log before the last snapshot but one, and older snapshots."""
+        *older, kept = sorted(self.snapshots())[:-1] or [BOOTSTRAP_SNAPSHOT]
+        if kept == BOOTSTRAP_SNAPSHOT:
+            return
+        self.log.delete_records(kept.end_offset)
+        self.log.apply_retention(now_ms)
+        for snapshot_id in older:
+            if snapshot_id != BOOTSTRAP_SNAPSHOT:
+                self._files.remove(self._path(snapshot_id))
+
+    def _path(self, snapshot_id: SnapshotId) -> str:
+        return join(self.log.directory, snapshot_id.file_name)

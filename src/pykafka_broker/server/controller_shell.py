@@ -44,6 +44,7 @@ from pykafka_broker.cluster.features import ELR_VERSION, NODE_FEATURES
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, Endpoint, FeatureRange
 from pykafka_broker.cluster.loader import MetadataLoader
 from pykafka_broker.cluster.records import decode_record, encode_record
+from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.coordinator.shard import Scheduler, Shard
@@ -91,9 +92,9 @@ class _Follower:
 class Controller:
     """Decides on metadata, and shows the newest committed image.
 
-    `metadata_directory` is the log directory that holds `bootstrap.checkpoint`. `run_blocking` runs a job in
-    a worker thread. `on_failure` is told when the metadata log's disk failed: a node without metadata must
-    stop.
+    `metadata_directory` is the log directory that holds `bootstrap.checkpoint`. A snapshot is written after
+    every `bytes_between_snapshots` of the log. `run_blocking` runs a job in a worker thread. `on_failure` is
+    told when the metadata log's disk failed: a node without metadata must stop.
     """
 
     def __init__(
@@ -107,12 +108,16 @@ class Controller:
         scheduler: Scheduler,
         run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
         on_failure: Callable[[Exception], None],
+        bytes_between_snapshots: int = 20 << 20,
     ) -> None:
         self._rules = rules
         self._files = files
         self._metadata_directory = metadata_directory
         self._scheduler = scheduler
+        self._run_blocking = run_blocking
         self._report_failure = on_failure
+        self._bytes_between_snapshots = bytes_between_snapshots
+        self._snapshot: asyncio.Task[None] | None = None
         self._driver = RaftDriver(
             storage,
             local,
@@ -183,6 +188,8 @@ class Controller:
         if self._shard is not None:
             self._shard.close(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
         await self._driver.close()
+        if self._snapshot is not None:
+            await self._snapshot
 
     def _append_first_records(self, loader: MetadataLoader) -> None:
         """Bring the log into a state to go on from: abort what a crash left half done, begin what is empty.
@@ -211,12 +218,19 @@ class Controller:
 
     def _append(self, records: tuple[object, ...]) -> int:
         assert self._shard is not None
+        assert self._shard.state.next_offset == self._driver.storage.end_offset, "the log has other writers"
         metadata_version = self._shard.state.image.metadata_version
         values = [encode_record(record, metadata_version) for record in records]
         # What users ask for fits into one batch, all or nothing. A broker that comes or goes may touch more
         # partitions than that; each of these records is true by itself.
-        for start in range(0, len(values), MAX_RECORDS_PER_OPERATION):
-            end_offset = self._driver.append(values[start : start + MAX_RECORDS_PER_OPERATION])
+        end_offset = self._driver.append(values[:MAX_RECORDS_PER_OPERATION])
+        for start in range(MAX_RECORDS_PER_OPERATION, len(values), MAX_RECORDS_PER_OPERATION):
+            try:
+                end_offset = self._driver.append(values[start : start + MAX_RECORDS_PER_OPERATION])
+            except KafkaError as error:
+                # Half of a decision is in the log: nothing that is in memory says the same.
+                self._on_failure(error)
+                raise
         return end_offset
 
     def _on_commit(self, offset: int) -> None:
@@ -227,11 +241,37 @@ class Controller:
             self._shard.on_commit(offset)
         if not self._first_commit.done():
             self._first_commit.set_result(None)
+        storage = self._driver.storage
+        if storage.bytes_since_snapshot >= self._bytes_between_snapshots and self._snapshot is None:
+            self._snapshot = asyncio.get_running_loop().create_task(self._take_snapshot(self._image))
 
     def _publish(self, image: ClusterImage) -> None:
         old, self._image = self._image, image
         for subscriber in tuple(self._subscribers):
             subscriber(old, image)
+
+    async def _take_snapshot(self, image: ClusterImage) -> None:
+        """Write `image` down, so that starts need not read what led to it, and drop the log before it."""
+        storage = self._driver.storage
+        storage.bytes_since_snapshot = 0
+        snapshot_id = SnapshotId(image.offset + 1, image.epoch)
+        voters = self._driver.state.log.voters
+        now_ms = self._scheduler.now_ms()
+
+        def write() -> None:
+            values = [encode_record(r, image.metadata_version) for r in snapshot_records(image)]
+            storage.write_snapshot(snapshot_id, values, voters, last_timestamp_ms=now_ms, now_ms=now_ms)
+
+        try:
+            await self._run_blocking(write)
+            storage.trim(now_ms)
+        except OSError as error:
+            # Nothing is lost: the log says it all. The next one is tried after as many bytes again.
+            logger.warning("A snapshot of the metadata could not be written: %s", error)
+        else:
+            logger.info("Wrote the metadata snapshot %s", snapshot_id.file_name)
+        finally:
+            self._snapshot = None
 
     def _on_failure(self, error: Exception) -> None:
         """Nothing more can be committed: everybody who waits is told so, and so is the node."""

@@ -165,6 +165,16 @@ def test_later_members_must_share_the_type_and_a_protocol(offer: dict[str, objec
     assert world.group().phase is Phase.STABLE
 
 
+def test_an_empty_group_takes_the_protocol_type_of_whoever_comes_next() -> None:
+    world = GroupWorld()
+    (member,) = world.stable_group()
+    world.leave(member)
+
+    world.stable_group(protocol_type="connect", protocols=(Protocol("v1", b""),))
+
+    assert world.group().protocol_type == "connect"
+
+
 def test_members_vote_for_the_protocol_among_those_all_support() -> None:
     world = GroupWorld()
     a, b, c = (Protocol(name, name.encode()) for name in "abc")

@@ -41,6 +41,17 @@ def test_members_the_leader_left_out_get_an_empty_assignment() -> None:
     assert world.synced(world.sync(follower, 1)) == SyncResult(ErrorCode.NONE, "consumer", "range", b"")
 
 
+def test_a_member_left_out_does_not_keep_what_it_had_in_the_generation_before() -> None:
+    world = GroupWorld()
+    leader, follower = world.stable_group(2)
+    world.join(member_id=leader)
+    world.join(member_id=follower)
+
+    world.sync(leader, 2, {leader: b"all"})
+
+    assert world.synced(world.sync(follower, 2)).assignment == b""
+
+
 def test_a_member_of_a_stable_group_gets_its_assignment_again() -> None:
     world = GroupWorld()
     (member,) = world.stable_group()

@@ -11,18 +11,20 @@ from pykafka_broker.coordinator.group.events import (
     FetchedOffset,
     FetchOffsets,
     FetchResult,
+    Loaded,
     PartitionCommit,
     TopicCommit,
     TopicPartitions,
     TopicsDeleted,
 )
 from pykafka_broker.coordinator.group.records import (
+    group_record,
     group_tombstone,
     offset_record,
     offset_tombstone,
     replay,
 )
-from pykafka_broker.coordinator.group.state import CommittedOffset, Phase, Protocol
+from pykafka_broker.coordinator.group.state import ClassicGroup, CommittedOffset, Phase, Protocol
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription
 
@@ -80,8 +82,10 @@ def test_members_of_the_last_generation_may_commit_before_they_rejoin() -> None:
     world = GroupWorld()
     leader, follower = world.stable_group(2)
     world.join(member_id=leader)
+    world.advance(5_000)
 
     assert world.commit({T0: 5}, follower, 1) == {T0: OK}
+    assert world.timers["session", "g", follower] == world.now_ms + 10_000
 
 
 @pytest.mark.parametrize(
@@ -325,6 +329,22 @@ def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
     world.advance(1_200_000)
 
     assert len(world.state.groups) == 0
+
+
+def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit() -> None:
+    empty_since_nobody_knows = ClassicGroup("g", generation=1, protocol_type="consumer")
+    young, old = CommittedOffset(1, commit_timestamp_ms=START_MS), CommittedOffset(2, commit_timestamp_ms=0)
+    records = [
+        group_record(empty_since_nobody_knows),
+        offset_record("g", "t", 0, young),
+        offset_record("g", "t", 1, old),
+    ]
+    world = GroupWorld(replay(records))
+    world.submit(Loaded(START_MS))
+
+    world.advance(7 * DAY_MS - 1)
+
+    assert world.fetch() == {T0: 1}
 
 
 def test_offsets_of_a_living_consumer_group_age_only_if_nobody_subscribes_to_the_topic() -> None:

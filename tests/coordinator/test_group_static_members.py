@@ -136,6 +136,16 @@ def test_a_restarted_member_has_a_session_under_its_new_name_only() -> None:
     assert members["a"] not in world.group().members
 
 
+def test_a_static_member_that_restarts_before_its_first_generation_keeps_its_place_in_the_queue() -> None:
+    world = GroupWorld(group_initial_rebalance_delay_ms=30_000)
+    world.join(instance="a", session_timeout_ms=10_000)
+    back = world.join(instance="a", session_timeout_ms=10_000)
+
+    world.advance(30_000)
+
+    assert world.joined(back).generation == 1
+
+
 def test_a_silent_static_member_stays_in_the_next_generation_until_its_session_ends() -> None:
     world, members = static_group("a", "b", session_timeout_ms=300_000)
 

@@ -404,6 +404,19 @@ async def test_snapshots_stand_for_the_log_before_them():
         await after.controller.close()
 
 
+async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot():
+    node = Node(snapshot_interval_ms=3_600_000)
+    controller = await node.start()
+    storage = controller.raft.storage
+    await node.clock.pass_time(3_599_999)
+    await controller.create_topics([NewTopic("a")])
+    assert storage.snapshots() == [(0, 0)]
+    await node.clock.pass_time(1)
+    await controller.create_topics([NewTopic("b")])
+    await controller.close()
+    assert len(storage.snapshots()) == 2
+
+
 async def test_a_snapshot_that_cannot_be_written_costs_nothing():
     node = Node(bytes_between_snapshots=1_000)
     controller = await node.start()

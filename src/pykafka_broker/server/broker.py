@@ -219,6 +219,8 @@ class Broker:
             scheduler=self._timers,
             run_blocking=self.run_blocking,
             on_failure=self._metadata_failed,
+            bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
+            snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
         )
         await self.controller.start()
         self._apply_dynamic_config(self.image)

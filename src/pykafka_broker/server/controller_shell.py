@@ -93,8 +93,9 @@ class Controller:
     """Decides on metadata, and shows the newest committed image.
 
     `metadata_directory` is the log directory that holds `bootstrap.checkpoint`. A snapshot is written after
-    every `bytes_between_snapshots` of the log. `run_blocking` runs a job in a worker thread. `on_failure` is
-    told when the metadata log's disk failed: a node without metadata must stop.
+    every `bytes_between_snapshots` of the log, and with the first change after `snapshot_interval_ms` (0:
+    never). `run_blocking` runs a job in a worker thread. `on_failure` is told when the metadata log's disk
+    failed: a node without metadata must stop.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Controller:
         run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
         on_failure: Callable[[Exception], None],
         bytes_between_snapshots: int = 20 << 20,
+        snapshot_interval_ms: int = 3_600_000,
     ) -> None:
         self._rules = rules
         self._files = files
@@ -117,6 +119,8 @@ class Controller:
         self._run_blocking = run_blocking
         self._report_failure = on_failure
         self._bytes_between_snapshots = bytes_between_snapshots
+        self._snapshot_interval_ms = snapshot_interval_ms
+        self._last_snapshot_ms = scheduler.now_ms()
         self._snapshot: asyncio.Task[None] | None = None
         self._driver = RaftDriver(
             storage,
@@ -241,9 +245,15 @@ class Controller:
             self._shard.on_commit(offset)
         if not self._first_commit.done():
             self._first_commit.set_result(None)
-        storage = self._driver.storage
-        if storage.bytes_since_snapshot >= self._bytes_between_snapshots and self._snapshot is None:
+        if self._snapshot is None and self._snapshot_is_due():
             self._snapshot = asyncio.get_running_loop().create_task(self._take_snapshot(self._image))
+
+    def _snapshot_is_due(self) -> bool:
+        """Whether enough has been committed since the last one, or anything in a long time."""
+        if self._driver.storage.bytes_since_snapshot >= self._bytes_between_snapshots:
+            return True
+        age_ms = self._scheduler.now_ms() - self._last_snapshot_ms
+        return 0 < self._snapshot_interval_ms <= age_ms
 
     def _publish(self, image: ClusterImage) -> None:
         old, self._image = self._image, image
@@ -256,7 +266,7 @@ class Controller:
         storage.bytes_since_snapshot = 0
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
         voters = self._driver.state.log.voters
-        now_ms = self._scheduler.now_ms()
+        now_ms = self._last_snapshot_ms = self._scheduler.now_ms()
 
         def write() -> None:
             values = [encode_record(r, image.metadata_version) for r in snapshot_records(image)]

@@ -302,6 +302,16 @@ def test_the_group_waits_as_long_as_its_most_patient_member_asks() -> None:
     assert world.joined(again).generation == 2
 
 
+def test_a_negative_rebalance_timeout_is_no_time_at_all() -> None:
+    world = GroupWorld(group_initial_rebalance_delay_ms=0)
+    leader, _ = world.stable_group(2, rebalance_timeout_ms=-5)
+
+    again = world.join(member_id=leader, rebalance_timeout_ms=-5)
+    world.advance(0)
+
+    assert [member.member_id for member in world.joined(again).members] == [leader]
+
+
 def test_a_leader_that_does_not_rejoin_is_succeeded_by_one_that_did() -> None:
     world = GroupWorld()
     leader, follower = world.stable_group(2, session_timeout_ms=120_000)

@@ -161,6 +161,16 @@ def test_a_commit_with_its_own_retention_is_stored_with_its_expiry_and_without_i
     assert replay(world.log).committed("g", "t", 0) == committed
 
 
+def test_a_retention_that_outlives_all_clocks_is_cut_to_the_last_moment_there_is() -> None:
+    world = GroupWorld()
+
+    world.commit({T0: 5}, version=4, retention_ms=2**63 - 1)
+
+    assert world.state.committed("g", "t", 0) == CommittedOffset(
+        5, commit_timestamp_ms=START_MS, expire_timestamp_ms=2**63 - 1
+    )
+
+
 def test_the_newest_commit_of_a_request_that_names_a_partition_twice_wins() -> None:
     world = GroupWorld()
     twice = tuple(TopicCommit("t", (PartitionCommit(0, offset),)) for offset in (6, 7))

@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.records import decode_record, encode_record, replay
 from pykafka_broker.coordinator.group.state import ClassicGroup, CommittedOffset, Phase
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
@@ -112,6 +113,19 @@ def test_legacy_keys_and_old_value_versions_are_read() -> None:
     assert (loaded.generation, loaded.phase_began_ms, loaded.subscribed_topics) == (7, -1, None)
     # Version 0 knew no rebalance timeout: the session timeout was the one there was.
     assert loaded.members["a"].rebalance_timeout_ms == 10_000
+
+
+def test_members_of_a_group_without_a_protocol_have_said_nothing() -> None:
+    key, value = apache_records()[1]
+    record = decode_record(key, value)
+    assert record is not None
+    assert isinstance(record.value, GroupMetadataValue)
+    record.value.protocol = None
+
+    group = replay([record]).groups["golden"]
+
+    assert [member.metadata(group.protocol_name) for member in group.members.values()] == [b""]
+    assert group.subscribed_topics is None
 
 
 def test_values_of_a_newer_version_are_skipped_and_garbage_is_refused() -> None:

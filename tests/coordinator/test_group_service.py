@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -84,7 +84,14 @@ class Offsets:
         ((_, _, (fetched,)),) = (await self.fetch(group_id)).topics
         return fetched.offset
 
-    async def join(self, member_id: str = "", *, version: int = 9, group_id: str = "g") -> JoinResult:
+    async def join(
+        self,
+        member_id: str = "",
+        *,
+        version: int = 9,
+        group_id: str = "g",
+        protocols: Sequence[str] = ("range",),
+    ) -> JoinResult:
         return await self.service.join(
             version=version,
             group_id=group_id,
@@ -94,7 +101,7 @@ class Offsets:
             session_timeout_ms=10_000,
             rebalance_timeout_ms=60_000,
             protocol_type="consumer",
-            protocols=[("range", subscription("t"))],
+            protocols=[(name, subscription("t")) for name in protocols],
         )
 
     async def member(self) -> str:
@@ -224,6 +231,16 @@ async def test_join_version_0_waits_for_a_rebalance_as_long_as_for_a_session() -
     assert described.state == "Stable"
     shard = offsets.service._partitions[offsets.service.partition_for("g")]
     assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000  # type: ignore[union-attr]
+
+
+async def test_a_protocol_that_is_offered_twice_counts_once() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+
+    joining = asyncio.ensure_future(offsets.join(version=3, protocols=["range", "sticky", "range"]))
+    await offsets.clock.pass_time(0)
+
+    assert (await joining).protocol_name == "range"
 
 
 async def test_sync_from_version_5_on_must_name_its_protocol() -> None:

@@ -272,7 +272,9 @@ class GroupService:
         group_instance_id: str | None = None,
     ) -> JoinResult:
         """JoinGroup. The answer comes when the next generation begins. Version 0 has no rebalance timeout."""
-        offered = tuple(Protocol(name, bytes(metadata)) for name, metadata in protocols)
+        offered: dict[str, Protocol] = {}
+        for name, metadata in protocols:
+            offered.setdefault(name, Protocol(name, bytes(metadata)))
         try:
             result: JoinResult = await self._ask(
                 group_id,
@@ -288,7 +290,7 @@ class GroupService:
                     session_timeout_ms=session_timeout_ms,
                     rebalance_timeout_ms=rebalance_timeout_ms if version else session_timeout_ms,
                     protocol_type=protocol_type,
-                    protocols=offered,
+                    protocols=tuple(offered.values()),
                     group_instance_id=group_instance_id,
                 ),
             )

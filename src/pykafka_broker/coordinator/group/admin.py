@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.group.classic import refuse
 from pykafka_broker.coordinator.group.events import (
     DeleteGroup,
     DescribedGroup,
@@ -14,6 +13,7 @@ from pykafka_broker.coordinator.group.events import (
 from pykafka_broker.coordinator.group.offsets import forget_all_offsets
 from pykafka_broker.coordinator.group.records import Record, group_tombstone
 from pykafka_broker.coordinator.group.state import ClassicGroup, Groups, Phase
+from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pykafka_broker.coordinator.group.classic import fenced, refuse, session_timer
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     CommitResult,
@@ -43,12 +42,15 @@ from pykafka_broker.coordinator.group.state import (
     Groups,
     Phase,
 )
+from pykafka_broker.coordinator.group.turn import fenced, refuse, session_timer
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Effect, Reply, SetTimer, Step
 
 #: OffsetCommit versions from which on a missing group is named as such.
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+
+LATEST_TIMESTAMP_MS = 2**63 - 1
 
 Changes = dict[str, dict[int, CommittedOffset | None]]
 
@@ -128,7 +130,7 @@ def _committed(commit: PartitionCommit, topic_id: bytes, event: CommitOffsets) -
         commit.offset,
         metadata=commit.metadata or "",
         commit_timestamp_ms=event.now_ms,
-        expire_timestamp_ms=event.now_ms + event.retention_ms,
+        expire_timestamp_ms=min(event.now_ms + event.retention_ms, LATEST_TIMESTAMP_MS),
     )
 
 

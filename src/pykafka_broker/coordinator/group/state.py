@@ -68,6 +68,7 @@ class Member(NamedTuple):
     client_host: str
     rebalance_timeout_ms: int
     session_timeout_ms: int
+    #: What it supports, best first, each name once.
     protocols: tuple[Protocol, ...]
     group_instance_id: str | None = None
     assignment: bytes = b""
@@ -77,7 +78,8 @@ class Member(NamedTuple):
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """What the member said for `protocol_name`."""
-        return next(protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
+        said = (protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
+        return next(said, b"")
 
     def vote(self, candidates: frozenset[str]) -> str:
         """The first of the member's protocols that everybody supports."""
@@ -140,7 +142,7 @@ class ClassicGroup(NamedTuple):
     @property
     def rebalance_timeout_ms(self) -> int:
         """The group waits as long as its most patient member asks for."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
         """Can somebody with these protocols be a member? The first may bring any, later ones one all have."""

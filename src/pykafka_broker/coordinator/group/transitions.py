@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pykafka_broker.coordinator.group import admin, classic, offsets
+from pykafka_broker.coordinator.group import admin, classic, offsets, rebalance
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     DeleteGroup,
@@ -64,11 +64,11 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
 def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:
     match event.key:
         case ("session", str(group_id), str(member_id)):
-            return classic.on_session_timer(groups, group_id, member_id, event.now_ms, config)
+            return rebalance.on_session_timer(groups, group_id, member_id, event.now_ms, config)
         case ("join", str(group_id)):
-            return classic.on_join_timer(groups, group_id, event.now_ms, config)
+            return rebalance.on_join_timer(groups, group_id, event.now_ms, config)
         case ("sync", str(group_id)):
-            return classic.on_sync_timer(groups, group_id, event.now_ms, config)
+            return rebalance.on_sync_timer(groups, group_id, event.now_ms, config)
         case _:
             assert event.key == EXPIRY_TIMER, event.key
             state, records = offsets.expire(groups, event.now_ms, config)
@@ -80,7 +80,7 @@ def _on_loaded(groups: Groups, event: Loaded, config: GroupCoordinatorConfig) ->
     state = groups
     effects: list[Effect] = [_next_expiry(event.now_ms, config)]
     for group in tuple(groups.groups.values()):
-        turn = classic.on_group_loaded(group, event.now_ms, config)
+        turn = rebalance.on_group_loaded(group, event.now_ms, config)
         if turn.group is not group:
             state = state.with_group(turn.group)
         effects.extend(turn.effects)

@@ -107,9 +107,12 @@ class Peer:
     def answers(self, data: bytes) -> list[tuple[int, Any]]:
         """Correlation id and message of every answer in `data`."""
         found = []
-        while data:
-            size = int.from_bytes(data[:4], "big")
-            body, data = data[4 : 4 + size], data[4 + size :]
+        end = 0
+        while end < len(data):
+            start = end + 4
+            size = int.from_bytes(data[end:start], "big")
+            end = start + size
+            body = data[start:end]
             assert len(body) == size, "the last answer is cut"
             key, version = self._asked[int.from_bytes(body[:4], "big")]
             header, pos = decode(ResponseHeader, response_header_version(key, version), body)

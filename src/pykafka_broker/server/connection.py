@@ -14,8 +14,8 @@ answers that are ready before their turn wait in their slots.
 
 **Holds** are the reasons why no further request may start: a handler runs, too many answers are outstanding,
 the peer does not read its answers, other peers do not read theirs and this request's may be large, the peer
-is throttled, or the connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then
-the connection stops reading, and TCP tells the peer.
+is throttled, a long round gives way to other connections, or the connection is closing. Bytes that come
+meanwhile are kept up to `read_ahead_bytes`; then the connection stops reading, and TCP tells the peer.
 
 **Limits** are in `ConnectionLimits` and, over all connections, in `memory.py`. Nothing here has a timer of
 its own: `check()` is called by the listeners' sweep.
@@ -29,12 +29,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.apis.context import RequestContext
@@ -63,7 +62,11 @@ OUTSTANDING = 2
 UNREAD = 4
 THROTTLED = 8
 OTHERS_UNREAD = 16
-CLOSING = 32
+OTHERS_TURN = 32
+CLOSING = 64
+
+#: ApiVersions v0, as the first four bytes of a request say it.
+API_VERSIONS_V0 = 18 << 16
 
 #: API key and version as one number, correlation id, length of the client id.
 REQUEST_HEADER = Struct(">Iih")
@@ -95,7 +98,7 @@ class ConnectionLimits(NamedTuple):
     #: A request must have arrived this long after its first byte was seen, plus a second per 16 KiB of it.
     request_arrival_ms: int = 30_000
     #: Unsent bytes above which no further request starts.
-    unsent_high_water_bytes: int = 256 * 1024
+    unsent_high_water_bytes: int = 64 * 1024
     #: A peer that has not read a byte of its answers for this long is disconnected.
     stalled_ms: int = 60_000
 
@@ -164,6 +167,45 @@ class _Slot:
 class Connection(asyncio.BufferedProtocol):
     """Serves one client."""
 
+    __slots__ = (
+        "_active",
+        "_active_ms",
+        "_arriving_since_ms",
+        "_charged_bytes",
+        "_client_id",
+        "_client_id_bytes",
+        "_counters",
+        "_cuts",
+        "_dispatch",
+        "_holds",
+        "_lacks_memory",
+        "_limits",
+        "_log_requests",
+        "_network",
+        "_node",
+        "_on_close",
+        "_on_lost",
+        "_out",
+        "_reader",
+        "_reads",
+        "_reads_ahead",
+        "_routes",
+        "_served",
+        "_served_before",
+        "_slots",
+        "_stalled_since_ms",
+        "_throttled_until_ms",
+        "_transport",
+        "_unsent_bytes",
+        "_written_bytes",
+        "client_host",
+        "closed",
+        "listener_name",
+        "peer_host",
+        "peer_port",
+        "principal",
+    )
+
     def __init__(
         self,
         network: Network,
@@ -191,7 +233,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = FrameReader(network.landing, network.limits.request_max_bytes)
         self._transport: asyncio.Transport
         self._holds = 0
-        self._slots: deque[_Slot] = deque()
+        self._slots: list[_Slot] = []
         self._out = bytearray()
         self._cuts: list[Cut] = []
         self._written_bytes = 0
@@ -205,6 +247,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lacks_memory = False
         self._charged_bytes = 0
         self._unsent_bytes = 0
+        self._throttled_until_ms = 0
         # What `check()` saw last.
         self._served = 0
         self._active = True
@@ -241,13 +284,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def on_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the connection is lost."""
-        self._on_close.append(callback)
+        if self.closed:
+            callback()
+        else:
+            self._on_close.append(callback)
 
     def throttle(self, duration_ms: int) -> None:
         """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
-        self._hold(THROTTLED)
         clock = self._network.clock
-        clock.call_at(clock.monotonic_ms() + duration_ms, lambda: self._let_go(THROTTLED))
+        until_ms = clock.monotonic_ms() + duration_ms
+        self._throttled_until_ms = max(until_ms, self._throttled_until_ms)
+        self._holds |= THROTTLED
+        clock.call_at(until_ms, self._throttle_ends)
 
     def close(self) -> None:
         """Close once the answers written so far are sent; requests that have not started never will."""
@@ -264,15 +312,15 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def finish(self) -> None:
-        """Start no further request, and close when the outstanding ones are answered: the broker stops."""
+        """Start no further request, and close when the outstanding ones are answered."""
         self._holds |= CLOSING
         if not self._slots:
             self.close()
 
     # asyncio's side.
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._transport = transport
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport = cast(asyncio.Transport, transport)
         transport.set_write_buffer_limits(high=self._limits.unsent_high_water_bytes)
         self._network.connections.add(self)
         self._counters.connections_opened += 1
@@ -340,7 +388,8 @@ class Connection(asyncio.BufferedProtocol):
                         break
                 else:
                     # There may be more. Others first.
-                    asyncio.get_running_loop().call_soon(self._go_on)
+                    self._holds |= OTHERS_TURN
+                    asyncio.get_running_loop().call_soon(self._take_turn)
             except ProtocolError as error:
                 self._blame(str(error))
             if self._out:
@@ -489,7 +538,7 @@ class Connection(asyncio.BufferedProtocol):
         """Send the answers whose turn has come."""
         slots = self._slots
         while slots and slots[0].ready:
-            slot = slots.popleft()
+            slot = slots.pop(0)
             if slot.out:
                 self._out, self._cuts = slot.out, slot.cuts
                 self._flush()
@@ -563,7 +612,7 @@ class Connection(asyncio.BufferedProtocol):
         self._network.complaints.log(
             logging.WARNING, "protocol", self.peer_host, f"Closing connection {self!r}{client}: {what}"
         )
-        self.close()
+        self.finish()
 
     def _failed(self, route: Route, request: Any, error: Exception) -> Any:
         """A handler raised; the answer that says so, or CLOSE."""
@@ -593,15 +642,21 @@ class Connection(asyncio.BufferedProtocol):
 
     # Holds and back-pressure.
 
-    def _hold(self, reason: int) -> None:
-        self._holds |= reason
-
     def _let_go(self, reasons: int) -> None:
         """A hold ended. The next round comes in a turn of its own: this may be called within one."""
         if self._holds & reasons:
             self._holds &= ~reasons
             if not self._holds and (self._reader.pending_bytes or self._reads_ahead):
                 asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _throttle_ends(self) -> None:
+        if self._network.clock.monotonic_ms() >= self._throttled_until_ms:
+            self._let_go(THROTTLED)
+
+    def _take_turn(self) -> None:
+        """The others had their turn."""
+        self._holds &= ~OTHERS_TURN
+        self._go_on()
 
     def _go_on(self) -> None:
         """Serve requests that had to wait, and read again."""
@@ -669,9 +724,9 @@ class Connection(asyncio.BufferedProtocol):
         if self._active:
             self._active = False
             self._active_ms = now_ms
-        if self._holds & UNREAD or self._transport.is_closing():
-            self._check_unread(now_ms)
-            return
+        unsent_bytes = self._transport.get_write_buffer_size()
+        if unsent_bytes or self._unsent_bytes:
+            self._check_unread(now_ms, unsent_bytes)
         pending_bytes = self._reader.pending_bytes
         if not pending_bytes:
             self._arriving_since_ms = None
@@ -695,12 +750,11 @@ class Connection(asyncio.BufferedProtocol):
         if now_ms - self._arriving_since_ms > allowed_ms:
             self._blame_and_abort("slow", f"a request did not arrive within {allowed_ms} ms")
 
-    def _check_unread(self, now_ms: int) -> None:
+    def _check_unread(self, now_ms: int, unsent_bytes: int) -> None:
         """The peer has answers to read; it must read some in time."""
-        unsent_bytes = self._transport.get_write_buffer_size()
         if unsent_bytes != self._unsent_bytes or self._stalled_since_ms is None:
             self._count_unsent(unsent_bytes)
-            self._stalled_since_ms = now_ms
+            self._stalled_since_ms = now_ms if unsent_bytes else None
         elif now_ms - self._stalled_since_ms >= self._limits.stalled_ms:
             self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
 
@@ -711,7 +765,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def unsent_bytes(self) -> int:
-        """Answers the peer has not read, if they are above the high water mark."""
+        """Answers the peer has not read, as far as sweeps saw."""
         return self._unsent_bytes
 
     def drop_unread(self) -> None:
@@ -726,9 +780,6 @@ class Connection(asyncio.BufferedProtocol):
             logging.WARNING, kind, self.peer_host, f"Closing connection {self!r}: {what}"
         )
         self.abort()
-
-
-API_VERSIONS_V0 = 18 << 16
 
 
 def plain_address(host: str) -> str:

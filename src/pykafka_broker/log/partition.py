@@ -95,10 +95,11 @@ class PartitionLog:
         "_environment",
         "_epochs_are_saved",
         "_epochs_are_synced",
+        "_flush_lock",
         "_has_new_names",
-        "_io_lock",
         "_is_new",
         "_latest_epoch",
+        "_names_lock",
         "_pending_snapshots",
         "_snapshot_offset",
         "closed",
@@ -115,6 +116,7 @@ class PartitionLog:
         "partition",
         "producers",
         "recovery_point",
+        "retired",
         "segments",
         "topic",
         "topic_id",
@@ -172,7 +174,11 @@ class PartitionLog:
         self.closed = False
         self._snapshot_offset = snapshot_offset
         self._pending_snapshots: list[Snapshot] = []
-        self._io_lock = threading.Lock()
+        self.retired = False
+        #: One flush at a time; held while waiting for the disk, so not for the event loop.
+        self._flush_lock = threading.Lock()
+        #: Held while side files are written or renamed in a worker thread.
+        self._names_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
@@ -407,8 +413,8 @@ class PartitionLog:
         return self.recovery_point
 
     def _flush_up_to(self, target: int) -> None:
-        with self._io_lock:
-            if target <= self.recovery_point and not self._pending_snapshots:
+        with self._flush_lock:
+            if self.retired or (target <= self.recovery_point and not self._pending_snapshots):
                 return
             segments = self.segments
             unflushed = [
@@ -417,40 +423,57 @@ class PartitionLog:
                 if end > self.recovery_point and segment.base_offset < target
             ]
             try:
-                self._write_side_files([segment for segment in unflushed if segment is not segments[-1]])
+                snapshots = self._write_side_files([s for s in unflushed if s is not segments[-1]])
             except OSError as error:
                 self._environment.write_failed(error)
                 raise self._storage_error(error) from error
             try:
-                self._sync_small_files()
+                self._sync_small_files(snapshots)
                 for segment in unflushed:
                     segment.sync(with_indexes=segment is not segments[-1])
-                if self._has_new_names:
-                    self._has_new_names = False
-                    self._environment.files.sync_directory(self.directory)
-                if self._is_new:
-                    self._is_new = False
-                    self._environment.files.sync_directory(directory_name(self.directory))
+                self._sync_names()
             except OSError as error:
-                self._environment.sync_failed(error)
+                if not self.retired:
+                    self._environment.sync_failed(error)
                 raise self._storage_error(error) from error
             self.recovery_point = max(self.recovery_point, target)
 
-    def _write_side_files(self, closed_segments: list[Segment]) -> None:
-        """Indexes of closed segments and producer snapshots, which appends only keep in memory."""
-        for segment in closed_segments:
-            segment.save_indexes(final=True)
-        while self._pending_snapshots:
-            self._pending_snapshots[0].write(self._environment.files, self.directory)
-            self._has_new_names = True
-            del self._pending_snapshots[0]
+    def _write_side_files(self, closed_segments: list[Segment]) -> list[Snapshot]:
+        """Write what appends keep in memory: indexes of closed segments, producer snapshots; the latter, to
+        be synced.
 
-    def _sync_small_files(self) -> None:
+        The lock keeps a log that was deleted from writing into the folder of its successor of the same name.
+        """
+        written: list[Snapshot] = []
+        with self._names_lock:
+            if self.retired:
+                return written
+            for segment in closed_segments:
+                segment.save_indexes(final=True)
+            while self._pending_snapshots:
+                written.append(self._pending_snapshots[0])
+                written[-1].write(self._environment.files, self.directory)
+                self._has_new_names = True
+                del self._pending_snapshots[0]
+        return written
+
+    def _sync_small_files(self, snapshots: list[Snapshot]) -> None:
+        files = self._environment.files
+        for snapshot in snapshots:
+            snapshot.sync(files, self.directory)
         if self._is_new:
-            sync_file(self._environment.files, join(self.directory, PARTITION_METADATA))
+            sync_file(files, join(self.directory, PARTITION_METADATA))
         if not self._epochs_are_synced:
             self._epochs_are_synced = True
-            sync_file(self._environment.files, join(self.directory, LEADER_EPOCH_CHECKPOINT))
+            sync_file(files, join(self.directory, LEADER_EPOCH_CHECKPOINT))
+
+    def _sync_names(self) -> None:
+        if self._has_new_names:
+            self._has_new_names = False
+            self._environment.files.sync_directory(self.directory)
+        if self._is_new:
+            self._is_new = False
+            self._environment.files.sync_directory(directory_name(self.directory))
 
     def close(self, clean: bool = True) -> bool:
         """Stop using the log; with `clean`, leave it so that the next start needs no recovery.
@@ -470,7 +493,7 @@ class PartitionLog:
             if self._snapshot_offset != self.log_end_offset and not is_empty:
                 self._take_snapshot(self.log_end_offset)
             self.flush()
-            with self._io_lock:
+            with self._flush_lock:
                 self._active.save_indexes(final=True)
                 self._active.sync(with_indexes=True)
         except (OSError, KafkaError) as error:
@@ -480,7 +503,8 @@ class PartitionLog:
 
     def retire(self) -> None:
         """The partition was deleted: refuse appends, wake who waits. Reads planned before still work."""
-        self.closed = True
+        with self._names_lock:
+            self.retired = self.closed = True
         self.offline = OSError(errno.ESTALE, "the partition was deleted")
         self._notify()
 
@@ -666,7 +690,7 @@ class PartitionLog:
             self.reset_to(offset)
             return
         logger.info("%s: truncating to offset %d", self.name, offset)
-        with self._io_lock:
+        with self._flush_lock:
             keep = segment_number(self.segments, offset) + 1
             gone, self.segments = self.segments[keep:], self.segments[:keep]
             self._active = self.segments[-1]
@@ -678,7 +702,7 @@ class PartitionLog:
     def reset_to(self, offset: int) -> None:
         """Throw everything away and start empty at `offset`. May wait for disks."""
         logger.info("%s: starting over at offset %d", self.name, offset)
-        with self._io_lock:
+        with self._flush_lock:
             for segment in self.segments:
                 segment.unlink()
             path = join(self.directory, offset_file(offset, ""))
@@ -749,8 +773,9 @@ class PartitionLog:
 
         def set_aside() -> None:
             try:
-                for segment in gone:
-                    segment.set_aside(DELETED_SUFFIX)
+                with self._names_lock:
+                    for segment in gone if not self.retired else ():
+                        segment.set_aside(DELETED_SUFFIX)
             except OSError as error:
                 self._environment.write_failed(error)
 

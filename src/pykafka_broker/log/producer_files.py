@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 
-from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.files import FileSystem, join, sync_file
 from pykafka_broker.log.names import SNAPSHOT_SUFFIX, WINDOW_SUFFIX, offset_file, parse_offset_file
 from pykafka_broker.log.producers import (
     CorruptSnapshotError,
@@ -41,10 +41,18 @@ class Snapshot:
         self.window = window_bytes(states) if states else b""
 
     def write(self, files: FileSystem, directory: str) -> None:
-        """Write it, durable when this returns but for its names."""
+        """Write it; not durable before `sync`."""
         if self.window:
-            files.write_file(join(directory, offset_file(self.offset, WINDOW_SUFFIX)), self.window, sync=True)
-        files.write_file(join(directory, offset_file(self.offset, SNAPSHOT_SUFFIX)), self.data, sync=True)
+            files.write_file(
+                join(directory, offset_file(self.offset, WINDOW_SUFFIX)), self.window, sync=False
+            )
+        files.write_file(join(directory, offset_file(self.offset, SNAPSHOT_SUFFIX)), self.data, sync=False)
+
+    def sync(self, files: FileSystem, directory: str) -> None:
+        """Make it durable, but for its names."""
+        if self.window:
+            sync_file(files, join(directory, offset_file(self.offset, WINDOW_SUFFIX)))
+        sync_file(files, join(directory, offset_file(self.offset, SNAPSHOT_SUFFIX)))
 
 
 def snapshot_offsets(names: Iterable[str]) -> list[int]:

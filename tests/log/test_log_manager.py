@@ -1,0 +1,421 @@
+"""All logs of a broker: locks, identity, clean and unclean stops, creation, deletion, failing directories."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.manager import Intervals, LogDirError, LogManager
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from tests.log.logs import NOW, TOPIC_ID, append, batch, values
+from tests.support.memory_files import MemoryFiles
+
+OTHER_ID = bytes(16 - n for n in range(16))
+
+
+class Broker:
+    """A manager with a clock that stands still."""
+
+    def __init__(self, files: MemoryFiles, *dirs: str, **settings: Any) -> None:
+        self.files = files
+        self.now_ms = NOW
+        self.manager = LogManager(
+            files,
+            list(dirs or ("/data",)),
+            run_blocking=self.run_blocking,
+            now_ms=lambda: self.now_ms,
+            **settings,
+        )
+
+    async def run_blocking(self, function: Callable[[], Any]) -> Any:
+        await asyncio.sleep(0)
+        return function()
+
+    async def start(self, node_id: int = 1, cluster_id: str = "cluster") -> LogManager:
+        ids = iter(range(100, 200))
+        self.manager.lock()
+        self.manager.check_meta(
+            node_id=node_id, cluster_id=cluster_id, new_directory_id=lambda: next(ids).to_bytes(16, "big")
+        )
+        await self.manager.open_all()
+        return self.manager
+
+    async def pass_time(self, seconds: int) -> None:
+        for _ in range(seconds):
+            self.now_ms += 1000
+            await self.manager.tick(self.now_ms)
+
+
+async def started(files: MemoryFiles, *dirs: str, **settings: Any) -> LogManager:
+    return await Broker(files, *dirs, **settings).start()
+
+
+def folders(files: MemoryFiles, directory: str = "/data") -> list[str]:
+    return sorted(entry.name for entry in files.entries(directory) if entry.is_directory)
+
+
+async def test_logs_are_found_again_after_a_clean_stop_without_recovery():
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a", b"b")
+    append(manager.create("orders", 1, TOPIC_ID, LogConfig()), b"c")
+    await manager.close(broker_epoch=9)
+    assert files.read_file("/data/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":9}'
+    assert files.read_file("/data/recovery-point-offset-checkpoint") == b"0\n2\norders 0 2\norders 1 1\n"
+    assert files.read_file("/data/replication-offset-checkpoint") == b"0\n2\norders 0 2\norders 1 1\n"
+    assert files.read_file("/data/log-start-offset-checkpoint") == b"0\n0\n"
+
+    again = await started(files)
+
+    assert (again.previous_broker_epoch, len(again)) == (9, 2)
+    log = again.get("orders", 0)
+    assert (log.topic_id, log.high_watermark, values(log)) == (TOPIC_ID, 2, [b"a", b"b"])
+    assert not files.exists("/data/.kafka_cleanshutdown")
+
+
+async def test_a_process_that_died_leaves_no_marker_and_everything_is_recovered():
+    files = MemoryFiles()
+    manager = await started(files)
+    for partition in range(5):
+        append(manager.create("orders", partition, TOPIC_ID, LogConfig()), b"%d" % partition)
+
+    again = await started(files.killed())
+
+    assert again.previous_broker_epoch == -1
+    assert [values(again.get("orders", n)) for n in range(5)] == [[b"%d" % n] for n in range(5)]
+
+
+async def test_the_log_start_offset_survives_by_its_checkpoint():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig())
+    append(log, b"a", b"b", b"c")
+    log.delete_records(2)
+    await broker.pass_time(62)
+
+    again = await started(files.killed())
+
+    assert again.get("orders", 0).log_start_offset == 2
+
+
+async def test_checkpoints_are_written_when_something_changed_and_only_then():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig())
+    append(log, b"a")
+    await broker.pass_time(6)
+    assert files.read_file("/data/replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
+
+    await broker.pass_time(120)
+    files.calls.clear()
+    await broker.pass_time(120)
+    assert files.calls == []
+
+
+async def test_a_full_disk_does_not_stop_the_checkpoints_for_good():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
+    files.free_bytes = 0
+    await broker.pass_time(12)
+    files.heal()
+    await broker.pass_time(6)
+
+    assert files.read_file("/data/replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
+    assert manager.log_dirs[0].is_online
+
+
+async def test_a_second_broker_on_the_same_directory_is_refused_before_it_touches_anything():
+    files = MemoryFiles()
+    await started(files)
+    files.calls.clear()
+
+    with pytest.raises(LogDirError, match=r"Failed to acquire lock on file .lock in /data"):
+        await started(files)
+
+    assert all(operation == "make_directory" for operation, _ in files.calls)
+
+
+@pytest.mark.parametrize(
+    "identity, complaint",
+    [({"node_id": 2}, "belongs to node 1"), ({"cluster_id": "x"}, "belongs to cluster")],
+)
+async def test_the_directory_of_another_node_or_cluster_is_refused(identity: dict, complaint: str):
+    files = MemoryFiles()
+    await (await started(files)).close()
+
+    with pytest.raises(LogDirError, match=complaint):
+        await Broker(files).start(**identity)
+
+
+async def test_a_copied_directory_is_refused():
+    files = MemoryFiles()
+    await (await started(files, "/a")).close()
+    files.make_directory("/b")
+    files.write_file("/b/meta.properties", files.read_file("/a/meta.properties"), sync=False)
+
+    with pytest.raises(LogDirError, match=r"same directory\.id"):
+        await started(files, "/a", "/b")
+
+
+async def test_meta_properties_gain_what_older_versions_left_out():
+    files = MemoryFiles()
+    files.make_directory("/data")
+    files.write_file(
+        "/data/meta.properties", b"# old\nversion=0\nbroker.id=1\ncluster.id=cluster\n", sync=False
+    )
+
+    manager = await started(files)
+
+    assert manager.log_dirs[0].directory_id == (100).to_bytes(16, "big")
+    assert files.read_file("/data/meta.properties") == (
+        b"#\ncluster.id=cluster\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZA\nnode.id=1\nversion=1\n"
+    )
+
+
+async def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=5000))
+    append(log, b"a")
+    plan = log.plan_read(0, 100)
+    woken: list[bool] = []
+    log.on_advance.append(lambda moved: woken.append(moved.closed))
+
+    assert manager.delete("orders", 0) is True
+
+    assert manager.get("orders", 0) is None
+    [folder] = folders(files)
+    assert folder.startswith("orders-0.") and folder.endswith("-delete")
+    assert woken == [True]
+    assert plan.read() != b""
+    with pytest.raises(KafkaError) as refused:
+        append(log, b"b")
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    await broker.pass_time(6)
+    assert folders(files) == []
+
+
+async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_successor():
+    files = MemoryFiles()
+    manager = await started(files)
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig(segment_bytes=150, retention_ms=1000))
+    for n in range(5):
+        append(log, b"%d" % n)
+    log.apply_retention(NOW + 60_000)  # its renames, and the flush of the rolled segments, wait for a thread
+
+    manager.delete("orders", 0)
+    successor = manager.create("orders", 0, OTHER_ID, LogConfig())
+    append(successor, b"new")
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+    assert manager.log_dirs[0].is_online
+    assert sorted(entry.name for entry in files.entries("/data/orders-0")) == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]
+    assert values((await started(files.killed())).get("orders", 0)) == [b"new"]
+
+
+async def test_a_topic_may_be_created_again_while_its_old_files_still_lie_there():
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"old")
+    manager.delete("orders", 0)
+
+    log = manager.create("orders", 0, OTHER_ID, LogConfig())
+
+    assert (values(log), log.topic_id) == ([], OTHER_ID)
+    assert len(folders(files)) == 2
+    await manager.close()
+    again = await started(files)
+    assert again.get("orders", 0).topic_id == OTHER_ID
+
+
+async def test_a_log_of_a_deleted_and_recreated_topic_is_not_mixed_with_the_new_one():
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"old")
+
+    assert values(manager.create("orders", 0, OTHER_ID, LogConfig())) == []
+
+
+async def test_a_lost_partition_metadata_is_written_again_when_the_metadata_names_the_topic():
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
+    await manager.close()
+    files.remove("/data/orders-0/partition.metadata")
+
+    again = await started(files)
+    log = again.create("orders", 0, TOPIC_ID, LogConfig())
+
+    assert values(log) == [b"a"]
+    assert files.read_file("/data/orders-0/partition.metadata") == (
+        b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+    )
+
+
+async def test_logs_that_the_metadata_does_not_know_are_deleted():
+    manager = await started(MemoryFiles())
+    manager.create("orders", 0, TOPIC_ID, LogConfig())
+    manager.create("gone", 0, OTHER_ID, LogConfig())
+
+    strays = manager.delete_strays(lambda log: log.topic_id == TOPIC_ID)
+
+    assert ([log.topic for log in strays], [log.topic for log in manager]) == (["gone"], ["orders"])
+
+
+async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone():
+    files = MemoryFiles()
+    for name in (
+        "gone-0.0123456789abcdef0123456789abcdef-delete",
+        "away-1.0123456789abcdef0123456789abcdef-stray",
+        "lost+found",
+        "remote-log-index-cache",
+        "__cluster_metadata-0",
+    ):
+        files.make_directory(f"/data/{name}")
+    broker = Broker(files)
+
+    manager = await broker.start()
+    await broker.pass_time(1)
+
+    assert len(manager) == 0
+    assert folders(files) == [
+        "__cluster_metadata-0",
+        "away-1.0123456789abcdef0123456789abcdef-stray",
+        "lost+found",
+        "remote-log-index-cache",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["recovery-point-offset-checkpoint", "replication-offset-checkpoint", "log-start-offset-checkpoint"],
+)
+@pytest.mark.parametrize("garbage", [b"\xff\xff", b"7\n", b"0\n5\na 1 2\n", b"0\n1\na b c\n"])
+async def test_a_garbled_checkpoint_is_set_aside_and_the_broker_starts(name: str, garbage: bytes):
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
+    await manager.close()
+    files.write_file(f"/data/{name}", garbage, sync=False)
+
+    again = await started(files)
+
+    assert values(again.get("orders", 0)) == [b"a"]
+    assert files.read_file(f"/data/{name}.bad") == garbage
+
+
+async def test_new_logs_go_to_the_directory_with_the_fewest_or_where_the_controller_says():
+    files = MemoryFiles()
+    manager = await started(files, "/a", "/b")
+
+    for partition in range(4):
+        manager.create("orders", partition, TOPIC_ID, LogConfig())
+    chosen = manager.create("chosen", 0, OTHER_ID, LogConfig(), directory_id=manager.log_dirs[1].directory_id)
+
+    assert [len(manager.logs_in(log_dir)) for log_dir in manager.log_dirs] == [2, 3]
+    assert manager.dir_of(chosen).path == "/b"
+
+
+async def test_a_failing_disk_takes_only_its_own_logs_out_of_service():
+    files = MemoryFiles()
+    told: list[str] = []
+    manager = await started(files, "/a", "/b", on_dir_failure=lambda log_dir: told.append(log_dir.path))
+    broken, good = (manager.create("orders", n, TOPIC_ID, LogConfig()) for n in range(2))
+    append(broken, b"a")
+    files.fail("pwrite", errno.EIO, path="/a/")
+
+    for _ in range(2):
+        with pytest.raises(KafkaError) as refused:
+            append(broken, b"b")
+        assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    await asyncio.sleep(0)
+
+    assert told == ["/a"]
+    assert append(good, b"c").first_offset == 0
+    assert manager.create("orders", 2, TOPIC_ID, LogConfig()).directory == "/b/orders-2"
+    await manager.close()
+    assert not files.exists("/a/.kafka_cleanshutdown")
+    assert files.exists("/b/.kafka_cleanshutdown")
+
+
+async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_is_the_only_one():
+    files = MemoryFiles()
+    files.fail("make_directory", errno.EACCES, path="/a")
+    manager = await started(files, "/a", "/b")
+    assert [log_dir.is_online for log_dir in manager.log_dirs] == [False, True]
+
+    files.fail("make_directory", errno.EACCES, path="/c")
+    with pytest.raises(LogDirError, match="None of the log directories"):
+        await started(files, "/c")
+
+
+async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():
+    files = MemoryFiles()
+    manager = await started(files)
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
+    files.fail("sync", errno.EIO, path=".log")
+
+    await manager.close()
+
+    assert not files.exists("/data/.kafka_cleanshutdown")
+    assert values((await started(files.killed())).get("orders", 0)) == [b"a"]
+
+
+async def test_retention_runs_at_its_interval_over_all_logs():
+    files = MemoryFiles()
+    broker = Broker(files, intervals=Intervals(retention_check_ms=10_000))
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig(retention_ms=1000))
+    append(log, b"a")
+
+    await broker.pass_time(9)
+    assert log.log_start_offset == 0
+    await broker.pass_time(3)
+    assert log.log_start_offset == 1
+
+
+async def test_flush_ms_flushes_in_the_background():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    lazy = manager.create("lazy", 0, TOPIC_ID, LogConfig())
+    timed = manager.create("timed", 0, OTHER_ID, LogConfig(flush_ms=3000))
+    for log in (lazy, timed):
+        append(log, b"a")
+
+    await broker.pass_time(10)
+
+    assert (lazy.recovery_point, timed.recovery_point) == (0, 1)
+
+
+async def test_rolled_segments_are_flushed_by_a_worker_and_need_no_recovery():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig(segment_bytes=150))
+    for n in range(5):
+        log.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
+    assert log.recovery_point == 0
+
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert log.recovery_point == 4
+    await broker.pass_time(62)
+    assert files.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 4\n"

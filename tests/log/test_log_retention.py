@@ -1,0 +1,289 @@
+"""What goes away: retention by time and size, DeleteRecords, truncation, and files removed later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.loading import create_log
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.retention import Expired, SegmentFacts, expired_segments
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from tests.log.logs import (
+    FOLDER,
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    names,
+    new_log,
+    produce,
+    records,
+    reopened,
+    values,
+)
+from tests.support.memory_files import MemoryFiles
+
+
+def filled(files: MemoryFiles, count: int = 10, **settings) -> PartitionLog:
+    """Two records to a segment, a second between records."""
+    log = new_log(files, segment_bytes=150, **settings)
+    for n in range(count):
+        append(log, b"%d" % n, timestamp=NOW + 1000 * n)
+    return log
+
+
+def bases(log: PartitionLog) -> list[int]:
+    return [segment.base_offset for segment in log.segments]
+
+
+def test_segments_whose_newest_record_is_too_old_are_deleted():
+    log = filled(MemoryFiles(), retention_ms=4000)
+    assert bases(log) == [0, 2, 4, 6, 8]
+
+    assert log.apply_retention(NOW + 8000) == 2
+
+    assert (bases(log), log.log_start_offset) == ([4, 6, 8], 4)
+    assert [offset for offset, _ in records(log)] == [4, 5, 6, 7, 8, 9]
+
+
+def test_segments_over_the_size_limit_are_deleted_from_the_front():
+    log = filled(MemoryFiles(), retention_bytes=300, retention_ms=-1)
+    assert log.size_bytes == 5 * 138
+
+    assert log.apply_retention(NOW) == 2
+
+    assert (bases(log), log.log_start_offset, log.size_bytes) == ([4, 6, 8], 4, 3 * 138)
+
+
+def test_when_even_the_active_segment_is_too_old_a_new_one_is_begun():
+    files = MemoryFiles()
+    log = filled(files, retention_ms=1000)
+
+    log.apply_retention(NOW + 60_000)
+
+    assert (bases(log), log.log_start_offset, log.log_end_offset) == ([10], 10, 10)
+    assert append(log, b"next").first_offset == 10
+    assert values(reopened(files.killed())) == [b"next"]
+
+
+def test_nothing_past_the_high_watermark_is_deleted():
+    log = new_log(MemoryFiles(), segment_bytes=150, retention_ms=0)
+    for n in range(10):
+        log.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
+    log.advance_high_watermark(5)
+
+    log.apply_retention(NOW + 10_000)
+
+    assert log.log_start_offset == 4
+
+
+@pytest.mark.parametrize("policy", [frozenset(), frozenset({"compact"})], ids=["keep for ever", "compact"])
+def test_without_the_delete_policy_only_the_log_start_offset_deletes(policy: frozenset[str]):
+    log = filled(MemoryFiles(), retention_ms=0, retention_bytes=0)
+    log.config = LogConfig(retention_ms=0, retention_bytes=0, cleanup_policy=policy)
+    assert log.apply_retention(NOW + 60_000) == 0
+
+    log.advance_log_start_offset(5)
+    assert log.apply_retention(NOW + 60_000) == 2
+    assert (log.log_start_offset, bases(log)[0]) == (5, 4)
+
+
+def test_a_changed_retention_counts_at_the_next_check():
+    log = filled(MemoryFiles(), retention_ms=-1)
+    assert log.apply_retention(NOW + 60_000) == 0
+
+    log.config = LogConfig(retention_ms=1000)
+    assert log.apply_retention(NOW + 60_000) == 5
+
+
+def test_records_without_timestamps_age_by_their_file():
+    files = MemoryFiles()
+    files.now_ms = NOW
+    log = new_log(files, segment_bytes=150, retention_ms=1000)
+    for n in range(4):
+        append(log, b"%d" % n, timestamp=-1)
+
+    assert log.apply_retention(NOW + 1000) == 0
+    assert log.apply_retention(NOW + 1001) == 2
+
+
+def test_waiting_readers_are_told_when_the_log_start_moves():
+    log = filled(MemoryFiles())
+    seen: list[int] = []
+    log.on_advance.append(lambda moved: seen.append(moved.log_start_offset))
+
+    log.delete_records(3)
+
+    assert seen == [3]
+
+
+def test_delete_records_hides_at_once_what_it_deletes_and_keeps_it_hidden_over_a_restart():
+    files = MemoryFiles()
+    log = filled(files)
+
+    assert log.delete_records(3) == 3
+
+    assert [offset for offset, _ in records(log)] == [3, 4, 5, 6, 7, 8, 9]
+    with pytest.raises(KafkaError) as refused:
+        log.plan_read(2, 1000)
+    assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    log.close()
+    assert reopened(files, clean=True, log_start_offset=3).log_start_offset == 3
+
+
+def test_delete_records_to_the_high_watermark_empties_the_log():
+    log = filled(MemoryFiles())
+
+    assert log.delete_records(-1) == 10
+    log.apply_retention(NOW)
+    assert (values(log), log.log_end_offset) == ([], 10)
+
+
+@pytest.mark.parametrize("offset", [11, -2])
+def test_delete_records_past_the_high_watermark_is_out_of_range(offset: int):
+    log = filled(MemoryFiles())
+
+    with pytest.raises(KafkaError) as refused:
+        log.delete_records(offset)
+
+    assert (refused.value.code, log.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
+
+
+def test_delete_records_below_the_log_start_changes_nothing():
+    log = filled(MemoryFiles())
+    log.delete_records(5)
+
+    assert log.delete_records(2) == 5
+
+
+def test_leader_epochs_before_the_log_start_are_forgotten():
+    files = MemoryFiles()
+    log = new_log(files)
+    for n in range(6):
+        append(log, b"%d" % n, epoch=n // 2)
+
+    log.delete_records(3)
+
+    assert log.epochs.entries == ((1, 3), (2, 4))
+    assert files.read_file(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n1 3\n2 4\n"
+    assert reopened(files, log_start_offset=3).epochs.entries == log.epochs.entries
+
+
+def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay():
+    files = MemoryFiles()
+    later: list[Callable[[], object]] = []
+    buried: list[tuple[Callable[[], object], int]] = []
+    environment = Environment(
+        files, run_later=later.append, bury=lambda job, delay_ms: buried.append((job, delay_ms))
+    )
+    config = LogConfig(segment_bytes=150, retention_ms=1000, file_delete_delay_ms=5000)
+    log = create_log(environment, FOLDER, "orders", 0, TOPIC_ID, config)
+    for n in range(4):
+        append(log, b"%d" % n)
+    later.clear()
+
+    log.apply_retention(NOW + 10_000)
+    assert "00000000000000000000.log" in names(files)
+
+    for job in later:
+        job()
+    gone = [name for name in names(files) if name.endswith(".deleted")]
+    assert "00000000000000000000.log.deleted" in gone
+    [(unlink, delay_ms)] = buried
+    unlink()
+    assert delay_ms == 5000
+    assert not [name for name in names(files) if name.startswith("00000000000000000000.")]
+
+
+def test_the_side_files_of_a_segment_go_with_it():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=150)
+    for n in range(8):
+        produce(log, 1, n)
+    log.delete_records(8)
+    log.apply_retention(NOW)
+
+    assert {name.split(".")[0] for name in names(files)} == {
+        "00000000000000000008",
+        "leader-epoch-checkpoint",
+        "partition",
+    }
+
+
+# --- truncation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", range(11))
+def test_truncation_keeps_what_is_below_and_appends_go_on_there(offset: int):
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=150)
+    for n in range(10):
+        produce(log, 1, n, b"%d" % n, epoch=n // 4)
+
+    log.truncate_to(offset)
+
+    assert (log.log_end_offset, log.high_watermark) == (offset, offset)
+    assert values(log) == [b"%d" % n for n in range(offset)]
+    assert log.latest_epoch == ((offset - 1) // 4 if offset else -1)
+    result = produce(log, 1, offset, b"new", epoch=5)
+    assert (result.first_offset, result.duplicate) == (offset, False)
+    assert values(reopened(files.killed(), segment_bytes=150)) == values(log)
+
+
+def test_truncation_past_the_end_changes_nothing():
+    log = filled(MemoryFiles())
+    log.truncate_to(99)
+    assert log.log_end_offset == 10
+
+
+def test_a_log_can_start_over_at_any_offset():
+    files = MemoryFiles()
+    log = filled(files)
+
+    log.reset_to(1000)
+
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1000, 1000, 1000)
+    assert append(log, b"a").first_offset == 1000
+    assert records(reopened(files.killed(), log_start_offset=1000)) == [(1000, b"a")]
+
+
+# --- the decision alone ---------------------------------------------------------------------------
+
+
+def facts(*segments: tuple[int, int, int, int]) -> list[SegmentFacts]:
+    return [SegmentFacts(base, end, size, lambda age=age: age) for base, end, size, age in segments]
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({"retention_ms": 50}, ("retention.ms", "retention.ms")),
+        ({"retention_ms": -1, "retention_bytes": 25}, ("retention.bytes",)),
+        ({"retention_ms": -1, "retention_bytes": 31}, ()),
+        ({"retention_ms": -1, "retention_bytes": 0}, ("retention.bytes",) * 4),
+        ({"retention_ms": -1}, ()),
+        (
+            {"retention_ms": 65, "retention_bytes": 30},
+            ("retention.bytes", "retention.ms"),
+        ),
+    ],
+)
+def test_the_rules_of_retention(settings: dict, expected: tuple[str, ...]):
+    segments = facts((0, 10, 10, 20), (10, 20, 10, 30), (20, 30, 10, 60), (30, 40, 10, 90))
+
+    decided = expired_segments(
+        segments, LogConfig(**settings), now_ms=100, log_start_offset=0, high_watermark=40
+    )
+
+    assert decided == Expired(len(expected), expected)
+
+
+def test_an_empty_active_segment_is_never_due():
+    decided = expired_segments(
+        facts((5, 5, 0, 0)), LogConfig(retention_ms=0), now_ms=100, log_start_offset=5, high_watermark=5
+    )
+    assert decided == Expired(0, ())

@@ -19,7 +19,7 @@ HEALTHY = "healthy: broker {node_id} of cluster {cluster_id} at {address}"
 
 
 @click.command()
-@click.argument("address", required=False, metavar="[HOST:PORT]")
+@click.argument("address", required=False, metavar="[HOST:PORT]", envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER")
 @click.option(
     "--timeout", "timeout_s", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Patience."
 )

@@ -193,16 +193,20 @@ func echo(ctx context.Context, seeds kgo.Opt, topic string, records int64, size 
 	}
 	warmUp := records / 10
 	took := make([]time.Duration, 0, records)
+	acknowledged := make(chan error, 1)
 	for i := range records + warmUp {
 		sent := time.Now()
-		producer.Produce(ctx, &kgo.Record{Value: value}, nil)
+		producer.Produce(ctx, &kgo.Record{Value: value}, func(_ *kgo.Record, err error) { acknowledged <- err })
+		if err := <-acknowledged; err != nil {
+			return nil, fmt.Errorf("record %d was not taken: %w", i, err)
+		}
 		select {
 		case at := <-arrived:
 			if i >= warmUp {
 				took = append(took, at.Sub(sent))
 			}
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		case <-time.After(10 * time.Second):
+			return nil, fmt.Errorf("record %d was acknowledged but did not arrive within 10 s", i)
 		}
 	}
 	slices.Sort(took)

@@ -87,6 +87,9 @@ async def _parked(
     node = ctx.node
     until_ms = node.now_ms() + request.max_wait_ms
     enough_bytes = min(request.min_bytes, max_bytes)
+    if _may_answer(planned, enough_bytes):
+        # Other connections ran between the plan and this coroutine's first step: they woke nobody here.
+        planned = _plan(request, context, max_bytes, ctx)
     while planned.available_bytes < enough_bytes and not planned.at_once:
         parked_on = len(planned.logs)
         # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.

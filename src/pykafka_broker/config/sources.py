@@ -78,10 +78,13 @@ def load(
     environ = environ or {}
     from_environment = read_environment(environ)
     from_file = {} if file is None else read_properties(file)
-    configured = {**from_file, **from_environment, **parse_overrides(overrides)}
+    overridden = parse_overrides(overrides)
+    configured = {**from_file, **from_environment, **overridden}
     if listen is not None:
         configured["listeners"] = _with_client_listener(configured, listen)
-        configured.pop("advertised.listeners", None)
+        if "advertised.listeners" not in overridden:
+            # What a file says clients are told belongs to the listeners of that file.
+            configured.pop("advertised.listeners", None)
     if data_dir is not None:
         configured["log.dirs"] = data_dir
         configured.pop("log.dir", None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition import AppendOrigin, AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import iter_batches, read_header
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
 from tests.log.logs import FOLDER, NOW, append, batch, names, new_log, records, reopened, values
 from tests.support.memory_files import MemoryFiles
 
@@ -140,6 +142,51 @@ def test_a_cold_index_is_left_to_a_worker_thread_too():
     assert offsets_of(plan.read()) == [3, 4]
     assert len(plan.read()) <= plan.size_bytes <= 200
     assert values(log) == [b"%02d" % n for n in range(60)]
+
+
+def test_what_nobody_uses_gives_its_descriptors_and_indexes_back_and_gets_them_again():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=1000)
+    for n in range(60):
+        append(log, b"%02d" % n)
+    assert log.plan_read(3, 100).read_cached() is not None
+
+    log.release_idle()
+    assert log.plan_read(3, 100).read_cached() is not None
+    log.release_idle()
+    log.release_idle()
+
+    assert [segment.holds_resources for segment in log.segments] == [False] * len(log.segments)
+    assert values(log) == [b"%02d" % n for n in range(60)]
+    assert append(log, b"next").first_offset == 60
+
+
+@pytest.mark.parametrize("garbage", [b"\0\0\0\5\0\0\0\x55", b"\0\0\0\1\0\0\2\x28", b"\0\0\0\1\0\0\0\7" * 2])
+def test_an_index_that_leads_astray_is_noticed_and_made_again(garbage: bytes):
+    """Lookups that find nothing, or only something past the offset, do not trust the file a second time."""
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=1000)
+    for n in range(30):
+        append(log, b"%02d" % n)
+    log.close()
+    files.write_file(f"{FOLDER}/00000000000000000000.index", garbage, sync=False)
+
+    log = reopened(files, clean=True, segment_bytes=1000)
+
+    assert [offset for offset, _ in records(log)] == list(range(30))
+
+
+def test_a_disk_that_cannot_be_read_is_a_storage_error():
+    files = MemoryFiles()
+    log = new_log(files)
+    append(log, b"a")
+    files.fail("pread", errno.EIO)
+
+    with pytest.raises(KafkaError) as failed:
+        log.plan_read(0, 100).read()
+
+    assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert values(log) == [b"a"]
 
 
 def test_a_plan_still_reads_after_its_segment_was_deleted():
@@ -316,6 +363,15 @@ def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
     assert len(log.segments) == 1
 
     append(log, b"c", timestamp=NOW + 1001)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_a_compacted_log_is_rolled_before_max_compaction_lag_ms_has_passed():
+    log = new_log(MemoryFiles(), cleanup_policy=frozenset({"compact"}), max_compaction_lag_ms=500)
+    for n in range(3):
+        keyed = bytearray(build_batch([(NOW + 400 * n, b"k", b"v", ())]))
+        log.append(keyed, leader_epoch=0, now_ms=NOW)
 
     assert [segment.base_offset for segment in log.segments] == [0, 2]
 

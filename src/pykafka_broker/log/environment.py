@@ -7,8 +7,11 @@ from collections.abc import Callable
 
 from pykafka_broker.log.files import FileSystem
 
-#: Errors of a disk that may pass by themselves: full, over quota, mounted read-only for now.
-PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+#: Errors that may pass by themselves: disk full, over quota, mounted read-only for now; out of descriptors
+#: or memory.
+PASSING_ERRORS = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
+)
 
 
 class Environment:

@@ -23,6 +23,8 @@ from typing import NamedTuple
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 
+_TIME_ENTRY = Struct(">qi")
+
 _SWAP = sys.byteorder == "little"
 _HIGH, _LOW = (1, 0) if _SWAP else (0, 1)
 
@@ -181,6 +183,14 @@ class TimeIndex:
         if index.relative_offsets and index.relative_offsets[0] < 0:
             raise InvalidIndexError("time index names offsets before the segment")
         return index
+
+
+def last_time_entry(entry: bytes, base_offset: int) -> tuple[int, int] | None:
+    """(timestamp, offset) of the last entry of a `.timeindex` that was trimmed; None if it was not."""
+    if len(entry) != TIME_ENTRY_BYTES:
+        return None
+    timestamp, relative_offset = _TIME_ENTRY.unpack(entry)
+    return (timestamp, base_offset + relative_offset) if timestamp > 0 and relative_offset >= 0 else None
 
 
 def _ascending(values: array[int], *, strictly: bool) -> bool:

@@ -298,8 +298,9 @@ class _Loading:
             )
             self.clean = False
             return self._recover(segment.base_offset)
-        if segment.size:
-            segment.first_timestamp = next(iter(segment.headers(0)))[1].max_timestamp
+        for _, header in segment.headers(0):
+            segment.first_timestamp = header.max_timestamp
+            break
         return end_offset
 
     def _recover(self, recovery_point: int) -> int:

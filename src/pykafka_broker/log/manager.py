@@ -77,6 +77,9 @@ class Intervals(NamedTuple):
 
 DEFAULT_INTERVALS = Intervals()
 
+#: Files and indexes not used between two checks are given back.
+IDLE_CHECK_MS = 60_000
+
 
 class LogDir:
     """One log directory. `error` is what took it out of service."""
@@ -452,6 +455,9 @@ class LogManager:
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):
             for log in self:
                 log.expire_producers(now_ms)
+        if self._is_due("idle files", now_ms, IDLE_CHECK_MS):
+            for log in self:
+                log.release_idle()
         if self._is_due("flush", now_ms, min(intervals.flush_check_ms, 1000)):
             await self.flush_due(now_ms)
         if self._is_due("recovery points", now_ms, intervals.recovery_point_checkpoint_ms):

@@ -30,7 +30,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
-from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
 from pykafka_broker.log.files import Buffer, directory_name, join, sync_file
@@ -54,6 +54,7 @@ from pykafka_broker.log.reading import (
     search_max_timestamp,
     search_timestamp,
     segment_number,
+    storage_error,
     unresolved_read,
 )
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET
@@ -92,6 +93,8 @@ class PartitionLog:
 
     __slots__ = (
         "_active",
+        "_config",
+        "_end_at_last_release",
         "_environment",
         "_epochs_are_saved",
         "_epochs_are_synced",
@@ -101,9 +104,9 @@ class PartitionLog:
         "_latest_epoch",
         "_names_lock",
         "_pending_snapshots",
+        "_roll_ms",
         "_snapshot_offset",
         "closed",
-        "config",
         "directory",
         "epochs",
         "high_watermark",
@@ -148,7 +151,6 @@ class PartitionLog:
         #: As Kafka prints it: "orders-3".
         self.name = partition_folder(topic, partition)
         self.topic_id = topic_id
-        #: May be replaced at any time.
         self.config = config
         #: Oldest first, never empty; replaced, not changed, so that a held tuple stays what it was.
         self.segments = segments
@@ -175,6 +177,7 @@ class PartitionLog:
         self._snapshot_offset = snapshot_offset
         self._pending_snapshots: list[Snapshot] = []
         self.retired = False
+        self._end_at_last_release = -1
         #: One flush at a time; held while waiting for the disk, so not for the event loop.
         self._flush_lock = threading.Lock()
         #: Held while side files are written or renamed in a worker thread.
@@ -182,6 +185,19 @@ class PartitionLog:
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    @property
+    def config(self) -> LogConfig:
+        """The settings; may be replaced at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        # What is still being written cannot be compacted: max.compaction.lag.ms bounds the age of a segment
+        # too.
+        lag_ms = config.max_compaction_lag_ms if config.is_compacted else LONG_MAX
+        self._roll_ms = min(config.segment_ms, lag_ms)
 
     @property
     def latest_epoch(self) -> int:
@@ -315,12 +331,12 @@ class PartitionLog:
         offset_of_max_timestamp: int,
     ) -> None:
         segment, size = self._active, len(batch)
-        config = self.config
+        config = self._config
         try:
             if (
                 segment.size + size > config.segment_bytes
                 or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-                or 0 <= segment.first_timestamp < max_timestamp - config.segment_ms + segment.jitter_ms
+                or 0 <= segment.first_timestamp < max_timestamp - self._roll_ms + segment.jitter_ms
                 or segment.index_is_full(config.segment_index_bytes)
             ):
                 if size > config.segment_bytes:
@@ -353,6 +369,14 @@ class PartitionLog:
             ErrorCode.KAFKA_STORAGE_ERROR,
             f"Error while appending records to {self.name}: {error.strerror or error}",
         )
+
+    def begin_epoch(self, epoch: int) -> None:
+        """This replica leads from here on, and can say where `epoch` starts before anything is appended.
+
+        Nothing is written before the first batch.
+        """
+        if self.epochs.assign(epoch, self.log_end_offset):
+            self._epochs_are_saved = False
 
     def _start_epoch(self, epoch: int, start_offset: int) -> None:
         """Written (not synced) before the first batch of the epoch: recovery refuses epochs it has not
@@ -572,13 +596,35 @@ class PartitionLog:
         if segment.damages:
             refuse_damaged(segment, offset)
 
+        segment.is_idle = False
+        try:
+            place = self._place(segment, offset, limit_offset, next_offset)
+        except OSError as error:
+            raise storage_error(error) from error
+        if place is None:
+            return unresolved_read(
+                segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
+            )
+        start, size, end = place
+        if start >= end or (max_bytes < size and not minimum_one_batch):
+            return nothing_at(offset)
+        end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
+        return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
+
+    @staticmethod
+    def _place(
+        segment: Segment, offset: int, limit_offset: int, next_offset: int
+    ) -> tuple[int, int, int] | None:
+        """(start of the batch that holds `offset`, its size, end of what may be read); None if that is not
+        known here.
+
+        `next_offset` is where the segment ends. Only memory and page cache are asked.
+        """
         start, size = segment.tail_batch(offset)
         if start < 0 or segment.damages:
             found = segment.locate_cached(offset)
-            if found is None:
-                return unresolved_read(
-                    segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
-                )
+            if found is None or found[1].base_offset > offset:
+                return None
             start, header = found
             size = header.size_in_bytes
         end = segment.size
@@ -587,14 +633,9 @@ class PartitionLog:
             if end < 0:
                 found = segment.locate_cached(limit_offset)
                 if found is None:
-                    return unresolved_read(
-                        segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
-                    )
+                    return None
                 end = found[0]
-        if start >= end or (max_bytes < size and not minimum_one_batch):
-            return nothing_at(offset)
-        end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
-        return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
+        return start, size, end
 
     def _aborted_later(
         self, segments: tuple[Segment, ...], offset: int, limit_offset: int
@@ -789,6 +830,18 @@ class PartitionLog:
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers idle for `producer.id.expiration.ms`; returns how many."""
         return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    def release_idle(self) -> None:
+        """Give back descriptors and indexes of segments that nobody read, and wrote, since the last call."""
+        for segment in self.segments[:-1]:
+            if segment.is_idle:
+                segment.release()
+            segment.is_idle = True
+        active = self._active
+        if active.is_idle and self.log_end_offset == self._end_at_last_release:
+            active.release_file()
+        active.is_idle = True
+        self._end_at_last_release = self.log_end_offset
 
     def active_producers(self) -> list[ProducerState]:
         """What DescribeProducers shows."""

@@ -58,20 +58,28 @@ class ReadPlan:
         return file.pread_cached(end - start, start)
 
     def read(self) -> bytes:
-        """The bytes. Worker-safe; may wait for the disk."""
+        """The bytes. Worker-safe; may wait for the disk. KAFKA_STORAGE_ERROR if it fails."""
         span = self._span
-        if span is None and self._resolve is not None:
-            span = self._resolve()
-        if span is None:
-            return b""
-        file, start, end = span
-        return file.pread(end - start, start)
+        try:
+            if span is None and self._resolve is not None:
+                span = self._resolve()
+            if span is None:
+                return b""
+            file, start, end = span
+            return file.pread(end - start, start)
+        except OSError as error:
+            raise storage_error(error) from error
 
     def aborted_transactions(self) -> list[AbortedTxn]:
         """Aborted transactions that touch the bytes, for read_committed; by first offset, as old clients
         need.
         """
         return self._aborted() if self._aborted is not None else []
+
+
+def storage_error(error: OSError) -> KafkaError:
+    """What a reader is answered when the disk does not give its data."""
+    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Error while reading: {error.strerror or error}")
 
 
 def nothing_at(offset: int) -> ReadPlan:
@@ -130,6 +138,13 @@ def unresolved_read(
     def resolve() -> Span | None:
         for segment, following in zip(segments, (*segments[1:], None), strict=True):
             found = segment.locate(offset)
+            if (
+                following is not None
+                and offset < following.base_offset
+                and (found is None or found[1].base_offset > offset)
+                and segment.rebuild_indexes_once()
+            ):
+                found = segment.locate(offset)
             if found is None:  # compaction left nothing of this segment past the offset
                 continue
             start, header = found

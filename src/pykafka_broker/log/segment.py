@@ -14,6 +14,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 
 from pykafka_broker.log.files import Buffer, File, FileSystem, sync_file, write_fully
 from pykafka_broker.log.index import (
@@ -23,6 +24,7 @@ from pykafka_broker.log.index import (
     InvalidIndexError,
     OffsetIndex,
     TimeIndex,
+    last_time_entry,
     read_aborted_txns,
 )
 from pykafka_broker.log.names import (
@@ -59,6 +61,8 @@ class Segment:
         "has_torn_tail",
         "index_interval_bytes",
         "index_is_saved",
+        "indexes_were_rebuilt",
+        "is_idle",
         "jitter_ms",
         "path",
         "size",
@@ -90,6 +94,9 @@ class Segment:
         self.has_torn_tail = False
         self.aborted_txns: list[AbortedTxn] = []
         self.damages: tuple[Damage, ...] = ()
+        self.indexes_were_rebuilt = False
+        #: Nobody has read here since the last look; then descriptor and indexes are given back.
+        self.is_idle = True
         self.tail_first_offset = base_offset
         self.tail_last_offsets = array("q")
         self.tail_positions = array("q")
@@ -187,6 +194,11 @@ class Segment:
         return self._index is not None and self._time_index is not None
 
     @property
+    def holds_resources(self) -> bool:
+        """Whether a descriptor is open, or an index that could be read again is in memory."""
+        return self._file is not None or (self._index is not None and self.index_is_saved)
+
+    @property
     def index(self) -> OffsetIndex:
         """The offset index, read from its file or rebuilt when first needed. Worker-safe; may wait for the
         disk.
@@ -219,10 +231,19 @@ class Segment:
 
     @property
     def max_timestamp(self) -> int:
-        """The greatest timestamp of any record, -1 if there is none. May read the time index."""
+        """The greatest timestamp of any record, -1 if there is none. May read the end of the time index."""
         if self._max_timestamp is None:
-            self._max_timestamp, self._offset_of_max_timestamp = self.time_index.last
+            self._max_timestamp, self._offset_of_max_timestamp = self._last_time_entry()
         return self._max_timestamp
+
+    def _last_time_entry(self) -> tuple[int, int]:
+        if self._time_index is None:
+            with suppress(FileNotFoundError):
+                file = self._files.open(self.path + TIME_INDEX_SUFFIX, writable=False)
+                data = file.pread(TIME_ENTRY_BYTES, file.size() - TIME_ENTRY_BYTES) if file.size() else b""
+                if (last := last_time_entry(data, self.base_offset)) is not None:
+                    return last
+        return self.time_index.last
 
     @property
     def offset_of_max_timestamp(self) -> int:
@@ -248,9 +269,20 @@ class Segment:
                 times.maybe_append(*newest)
                 indexed = position
         times.maybe_append(*newest)
-        self._files.write_file(self.path + INDEX_SUFFIX, index.to_bytes(), sync=False)
-        self._files.write_file(self.path + TIME_INDEX_SUFFIX, times.to_bytes(), sync=False)
+        with suppress(OSError):  # what cannot be kept is made again
+            self._files.write_file(self.path + INDEX_SUFFIX, index.to_bytes(), sync=False)
+            self._files.write_file(self.path + TIME_INDEX_SUFFIX, times.to_bytes(), sync=False)
         return index, times
+
+    def rebuild_indexes_once(self) -> bool:
+        """Distrust the index files of a closed segment; False if that was done before. Worker-safe; may
+        wait.
+        """
+        if self.indexes_were_rebuilt:
+            return False
+        self.indexes_were_rebuilt = True
+        self._index, self._time_index = self._rebuild()
+        return True
 
     def reset_indexes(self) -> None:
         """Empty indexes, to be filled by `note_batch` while the log is scanned."""
@@ -273,13 +305,14 @@ class Segment:
         """Bring the index files up to date; `final` adds the time entry that Kafka writes at roll.
         Worker-safe.
         """
-        if self.index_is_saved or self._index is None or self._time_index is None:
+        index, times = self._index, self._time_index
+        if self.index_is_saved or index is None or times is None:
             return
-        self.index_is_saved = True  # first: an append while the files are written makes it False again
         if final:
-            self._time_index.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
-        self._files.write_file(self.path + INDEX_SUFFIX, self._index.to_bytes(), sync=False)
-        self._files.write_file(self.path + TIME_INDEX_SUFFIX, self._time_index.to_bytes(), sync=False)
+            times.maybe_append(self.max_timestamp, self._offset_of_max_timestamp)
+        self._files.write_file(self.path + INDEX_SUFFIX, index.to_bytes(), sync=False)
+        self._files.write_file(self.path + TIME_INDEX_SUFFIX, times.to_bytes(), sync=False)
+        self.index_is_saved = True
 
     def sync(self, *, with_indexes: bool) -> None:
         """Make the log durable, and the index files if asked. Worker-safe."""
@@ -402,10 +435,16 @@ class Segment:
             self._files.remove(self.path + kind + suffix)
 
     def release(self) -> None:
-        """Give back the descriptor and the memory of a segment that nobody reads; both return on demand."""
-        if self.index_is_saved:
+        """Give back the descriptor and the indexes of a closed segment; both return on demand."""
+        if self.index_is_saved and self.size:
             self._index = self._time_index = None
-        self._file = None
+        self.tail_last_offsets, self.tail_positions = array("q"), array("q")
+        self.release_file()
+
+    def release_file(self) -> None:
+        """Give back the descriptor; the file is opened again when needed."""
+        if not self.has_torn_tail:
+            self._file = None
 
     # --- damage -----------------------------------------------------------------------------------
 

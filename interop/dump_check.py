@@ -24,7 +24,8 @@ BATCH = re.compile(
     r" position: (\d+) \w+: (-?\d+) size: (\d+) magic: 2 compresscodec: (\w+) crc: (\d+)"
 )
 RECORD = re.compile(
-    r"^\| offset: (\d+) \w+: (-?\d+) keySize: (-?\d+) valueSize: (-?\d+) sequence: -?\d+ headerKeys: \[(.*?)\]"
+    r"^\| offset: (\d+) \w+: (-?\d+) keySize: (-?\d+) valueSize: (-?\d+) "
+    r"sequence: -?\d+ headerKeys: \[(.*?)\]"
 )
 
 #: What the tool says when it does not like what it reads.

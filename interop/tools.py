@@ -103,7 +103,7 @@ def a_group_is_described_reset_and_deleted(world: World) -> None:
     command = "consumer.group.ConsumerGroupCommand"
     assert group in tool(world, command, "--list").split()
     described = tool(world, command, "--describe", "--group", group)
-    assert re.search(rf"{group}\s+{topic}\s+0\s+\S+\s+5\s+5\s+0", described), described
+    assert re.search(rf"{group}\s+{topic}\s+0\s+5\s+5\s+0", described), described
     tool(
         world, command, "--reset-offsets", "--to-offset", "2", "--topic", topic, "--group", group, "--execute"
     )

@@ -1,17 +1,18 @@
 """The one shape of every stateful part: a pure transition returns a `Step`, a shell carries it out.
 
 A core decides `(state, event) -> Step(state, records, effects)`. It does no I/O, reads no clock and rolls no
-dice: events carry `now_ms` and whatever randomness they need. `records` are durable facts, appended before the
-new state is installed; `replay(state, record)` alone rebuilds the durable part of a state. `effects` are what the
-shell does once the records are committed.
+dice: events carry `now_ms` and whatever randomness they need. `records` are durable facts, appended before
+the new state is installed; `replay(state, record)` alone rebuilds the durable part of a state. `effects` are
+what the shell does once the records are committed.
 
 A token is a number the shell maps to whoever waits for the answer, so cores stay comparable with `==`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, Hashable, TypeVar, Union
+from typing import Generic, TypeVar, Union
 
 State = TypeVar("State")
 
@@ -26,7 +27,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class SetTimer:
-    """Deliver the shell's timer event for `key` at `at_ms` (wall clock); replaces a running timer of that key."""
+    """Deliver the shell's timer event for `key` at `at_ms` (wall clock); replaces a running timer of that
+    key.
+    """
 
     key: Hashable
     at_ms: int
@@ -52,7 +55,8 @@ Effect = Union[Reply, SetTimer, CancelTimer, Send]
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[State]):
-    """What a transition decided: the next state, the facts to append first, and what to do after they commit."""
+    """What a transition decided: the next state, the facts to append first, and what to do after they commit.
+    """
 
     state: State
     records: tuple[object, ...] = ()

@@ -1,4 +1,5 @@
-"""Log directories from nothing to ready: formatting, the check of whose they are, the metadata log's folder."""
+"""Log directories from nothing to ready: formatting, the check of whose they are, the metadata log's folder.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +11,11 @@ from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.checkpoints import decode_meta_properties
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES, METADATA_TOPIC
-from pykafka_broker.log.environment import Environment
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, is_formatted, random_uuid
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage

@@ -1,4 +1,5 @@
-"""Timers by the wall clock, for cores whose events carry `now_ms`: a `Scheduler` over the server's `Clock`."""
+"""Timers by the wall clock, for cores whose events carry `now_ms`: a `Scheduler` over the server's `Clock`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from pykafka_broker.server.clock import Clock, Timer
 
 
 class WallTimers:
-    """Calls back at a time of the wall clock; a clock set back or forth later does not move a running timer."""
+    """Calls back at a time of the wall clock; a clock set back or forth later does not move a running timer.
+    """
 
     __slots__ = ("_clock",)
 

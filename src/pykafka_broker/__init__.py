@@ -5,8 +5,8 @@
     async with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:
         print(broker.bootstrap_servers)
 
-`load_config` reads what a start on the command line reads: a properties file, environment variables, overrides.
-Everything is imported on first use, so that importing the package costs nothing.
+`load_config` reads what a start on the command line reads: a properties file, environment variables,
+overrides. Everything is imported on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations

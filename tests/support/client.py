@@ -1,8 +1,9 @@
-"""A tiny Kafka client on our own codec: one connection, one request at a time or pipelined, nothing hidden."""
+"""A tiny Kafka client on our own codec: one connection, requests one at a time or pipelined."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import struct
 from typing import Any
 
@@ -74,10 +75,8 @@ class Client:
     async def close(self) -> None:
         """Close the connection and wait until it is gone."""
         self.writer.close()
-        try:
+        with contextlib.suppress(ConnectionError):
             await self.writer.wait_closed()
-        except ConnectionError:
-            pass
 
     async def __aenter__(self) -> Client:
         return self

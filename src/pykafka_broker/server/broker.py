@@ -7,9 +7,9 @@ Many brokers can run in one process and event loop; nothing here is global. The 
 injected.
 
 Start: lock the log directories, format new ones, read the metadata log and take the lead of it, open the
-partition logs, bind the listeners, register and unfence the broker, load the groups, accept connections. Whoever
-connects finds a broker that answers everything. Stop, in reverse: parked requests are answered, connections
-closed, logs synced and marked as cleanly closed.
+partition logs, bind the listeners, register and unfence the broker, load the groups, accept connections.
+Whoever connects finds a broker that answers everything. Stop, in reverse: parked requests are answered,
+connections closed, logs synced and marked as cleanly closed.
 """
 
 from __future__ import annotations
@@ -167,6 +167,7 @@ class Broker:
             now_ms=self.now_ms,
             config_for=self._log_config_of_topic,
             intervals=_intervals(config),
+            recovery_threads=config["num.recovery.threads.per.data.dir"],
             on_dir_failure=self._log_dir_failed,
         )
         cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
@@ -431,6 +432,7 @@ def _listener_limits(config: BrokerConfig) -> ListenerLimits:
         max_connections=config["max.connections"],
         max_connections_per_ip=config["max.connections.per.ip"],
         max_connections_per_ip_overrides=config.connections_per_ip_overrides,
+        max_connection_creation_rate=config["max.connection.creation.rate"],
         socket_listen_backlog_size=config["socket.listen.backlog.size"],
         socket_send_buffer_bytes=_socket_buffer_bytes(config, "socket.send.buffer.bytes"),
         socket_receive_buffer_bytes=_socket_buffer_bytes(config, "socket.receive.buffer.bytes"),

@@ -1,7 +1,7 @@
 """`__consumer_offsets`, where the groups live: created on demand, read into the coordinator, written for it.
 
-The coordinator knows no log and no metadata. This is the piece between: a partition that this node starts to lead is
-loaded, one that goes is unloaded, batches are appended, and committed offsets are reported back.
+The coordinator knows no log and no metadata. This is the piece between: a partition that this node starts to
+lead is loaded, one that goes is unloaded, batches are appended, and committed offsets are reported back.
 """
 
 from __future__ import annotations

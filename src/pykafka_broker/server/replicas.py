@@ -1,8 +1,10 @@
-"""The partitions this node holds, as the metadata image says: which logs exist, which are led here, in which epoch.
+"""The partitions this node holds, as the metadata image says: which logs exist, which are led here, in which
+epoch.
 
-`apply` carries an image out on the logs: creates, reconfigures, deletes. A `Partition` puts the rules of replication
-around one log: who may append, and when the high watermark moves. While every partition has one replica, what is
-appended is committed at once; followers, and with them `replicated()` that waits, come with the cluster.
+`apply` carries an image out on the logs: creates, reconfigures, deletes. A `Partition` puts the rules of
+replication around one log: who may append, and when the high watermark moves. While every partition has one
+replica, what is appended is committed at once; followers, and with them `replicated()` that waits, come with
+the cluster.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ class Partition:
     def become(self, registration: PartitionRegistration, node_id: int) -> None:
         """Take up the role that the metadata gives."""
         self.is_leader = registration.leader == node_id
+        if self.is_leader and registration.leader_epoch != self.leader_epoch:
+            self.log.begin_epoch(registration.leader_epoch)
         self.leader_epoch = registration.leader_epoch
         self.is_alone = registration.isr == (node_id,)
         if self.is_leader and self.is_alone:

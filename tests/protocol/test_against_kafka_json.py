@@ -1,13 +1,11 @@
 """Our declarations say what Apache Kafka's own schemas say.
 
-The schemas are in Kafka's jars, in the folder that PYKAFKA_BROKER_KAFKA_JARS names or, without it, in
-`.cache/kafka-4.3.1/libs`.
+The schemas are in Kafka's jars (fixture `kafka_jars`).
 """
 
 from __future__ import annotations
 
 import copy
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,19 +15,10 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, sc
 from tests.support.kafka_schemas import Json, differences, schemas_in
 from tests.support.messages import everything
 
-REPOSITORY = Path(__file__).parents[2]
-JARS = Path(os.environ.get("PYKAFKA_BROKER_KAFKA_JARS") or REPOSITORY / ".cache" / "kafka-4.3.1" / "libs")
-
 
 @pytest.fixture(scope="module")
-def schemas() -> dict[str, Json]:
-    found = schemas_in(JARS)
-    if not found:
-        reason = f"no Kafka jars in {JARS}: PYKAFKA_BROKER_KAFKA_JARS may name another folder"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    return found
+def schemas(kafka_jars: Path) -> dict[str, Json]:
+    return schemas_in(kafka_jars)
 
 
 def test_every_declaration_agrees_with_apaches_schema(schemas: dict[str, Json]) -> None:

@@ -82,8 +82,12 @@ class BrokerConfig:
 
     def for_listener(self, listener: str, name: str) -> Any:
         """The value of `name` for one listener: `listener.name.<listener>.<name>` where configured."""
-        key = f"{LISTENER_PREFIX}{listener.lower()}.{name}"
-        return self.values[key] if key in self.values else self.values[name]
+        own = self.only_for_listener(listener, name)
+        return self.values[name] if own is None else own
+
+    def only_for_listener(self, listener: str, name: str) -> Any:
+        """The value of `name` that one listener has for itself, None if it has none."""
+        return self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
@@ -282,7 +286,8 @@ class BrokerConfig:
             if endpoint.security_protocol not in SERVED_SECURITY_PROTOCOLS:
                 raise ConfigError(
                     f"Listener {endpoint.name} asks for {endpoint.security_protocol}, which is not served "
-                    f"yet: map it to {' or '.join(SERVED_SECURITY_PROTOCOLS)} in listener.security.protocol.map"
+                    f"yet: map it to {' or '.join(SERVED_SECURITY_PROTOCOLS)} in "
+                    "listener.security.protocol.map"
                 )
 
 

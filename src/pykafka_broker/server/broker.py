@@ -41,7 +41,7 @@ from pykafka_broker.server.connection import Connection, ConnectionLimits, Netwo
 from pykafka_broker.server.controller_shell import Controller
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
-from pykafka_broker.server.listeners import Endpoint, ListenerLimits, Listeners
+from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.memory import RequestMemory
 from pykafka_broker.server.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
 from pykafka_broker.server.replicas import Partition, ReplicaManager
@@ -252,6 +252,7 @@ class Broker:
                     None if told is None else told.host,
                     None if told is None else told.port,
                     inter_broker=endpoint.name == config.inter_broker_listener_name,
+                    max_connections=config.only_for_listener(endpoint.name, "max.connections") or UNLIMITED,
                 ),
                 Dispatch(APIS),
             )

@@ -1,0 +1,78 @@
+"""What the tables say about a key's effect is what the code does with it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pykafka_broker
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS
+from pykafka_broker.config.keys import ACTS, REFUSED
+from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
+
+PACKAGE = Path(pykafka_broker.__file__).parent
+
+#: Keys that `BrokerConfig` turns into attributes, which the rest of the code reads.
+READ_AS_ATTRIBUTES = {
+    "broker.id",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "controller.quorum.voters",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "listeners",
+    "log.dir",
+    "log.dirs",
+    "max.connections.per.ip.overrides",
+    "metadata.log.dir",
+    "node.id",
+    "process.roles",
+    "security.inter.broker.protocol",
+}
+
+
+def code() -> str:
+    """All code but that of configuration itself, and that of commands, which talk to any broker."""
+    return "\n".join(
+        path.read_text()
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] not in ("config", "cli")
+    )
+
+
+def read_topic_keys(text: str) -> set[str]:
+    """Topic keys that are read as fields of LogConfig, or by their names."""
+    fields = {key.name: key.name.replace(".", "_") for key in TOPIC_KEYS}
+    return {
+        name
+        for name, field in fields.items()
+        if re.search(rf"\.{field}\b", text) or f'"{name}"' in text or name == "internal.segment.bytes"
+    }
+
+
+def test_a_topic_key_acts_exactly_if_something_reads_it() -> None:
+    # The levels are looked up by the codec's name.
+    levels = {f"compression.{codec}.level" for codec in ("gzip", "lz4", "zstd")}
+    acting = {key.name for key in TOPIC_KEYS if key.handling == ACTS}
+    assert acting == read_topic_keys(code()) | levels
+
+
+def test_a_broker_key_acts_exactly_if_something_reads_it() -> None:
+    text = code()
+    topic_keys = read_topic_keys(text)
+    as_default = {
+        broker_key
+        for topic_key, synonyms in BROKER_SYNONYMS.items()
+        for broker_key, _ in synonyms
+        if topic_key in topic_keys or topic_key.startswith("compression.")
+    }
+    by_name = {key.name for key in BROKER_KEYS if f'"{key.name}"' in text}
+    acting = {key.name for key in BROKER_KEYS if key.handling == ACTS}
+    assert acting == by_name | as_default | READ_AS_ATTRIBUTES | {"producer.id.expiration.ms"}
+
+
+def test_only_keys_with_a_harmless_default_are_refused() -> None:
+    refused = [key.name for key in BROKER_KEYS if key.handling == REFUSED]
+    assert refused
+    for name in refused:
+        assert BROKER[name].default in (None, "", (), False, 0), name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from typing import Any
+from typing import Any, Self
 
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages import response_type
@@ -29,7 +29,7 @@ class Client:
         self._correlation_id = 0
 
     @classmethod
-    async def connect(cls, address: str, client_id: str | None = "test-client") -> Client:
+    async def connect(cls, address: str, client_id: str | None = "test-client") -> Self:
         """Connect to "host:port"."""
         host, _, port = address.rpartition(":")
         reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
@@ -78,7 +78,7 @@ class Client:
         with contextlib.suppress(ConnectionError):
             await self.writer.wait_closed()
 
-    async def __aenter__(self) -> Client:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,0 +1,315 @@
+"""Brokers in the test's own process and event loop, and a user who talks to them in few words.
+
+    home = Home({"num.partitions": "3"})
+    async with home.running() as user:              # broker and connection: home.broker, user
+        await user.create_topic("orders")
+        await user.produce("orders", b"one", b"two")
+        assert await user.values("orders") == [b"one", b"two"]
+    async with home.running() as user: ...          # the same files, the same clock: a second start
+
+Files are in memory and time stands still unless the test says otherwise. `home.killed()` is what the next
+process finds after a kill -9 now.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.sources import load
+from pykafka_broker.log.files import FileSystem
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import create_topics as creation
+from pykafka_broker.protocol.messages import delete_topics as deletion
+from pykafka_broker.protocol.messages import describe_configs as describing
+from pykafka_broker.protocol.messages import fetch as fetching
+from pykafka_broker.protocol.messages import find_coordinator as finding
+from pykafka_broker.protocol.messages import incremental_alter_configs as altering
+from pykafka_broker.protocol.messages import init_producer_id as producer_ids
+from pykafka_broker.protocol.messages import list_offsets as listing
+from pykafka_broker.protocol.messages import metadata as describing_topics
+from pykafka_broker.protocol.messages import offset_commit as committing
+from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
+from pykafka_broker.protocol.messages import produce as producing
+from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
+from pykafka_broker.server.broker import Broker
+from pykafka_broker.server.clock import Clock
+from tests.support.client import Client
+from tests.support.clock import VirtualClock
+from tests.support.memory_files import MemoryFiles
+
+DATA = "/data"
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+SET, DELETE = 0, 1
+EARLIEST, LATEST = -2, -1
+#: How long `until` waits in real time: for worker threads, on a busy machine.
+PATIENCE_SECONDS = 10
+
+
+async def until(is_true: Callable[[], object]) -> None:
+    """Let tasks and worker threads run until `is_true()`."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not is_true():
+            await asyncio.sleep(0)
+
+
+class Home:
+    """What outlives a broker's process: its configuration, its files, and time."""
+
+    def __init__(
+        self,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        files: FileSystem | None = None,
+        clock: Clock | None = None,
+        data_dir: str | None = DATA,
+        listen: str | None = "127.0.0.1:0",
+        cluster_id: str | None = None,
+    ) -> None:
+        self.files: Any = MemoryFiles() if files is None else files
+        self.clock: Any = VirtualClock() if clock is None else clock
+        self.overrides = dict(overrides or {})
+        self.broker: Broker
+        self._data_dir = data_dir
+        self._listen = listen
+        self._cluster_id = cluster_id
+
+    def config(self) -> BrokerConfig:
+        """The configuration a start would read now."""
+        return load(
+            overrides=[f"{key}={value}" for key, value in self.overrides.items()],
+            data_dir=self._data_dir,
+            listen=self._listen,
+            cluster_id=self._cluster_id,
+        )
+
+    def new_broker(self) -> Broker:
+        """A broker that lives here and has not been started."""
+        self.broker = Broker(self.config(), clock=self.clock, files=self.files)
+        return self.broker
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[User]:
+        """A started broker, and a user connected to it; stopped in order afterwards."""
+        async with self.new_broker() as broker, await User.connect(broker.bootstrap_servers) as user:
+            yield user
+
+    def killed(self) -> Home:
+        """The same home as the next process finds it if this one is killed now."""
+        after = Home(
+            self.overrides,
+            files=self.files.killed(),
+            clock=self.clock,
+            data_dir=self._data_dir,
+            listen=self._listen,
+            cluster_id=self._cluster_id,
+        )
+        after.files.now_ms = self.files.now_ms
+        return after
+
+
+class User(Client):
+    """A client for whom everything works: methods raise AssertionError with the error code otherwise."""
+
+    # --- topics -----------------------------------------------------------------------------------
+
+    async def try_to_create_topic(self, name: str, partitions: int = 1, **configs: str) -> ErrorCode:
+        """Create a topic; keys of `configs` have _ for dots. The code of the answer."""
+        wanted = [
+            creation.CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ]
+        topic = creation.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=wanted
+        )
+        answer = await self.send(creation.CreateTopicsRequest(topics=[topic]), 7)
+        self.last_topic = answer.topics[0]
+        return ErrorCode(answer.topics[0].error_code)
+
+    async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """Create a topic; its id."""
+        assert await self.try_to_create_topic(name, partitions, **configs) == ErrorCode.NONE
+        topic_id: bytes = self.last_topic.topic_id
+        return topic_id
+
+    async def delete_topic(self, name: str) -> None:
+        topic = deletion.DeleteTopicState(name=name, topic_id=bytes(16))
+        answer = await self.send(deletion.DeleteTopicsRequest(topics=[topic], timeout_ms=10_000), 6)
+        assert ErrorCode(answer.responses[0].error_code) == ErrorCode.NONE
+
+    async def metadata(self, *names: str) -> Any:
+        """The Metadata answer about these topics; about all without names."""
+        topics = [describing_topics.MetadataRequestTopic(name=name) for name in names] or None
+        request = describing_topics.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
+        return await self.send(request, 13)
+
+    async def topics(self) -> dict[str, bytes]:
+        """Names and ids of all topics that are not internal."""
+        answer = await self.metadata()
+        return {topic.name: topic.topic_id for topic in answer.topics if not topic.is_internal}
+
+    # --- records ----------------------------------------------------------------------------------
+
+    async def try_to_produce(
+        self, topic: str, *values: bytes, partition: int = 0, timestamp: int = 0, acks: int = -1, **batch: Any
+    ) -> Any:
+        """Produce one batch; the partition's part of the answer."""
+        records = build_batch([(timestamp, None, value, ()) for value in values], **batch)
+        data = producing.PartitionProduceData(index=partition, records=records)
+        request = producing.ProduceRequest(
+            acks=acks,
+            timeout_ms=10_000,
+            topic_data=[producing.TopicProduceData(name=topic, partition_data=[data])],
+        )
+        answer = await self.send(request, 12)
+        return answer.responses[0].partition_responses[0]
+
+    async def produce(self, topic: str, *values: bytes, **details: Any) -> int:
+        """Produce one batch; its first offset."""
+        answer = await self.try_to_produce(topic, *values, **details)
+        assert ErrorCode(answer.error_code) == ErrorCode.NONE
+        offset: int = answer.base_offset
+        return offset
+
+    async def fetch(
+        self,
+        topic: str,
+        offset: int = 0,
+        *,
+        partition: int = 0,
+        topic_id: bytes | None = None,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+    ) -> Any:
+        """Fetch without a session; the partition's part of the answer."""
+        request = fetch_request(topic, offset, partition, topic_id, max_wait_ms, min_bytes)
+        answer = await self.send(request, 12 if topic_id is None else 18)
+        return answer.responses[0].partitions[0]
+
+    async def records(self, topic: str, *, partition: int = 0, offset: int = 0) -> list[Record]:
+        """All records of a partition from `offset` on."""
+        found: list[Record] = []
+        while True:
+            answer = await self.fetch(topic, offset, partition=partition)
+            assert ErrorCode(answer.error_code) == ErrorCode.NONE
+            data = bytes(answer.records or b"")
+            for position, header in iter_batches(data):
+                offset = header.next_offset
+                found += read_records(data[position : position + header.size_in_bytes])
+            if offset >= answer.high_watermark or not data:
+                return found
+
+    async def values(self, topic: str, *, partition: int = 0) -> list[bytes | None]:
+        """The values of all records of a partition."""
+        start = await self.offset_for(topic, EARLIEST, partition=partition)
+        records = await self.records(topic, partition=partition, offset=start)
+        return [None if record.value is None else bytes(record.value) for record in records]
+
+    async def offset_for(self, topic: str, timestamp: int, *, partition: int = 0) -> int:
+        """ListOffsets: the offset for a timestamp, EARLIEST or LATEST."""
+        wanted = listing.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+        asked = listing.ListOffsetsTopic(name=topic, partitions=[wanted])
+        answer = await self.send(listing.ListOffsetsRequest(replica_id=-1, topics=[asked]), 7)
+        found = answer.topics[0].partitions[0]
+        assert ErrorCode(found.error_code) == ErrorCode.NONE
+        offset: int = found.offset
+        return offset
+
+    async def new_producer_id(self) -> int:
+        request = producer_ids.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
+        answer = await self.send(request, 4)
+        assert ErrorCode(answer.error_code) == ErrorCode.NONE
+        producer_id: int = answer.producer_id
+        return producer_id
+
+    # --- groups -----------------------------------------------------------------------------------
+
+    async def find_coordinator(self, group: str) -> None:
+        """Look for a group's coordinator, which makes `__consumer_offsets` exist."""
+        answer = await self.send(finding.FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 4)
+        assert ErrorCode(answer.coordinators[0].error_code) == ErrorCode.NONE
+
+    async def try_to_commit(
+        self, group: str, topic: str, offset: int, *, partition: int = 0, metadata: str | None = None
+    ) -> ErrorCode:
+        """Commit as a client without membership; the code of the answer."""
+        committed = committing.OffsetCommitRequestPartition(
+            partition_index=partition, committed_offset=offset, committed_metadata=metadata
+        )
+        topics = [committing.OffsetCommitRequestTopic(name=topic, partitions=[committed])]
+        request = committing.OffsetCommitRequest(group_id=group, member_id="", topics=topics)
+        answer = await self.send(request, 9)
+        return ErrorCode(answer.topics[0].partitions[0].error_code)
+
+    async def commit(self, group: str, topic: str, offset: int, **details: Any) -> None:
+        """Find the coordinator and commit."""
+        await self.find_coordinator(group)
+        assert await self.try_to_commit(group, topic, offset, **details) == ErrorCode.NONE
+
+    async def committed(self, group: str) -> dict[tuple[str, int], int]:
+        """All committed offsets of a group."""
+        asked = offset_fetching.OffsetFetchRequestGroup(group_id=group, topics=None)
+        answer = await self.send(offset_fetching.OffsetFetchRequest(groups=[asked]), 8)
+        [found] = answer.groups
+        assert ErrorCode(found.error_code) == ErrorCode.NONE
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset
+            for topic in found.topics
+            for partition in topic.partitions
+        }
+
+    # --- configs ----------------------------------------------------------------------------------
+
+    async def try_to_alter(self, resource_type: int, name: str, **configs: str | None) -> ErrorCode:
+        """Set configs, or delete those that are None; keys have _ for dots. The code of the answer."""
+        changes = [
+            altering.AlterableConfig(
+                name=key.replace("_", "."), config_operation=DELETE if value is None else SET, value=value
+            )
+            for key, value in configs.items()
+        ]
+        resource = altering.AlterConfigsResource(
+            resource_type=resource_type, resource_name=name, configs=changes
+        )
+        request = altering.IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+        answer = await self.send(request, 1)
+        return ErrorCode(answer.responses[0].error_code)
+
+    async def alter_topic(self, name: str, **configs: str | None) -> None:
+        assert await self.try_to_alter(TOPIC_RESOURCE, name, **configs) == ErrorCode.NONE
+
+    async def alter_broker(self, node_id: int | None = None, **configs: str | None) -> None:
+        """Alter a broker's dynamic configs; all brokers' without `node_id`."""
+        name = "" if node_id is None else str(node_id)
+        assert await self.try_to_alter(BROKER_RESOURCE, name, **configs) == ErrorCode.NONE
+
+    async def config(self, resource_type: int, name: str, key: str) -> str | None:
+        """The value in force of one config."""
+        resource = describing.DescribeConfigsResource(
+            resource_type=resource_type, resource_name=name, configuration_keys=[key]
+        )
+        answer = await self.send(describing.DescribeConfigsRequest(resources=[resource]), 4)
+        value: str | None = answer.results[0].configs[0].value
+        return value
+
+
+def fetch_request(
+    topic: str,
+    offset: int = 0,
+    partition: int = 0,
+    topic_id: bytes | None = None,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+) -> fetching.FetchRequest:
+    """A fetch of one partition without a session: version 12 by name, 13 and later by id."""
+    wanted = fetching.FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20)
+    by_name = {"topic": topic} if topic_id is None else {"topic_id": topic_id}
+    return fetching.FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        topics=[fetching.FetchTopic(**by_name, partitions=[wanted])],
+    )

@@ -122,14 +122,15 @@ def test_a_torn_end_is_reported_as_apache_kafka_reports_it(copied: Path) -> None
     assert result.status == 1
 
 
-@pytest.mark.parametrize("cut", range(428))
-def test_a_log_cut_anywhere_is_dumped_up_to_the_cut(copied: Path, cut: int) -> None:
+def test_a_log_cut_anywhere_is_dumped_up_to_the_cut(copied: Path) -> None:
     file = copied / LOG
-    file.write_bytes(file.read_bytes()[:cut])
-    result = dump(LOG, "--print-data-log")
-    whole = sum(cut >= end for end in (80, 150, 220, 354))
-    assert result.out.count("baseOffset:") == whole
-    assert result.status == (0 if cut in (0, 80, 150, 220, 354) else 1)
+    data = file.read_bytes()
+    ends = (80, 150, 220, 354, len(data))
+    for cut in range(len(data)):
+        file.write_bytes(data[:cut])
+        result = dump(LOG, "--print-data-log")
+        assert result.out.count("baseOffset:") == sum(cut >= end for end in ends), cut
+        assert result.status == (0 if cut in (0, *ends) else 1), cut
 
 
 def test_an_index_that_points_elsewhere_is_reported(copied: Path) -> None:

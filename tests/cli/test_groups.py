@@ -95,6 +95,10 @@ def test_groups_are_listed_with_their_states(run: Run, read_group: str) -> None:
     assert [read_group, "Empty"] in rows(run("groups", "list", "--state").out)
 
 
+def test_all_groups_are_described_if_none_is_named(run: Run, read_group: str) -> None:
+    assert [read_group, read_group, "0", "2", "5", "3", "-", "-", "-"] in rows(run("groups", "describe").out)
+
+
 def test_a_group_that_is_not_there_is_not_found(run: Run) -> None:
     result = run("groups", "describe", "nobody")
     assert (result.status, result.err) == (1, "Error: Group nobody not found.\n")

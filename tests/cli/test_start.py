@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.startup_topics import parse_topics
+from pykafka_broker.config import ConfigError
 from tests.cli.conftest import run_command
 
 Start = Callable[..., "Process"]
@@ -118,6 +120,24 @@ def test_configuration_comes_from_everywhere(start: Start, tmp_path: Path) -> No
     output = "\n".join(process.lines)
     assert "WARN These configuration keys are unknown: no.such.key (kafka.server.KafkaConfig)" in output
     assert "INFO These configuration keys make no difference to this broker: num.io.threads (" in output
+
+
+def test_topics_of_the_environment_are_there_when_it_serves(start: Start) -> None:
+    process = start("-l", "127.0.0.1:0", KAFKA_CREATE_TOPICS="plain:2:1, latest:1:1:compact,a/b:1:1")
+    address = process.address()
+    described = run_command("topics", "describe", "-b", address).out
+    assert "Topic: plain\t" in described
+    assert "PartitionCount: 2" in described
+    assert "cleanup.policy=compact" in described
+    assert "Topic a/b of KAFKA_CREATE_TOPICS is not created: Topic name is invalid" in "\n".join(
+        process.lines
+    )
+
+
+@pytest.mark.parametrize("value", ["name", "name:1", "name:x:1", ":1:1", "name:1:1:compact:more"])
+def test_topics_of_the_environment_that_cannot_be_read_are_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="is not name:partitions:replicas"):
+        parse_topics(value)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ def test_a_listener_may_have_its_own_value() -> None:
     config = load(overrides=["max.connections=100", "listener.name.plaintext.max.connections=10"])
     assert config.for_listener("PLAINTEXT", "max.connections") == 10
     assert config.for_listener("OTHER", "max.connections") == 100
+    assert config.only_for_listener("PLAINTEXT", "max.connections") == 10
+    assert config.only_for_listener("OTHER", "max.connections") is None
     assert config.unknown == []
 
 

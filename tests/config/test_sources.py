@@ -132,6 +132,20 @@ def test_listeners_follow_from_advertised_ones_as_in_the_container_image() -> No
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://0.0.0.0:9092"]
 
 
+def test_a_host_may_be_advertised_alone() -> None:
+    environ = {"KAFKA_ADVERTISED_HOST_NAME": "kafka.example", "KAFKA_LISTENERS": "PLAINTEXT://:19092"}
+    config = load(environ=environ)
+    assert [str(e) for e in config.listeners] == ["PLAINTEXT://:19092"]
+    assert [str(e) for e in config.advertised_listeners] == ["PLAINTEXT://kafka.example:19092"]
+    assert config.unknown == []
+
+
+def test_an_overridden_address_is_advertised_beside_listen(file: str) -> None:
+    advertised = "advertised.listeners=PLAINTEXT://kafka.example:9092"
+    config = load(file=file, listen="127.0.0.1:0", overrides=[advertised])
+    assert [str(e) for e in config.advertised_listeners] == ["PLAINTEXT://kafka.example:9092"]
+
+
 def test_listen_moves_the_clients_listener_and_keeps_the_controllers(file: str) -> None:
     config = load(file=file, listen="127.0.0.1:0")
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://127.0.0.1:0", "CONTROLLER://:9093"]

@@ -50,14 +50,8 @@ def groups() -> None:
 @cluster_options
 def list_(show_state: bool, bootstrap_server: str, timeout_s: float) -> None:
     """List all groups."""
-    from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
-
     with Client(bootstrap_server, timeout_s) as client:
-        found = {}
-        for node_id in sorted(broker.node_id for broker in client.metadata([]).brokers):
-            response = client.send(ListGroupsRequest(), node_id)
-            check(response.error_code)
-            found.update({group.group_id: group for group in response.groups})
+        found = list_groups(client)
     names = sorted(found)
     if not show_state:
         for name in names:
@@ -70,16 +64,28 @@ def list_(show_state: bool, bootstrap_server: str, timeout_s: float) -> None:
         click.echo(f"{name:<{width}} {found[name].group_state}")
 
 
+def list_groups(client: Client) -> dict[str, Any]:
+    """What every coordinator lists, by group id."""
+    from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
+
+    found = {}
+    for node_id in sorted(broker.node_id for broker in client.metadata([]).brokers):
+        response = client.send(ListGroupsRequest(), node_id)
+        check(response.error_code)
+        found.update({group.group_id: group for group in response.groups})
+    return found
+
+
 @groups.command()
-@click.argument("names", nargs=-1, metavar="[GROUP…]", required=True)
+@click.argument("names", nargs=-1, metavar="[GROUP…]")
 @click.option("--members", "show", flag_value="members", help="The members instead of the offsets.")
 @click.option("--state", "show", flag_value="state", help="The state instead of the offsets.")
 @click.option("--offsets", "show", flag_value="offsets", default="offsets", help="The offsets and lags.")
 @cluster_options
 def describe(names: tuple[str, ...], show: str, bootstrap_server: str, timeout_s: float) -> None:
-    """Describe groups: where they are, how far behind, who is in them."""
+    """Describe groups, all of them if none is named: where they are, how far behind, who is in them."""
     with Client(bootstrap_server, timeout_s) as client:
-        for name in names:
+        for name in names or sorted(list_groups(client)):
             coordinator = client.coordinator(name)
             group = describe_group(client, coordinator, name)
             if not group.members:

@@ -18,6 +18,7 @@ import click
 if TYPE_CHECKING:
     import asyncio
 
+    from pykafka_broker.cluster.events import NewTopic
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.server.broker import Broker
 
@@ -54,6 +55,7 @@ def start(
     levels.
     """
     from pykafka_broker.cli.logging_setup import set_up_logging
+    from pykafka_broker.cli.startup_topics import VARIABLE, parse_topics
     from pykafka_broker.config.sources import load
 
     try:
@@ -68,11 +70,12 @@ def start(
         data_dir=data_dir,
         cluster_id=cluster_id,
     )
+    topics = parse_topics(os.environ.get(VARIABLE, ""))
     report(config)
 
     from pykafka_broker.server.event_loop import run
 
-    run(serve(config))
+    run(serve(config, topics))
 
 
 def report(config: BrokerConfig) -> None:
@@ -88,14 +91,15 @@ def report(config: BrokerConfig) -> None:
         )
 
 
-async def serve(config: BrokerConfig) -> None:
-    """Start a broker, say so, wait for a signal, stop it.
+async def serve(config: BrokerConfig, topics: list[NewTopic]) -> None:
+    """Start a broker, create `topics`, say that it serves, wait for a signal, stop it.
 
     Raises:
         click.ClickException: the broker cannot go on.
     """
     import asyncio
 
+    from pykafka_broker.cli.startup_topics import create_topics
     from pykafka_broker.server.broker import Broker
 
     stop = asyncio.Event()
@@ -103,6 +107,8 @@ async def serve(config: BrokerConfig) -> None:
     broker = Broker(config)
     logger.info("[KafkaRaftServer nodeId=%d] Starting Kafka server", config.node_id)
     await broker.start()
+    if topics:
+        await create_topics(broker, topics)
     announce(broker, config)
     failure = await wait_for_end(stop, broker)
     logger.info("[KafkaRaftServer nodeId=%d] Stopping Kafka server", config.node_id)

@@ -12,7 +12,8 @@ file, and below them Kafka's own defaults. Two choices are ours:
 
 Environment variables are read as Kafka's container image reads them: `KAFKA_` is taken off, the rest is
 lower case, `___` becomes `-`, `__` becomes `_`, `_` becomes `.`. `KAFKA_CFG_` (of another well-known image)
-does the same. Unlike in those images, the environment adds to a properties file and never replaces it.
+does the same, and KAFKA_ADVERTISED_HOST_NAME (of a third) is the host to advertise. Unlike in those images,
+the environment adds to a properties file and never replaces it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ STANDALONE = {
     "share.coordinator.state.topic.min.isr": "1",
 }
 
-#: Variables of the container image that are not configuration keys.
+#: Variables of container images that are not configuration keys. `start` creates the topics of the last.
 NOT_KEYS = frozenset(
     "KAFKA_" + name
     for name in (
@@ -53,6 +54,8 @@ NOT_KEYS = frozenset(
         "LOG4J_LOGGERS",
         "TOOLS_LOG4J_LOGLEVEL",
         "JMX_HOSTNAME",
+        "ADVERTISED_HOST_NAME",
+        "CREATE_TOPICS",
     )
 )
 _QUORUM_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
@@ -89,6 +92,8 @@ def load(
         configured["log.dirs"] = data_dir
         configured.pop("log.dir", None)
     standalone = file is None and not any(configured.get(key) for key in _QUORUM_KEYS)
+    if (host := environ.get("KAFKA_ADVERTISED_HOST_NAME")) and "advertised.listeners" not in configured:
+        configured["advertised.listeners"] = _at_host(host, {**STANDALONE, **configured})
     if file is None:
         if "listeners" not in configured and "advertised.listeners" in configured:
             configured["listeners"] = _on_every_interface(configured["advertised.listeners"])
@@ -173,6 +178,17 @@ def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:
     ]
     name = configured.get("inter.broker.listener.name", "PLAINTEXT")
     return ",".join([f"{name}://{host}:{port}", *kept])
+
+
+def _at_host(host: str, configured: Mapping[str, str]) -> str:
+    """Advertised listeners at this host, each at the port it listens on; controllers' are left out."""
+    controllers = configured.get("controller.listener.names", "").split(",")
+    entries = (entry.strip().partition("://") for entry in configured["listeners"].split(","))
+    return ",".join(
+        f"{name}://{host}:{address.rpartition(':')[2]}"
+        for name, _, address in entries
+        if name not in controllers
+    )
 
 
 def _on_every_interface(advertised: str) -> str:

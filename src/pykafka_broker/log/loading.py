@@ -48,12 +48,15 @@ from pykafka_broker.log.names import (
     TXN_INDEX_SUFFIX,
     offset_file,
     parse_offset_file,
+    partition_folder,
 )
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producer_files import ProducerFiles, snapshot_offsets
 from pykafka_broker.log.producers import ProducerStates
 from pykafka_broker.log.recovery import Scan
+from pykafka_broker.log.scanning import scan_segment
 from pykafka_broker.log.segment import Segment
+from pykafka_broker.protocol.records.batch import BatchHeader
 
 logger = logging.getLogger(__name__)
 
@@ -113,12 +116,12 @@ def open_log(
     config: LogConfig,
     *,
     clean: bool,
-    recovery_point: int = 0,
+    recovery_point: int | None = None,
     log_start_offset: int = 0,
     high_watermark: int = 0,
     now_ms: int = 0,
 ) -> PartitionLog:
-    """The partition in an existing folder. The offsets are what the checkpoints say, 0 where they say
+    """The partition in an existing folder. The offsets are what the checkpoints say, 0 (None) where they say
     nothing.
     """
     return _Loading(environment, directory, topic, partition, topic_id, config, clean, now_ms).load(
@@ -155,7 +158,7 @@ class _Loading:
         #: Base offset of the first segment that had to be scanned.
         self.first_scanned: int | None = None
 
-    def load(self, recovery_point: int, log_start_offset: int, high_watermark: int) -> PartitionLog:
+    def load(self, recovery_point: int | None, log_start_offset: int, high_watermark: int) -> PartitionLog:
         self._list_files(self._finish_interrupted_work())
         if not self.segments:
             path = self._path(log_start_offset, "")
@@ -163,7 +166,10 @@ class _Loading:
                 Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)
             ]
         epochs_known = self._load_epochs()
-        log_end_offset = self._end_of_trusted_log() if self.clean else self._recover(recovery_point)
+        if self.clean:
+            log_end_offset = self._end_of_trusted_log(recovery_point)
+        else:
+            log_end_offset = self._recover(recovery_point or 0)
         if not epochs_known:
             self._rebuild_epochs()
         log_start_offset = max(log_start_offset, self.segments[0].base_offset)
@@ -190,7 +196,7 @@ class _Loading:
             segments=tuple(self.segments),
             log_start_offset=log_start_offset,
             log_end_offset=log_end_offset,
-            recovery_point=log_end_offset if self.clean else min(recovery_point, log_end_offset),
+            recovery_point=log_end_offset if self.clean else min(recovery_point or 0, log_end_offset),
             high_watermark=high_watermark,
             epochs=self.epochs,
             producers=rebuilt.producers,
@@ -201,8 +207,8 @@ class _Loading:
         return join(self.directory, offset_file(offset, suffix))
 
     @property
-    def _title(self) -> str:
-        return f"{self.topic}-{self.partition}"
+    def _name(self) -> str:
+        return partition_folder(self.topic, self.partition)
 
     # --- what lies in the folder ------------------------------------------------------------------
 
@@ -245,16 +251,14 @@ class _Loading:
         try:
             segment.load_damages()
         except (ValueError, TypeError):
-            logger.warning(
-                "%s: the damage list of segment %d is unreadable", self._title, segment.base_offset
-            )
+            logger.warning("%s: the damage list of segment %d is unreadable", self._name, segment.base_offset)
             self.clean = False
 
     def _load_aborted(self, segment: Segment) -> None:
         try:
             segment.load_aborted_txns()
         except InvalidIndexError as error:
-            logger.warning("%s: scanning the log, segment %d: %s", self._title, segment.base_offset, error)
+            logger.warning("%s: scanning the log, segment %d: %s", self._name, segment.base_offset, error)
             self.clean = False
 
     # --- leader epochs ----------------------------------------------------------------------------
@@ -265,7 +269,7 @@ class _Loading:
         except FileNotFoundError:
             return False
         except MalformedFile as error:
-            logger.warning("%s: leader epochs are rebuilt from the log: %s", self._title, error)
+            logger.warning("%s: leader epochs are rebuilt from the log: %s", self._name, error)
             return False
         self.epochs = LeaderEpochs(entries)
         return bool(entries) or not any(segment.size for segment in self.segments)
@@ -273,29 +277,21 @@ class _Loading:
     def _rebuild_epochs(self) -> None:
         for segment in self.segments:
             for _, header in segment.headers(0):
-                if header.partition_leader_epoch > self.epochs.latest:
-                    self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+                self._note_epoch(header)
 
     # --- where the log ends -----------------------------------------------------------------------
 
-    def _end_of_trusted_log(self) -> int:
-        """Walk the last segment's end from its last index entry; an odd byte there means it was not a clean
-        stop.
+    def _end_of_trusted_log(self, expected_end: int | None) -> int:
+        """Look at what is behind the last index entry only; anything odd there, and it was no clean stop.
+
+        A clean stop leaves its log end offset in the recovery point checkpoint: `expected_end`.
         """
         segment = self.segments[-1]
-        end_offset = segment.base_offset
         start = segment.index.positions[-1] if len(segment.index) else 0
-        end = start
         segment.bytes_since_index_entry = segment.size - start
-        for position, header in segment.headers(start):
-            end_offset = header.next_offset
-            end = position + header.size_in_bytes
-        if end != segment.size and not segment.damages:
-            logger.warning(
-                "%s: segment %d does not end as it should after a clean stop",
-                self._title,
-                segment.base_offset,
-            )
+        end_offset = self._scanned_end(segment, start)
+        if end_offset is None or expected_end not in (None, end_offset):
+            logger.warning("%s: not as a clean stop leaves it, so scanned", self._name)
             self.clean = False
             return self._recover(segment.base_offset)
         for _, header in segment.headers(0):
@@ -303,71 +299,64 @@ class _Loading:
             break
         return end_offset
 
-    def _recover(self, recovery_point: int) -> int:
-        """Scan every segment that may hold unflushed batches; the log end offset."""
-        epochs = LeaderEpochs(self.epochs.entries)
-        for number, segment in enumerate(self.segments):
-            is_last = number == len(self.segments) - 1
-            if not is_last and self.segments[number + 1].base_offset <= recovery_point:
-                continue
-            next_base = None if is_last else self.segments[number + 1].base_offset
-            end_offset = self._recover_segment(segment, epochs, next_base)
-        return end_offset
-
-    def _recover_segment(self, segment: Segment, epochs: LeaderEpochs, next_base: int | None) -> int:
-        if self.first_scanned is None:
-            self.first_scanned = segment.base_offset
-        segment.reset_indexes()
+    def _scanned_end(self, segment: Segment, start: int) -> int | None:
+        """The log end offset if everything from position `start` on is sound."""
+        start_offset = segment.base_offset
+        for damage in segment.damages:
+            if damage.end_position > start:
+                start, start_offset = damage.end_position, damage.next_offset
+        if start and start == segment.size:
+            return start_offset if segment.damages else None
+        if start and not segment.damages:
+            first = next(segment.headers(start), None)
+            if (
+                first is None
+                or first[1].last_offset != segment.base_offset + segment.index.relative_offsets[-1]
+            ):
+                return None
+            start_offset = first[1].base_offset
         scan = Scan(
             segment.file.pread,
             segment.size,
             segment.base_offset,
-            epoch_of=epochs.epoch_for_offset,
+            epoch_of=self.epochs.epoch_for_offset,
             gaps_allowed=self.config.is_compacted,
+            start_position=start,
+            start_offset=start_offset,
         )
-        for position, header in scan:
-            segment.note_batch(
-                position, header.size_in_bytes, header.last_offset, header.max_timestamp, header.last_offset
+        for _ in scan:
+            pass
+        return None if scan.damages or scan.valid_end != segment.size else scan.next_offset
+
+    def _recover(self, recovery_point: int) -> int:
+        """Scan every segment that may hold unflushed batches; the log end offset."""
+        end_offset = self.segments[-1].base_offset
+        epoch_of = LeaderEpochs(self.epochs.entries).epoch_for_offset
+        for number, segment in enumerate(self.segments):
+            is_last = number == len(self.segments) - 1
+            next_base_offset = None if is_last else self.segments[number + 1].base_offset
+            if next_base_offset is not None and next_base_offset <= recovery_point:
+                continue
+            if self.first_scanned is None:
+                self.first_scanned = segment.base_offset
+            segment.reset_aborted_txns()
+            end_offset = scan_segment(
+                segment,
+                self._name,
+                next_base_offset=next_base_offset,
+                epoch_of=epoch_of,
+                gaps_allowed=self.config.is_compacted,
+                on_batch=self._note_epoch,
             )
-            if header.partition_leader_epoch > self.epochs.latest:
-                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-        damages = scan.damages
-        torn = segment.size - scan.valid_end
-        if torn and next_base is not None:
-            damages = [*damages, scan.tail_damage(next_base)]
-        elif torn:
-            logger.warning(
-                "%s: cut a torn tail of %d bytes at offset %d (segment %d, position %d)",
-                self._title,
-                torn,
-                scan.next_offset,
-                segment.base_offset,
-                scan.valid_end,
-            )
-            segment.size = scan.valid_end
-            segment.file.truncate(scan.valid_end)
-        if tuple(damages) != segment.damages:
-            for damage in damages:
-                logger.error(
-                    "%s: offsets %d to %d are damaged (segment %d, bytes %d to %d) and will not be served",
-                    self._title,
-                    damage.first_offset,
-                    damage.next_offset - 1,
-                    segment.base_offset,
-                    damage.position,
-                    damage.end_position,
-                )
-            segment.damages = tuple(damages)
-            segment.save_damages()
-        if next_base is not None:
-            segment.save_indexes(final=True)
-        return scan.next_offset
+        return end_offset
+
+    def _note_epoch(self, header: BatchHeader) -> None:
+        if header.partition_leader_epoch > self.epochs.latest:
+            self.epochs.assign(header.partition_leader_epoch, header.base_offset)
 
     def _start_over(self, log_start_offset: int) -> int:
         """The log start offset is past everything there is: what is left cannot be served; begin there."""
-        logger.warning(
-            "%s: nothing is left at or past the log start offset %d", self._title, log_start_offset
-        )
+        logger.warning("%s: nothing is left at or past the log start offset %d", self._name, log_start_offset)
         for segment in self.segments:
             segment.unlink()
         path = self._path(log_start_offset, "")

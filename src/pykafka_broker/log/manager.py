@@ -250,7 +250,7 @@ class LogManager:
                 read_topic_id(self.files, directory) or UNKNOWN_TOPIC_ID,
                 self._config_for(key[0]),
                 clean=clean,
-                recovery_point=checkpoints[RECOVERY_POINT_CHECKPOINT].get(key, 0),
+                recovery_point=checkpoints[RECOVERY_POINT_CHECKPOINT].get(key),
                 log_start_offset=checkpoints[LOG_START_CHECKPOINT].get(key, 0),
                 high_watermark=checkpoints[HIGH_WATERMARK_CHECKPOINT].get(key, 0),
                 now_ms=self._now_ms(),

@@ -47,6 +47,7 @@ from pykafka_broker.log.producers import AppendOrigin, ProducerState, ProducerSt
 from pykafka_broker.log.reading import (
     FoundOffset,
     ReadPlan,
+    ReadRequest,
     aborted_in,
     end_of_read,
     nothing_at,
@@ -59,6 +60,7 @@ from pykafka_broker.log.reading import (
 )
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.retention import SegmentFacts, expired_segments
+from pykafka_broker.log.scanning import scan_segment
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.log.validation import prepare_client_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -371,7 +373,7 @@ class PartitionLog:
         )
 
     def begin_epoch(self, epoch: int) -> None:
-        """This replica leads from here on, and can say where `epoch` starts before anything is appended.
+        """Lead from here on, so that the log can say where `epoch` starts before anything is appended.
 
         Nothing is written before the first batch.
         """
@@ -602,9 +604,8 @@ class PartitionLog:
         except OSError as error:
             raise storage_error(error) from error
         if place is None:
-            return unresolved_read(
-                segments[number:], offset, max_bytes, limit_offset, minimum_one_batch, aborted
-            )
+            request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
+            return unresolved_read(segments[number:], request, self._check_segment, aborted)
         start, size, end = place
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
@@ -636,6 +637,24 @@ class PartitionLog:
                     return None
                 end = found[0]
         return start, size, end
+
+    def _check_segment(self, segment: Segment, next_base_offset: int) -> bool:
+        """Scan a closed segment whose files do not agree; False if that was done before. Worker thread."""
+        if segment.was_scanned or self.retired:
+            return False
+        logger.warning(
+            "%s: segment %d does not hold what it should, scanning", self.name, segment.base_offset
+        )
+        copy = segment.unscanned_copy()
+        scan_segment(
+            copy,
+            self.name,
+            next_base_offset=next_base_offset,
+            epoch_of=self.epochs.epoch_for_offset,
+            gaps_allowed=self._config.is_compacted,
+        )
+        segment.adopt(copy)
+        return True
 
     def _aborted_later(
         self, segments: tuple[Segment, ...], offset: int, limit_offset: int

@@ -20,7 +20,7 @@ from pykafka_broker.log.files import Buffer, File
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import read_records
+from pykafka_broker.protocol.records.batch import BatchHeader, read_records
 
 #: The bytes [start, end) of a file.
 Span = tuple[File, int, int]
@@ -125,46 +125,64 @@ def _first_offset(txn: AbortedTxn) -> int:
     return txn.first_offset
 
 
+class ReadRequest(NamedTuple):
+    """What a reader asked for."""
+
+    offset: int
+    max_bytes: int
+    limit_offset: int
+    minimum_one_batch: bool
+
+
 def unresolved_read(
     segments: tuple[Segment, ...],
-    offset: int,
-    max_bytes: int,
-    limit_offset: int,
-    minimum_one_batch: bool,
+    request: ReadRequest,
+    check: Callable[[Segment, int], bool],
     aborted: Callable[[], list[AbortedTxn]] | None,
 ) -> ReadPlan:
-    """A plan that finds its place in a worker thread: the first of `segments` with a batch past `offset`."""
+    """A plan that finds its place in a worker thread: the first of `segments` with a batch past the offset.
+
+    `check` scans a closed segment (up to the given base offset of the next) that does not have what it
+    should; False if that was done before.
+    """
 
     def resolve() -> Span | None:
+        offset = request.offset
         for segment, following in zip(segments, (*segments[1:], None), strict=True):
             found = segment.locate(offset)
             if (
                 following is not None
-                and offset < following.base_offset
+                and segment.base_offset <= offset < following.base_offset
                 and (found is None or found[1].base_offset > offset)
-                and segment.rebuild_indexes_once()
+                and check(segment, following.base_offset)
             ):
+                refuse_damaged(segment, offset)
                 found = segment.locate(offset)
-            if found is None:  # compaction left nothing of this segment past the offset
-                continue
-            start, header = found
-            end = segment.size
-            if (following is None or limit_offset < following.base_offset) and (
-                at := segment.locate(limit_offset)
-            ):
-                end = at[0]
-            for damage in segment.damages:
-                if damage.position >= start:
-                    end = min(end, damage.position)
-            size = header.size_in_bytes
-            if start >= end or (max_bytes < size and not minimum_one_batch):
-                return None
-            end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=True)
-            return segment.file, start, end
-        return None
+            if found is not None:
+                return _span(segment, following, found, request)
+        return None  # compaction left nothing past the offset
 
     bytes_left = sum([segment.size for segment in segments])
-    return ReadPlan(offset, min(max_bytes, bytes_left), None, resolve, aborted)
+    return ReadPlan(request.offset, min(request.max_bytes, bytes_left), None, resolve, aborted)
+
+
+def _span(
+    segment: Segment, following: Segment | None, found: tuple[int, BatchHeader], request: ReadRequest
+) -> Span | None:
+    """What to read of `segment`, from the batch that was found on; None if nothing may be read."""
+    start, header = found
+    end = segment.size
+    if following is None or request.limit_offset < following.base_offset:
+        limit = segment.locate(request.limit_offset)
+        end = end if limit is None else limit[0]
+    for damage in segment.damages:
+        if damage.position >= start:
+            end = min(end, damage.position)
+    size = header.size_in_bytes
+    if start >= end or (request.max_bytes < size and not request.minimum_one_batch):
+        return None
+    end = end_of_read(segment, start, max(request.max_bytes, size), end, in_thread=True)
+    return segment.file, start, end
 
 
 def refuse_damaged(segment: Segment, offset: int) -> None:

@@ -36,7 +36,14 @@ from pykafka_broker.log.names import (
     TXN_INDEX_SUFFIX,
 )
 from pykafka_broker.log.recovery import Damage, walk
-from pykafka_broker.protocol.records.batch import HEADER, HEADER_BYTES, LOG_OVERHEAD_BYTES, BatchHeader
+from pykafka_broker.protocol.records.batch import (
+    HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    MAGIC,
+    SMALLEST_BATCH_LENGTH,
+    BatchHeader,
+)
 
 #: The newest batches of the active segment are known exactly; older ones through the sparse index.
 _TAIL_BATCHES = 256
@@ -61,7 +68,6 @@ class Segment:
         "has_torn_tail",
         "index_interval_bytes",
         "index_is_saved",
-        "indexes_were_rebuilt",
         "is_idle",
         "jitter_ms",
         "path",
@@ -69,6 +75,7 @@ class Segment:
         "tail_first_offset",
         "tail_last_offsets",
         "tail_positions",
+        "was_scanned",
     )
 
     def __init__(
@@ -94,7 +101,8 @@ class Segment:
         self.has_torn_tail = False
         self.aborted_txns: list[AbortedTxn] = []
         self.damages: tuple[Damage, ...] = ()
-        self.indexes_were_rebuilt = False
+        #: Every batch was checked by this process.
+        self.was_scanned = False
         #: Nobody has read here since the last look; then descriptor and indexes are given back.
         self.is_idle = True
         self.tail_first_offset = base_offset
@@ -274,15 +282,17 @@ class Segment:
             self._files.write_file(self.path + TIME_INDEX_SUFFIX, times.to_bytes(), sync=False)
         return index, times
 
-    def rebuild_indexes_once(self) -> bool:
-        """Distrust the index files of a closed segment; False if that was done before. Worker-safe; may
-        wait.
-        """
-        if self.indexes_were_rebuilt:
-            return False
-        self.indexes_were_rebuilt = True
-        self._index, self._time_index = self._rebuild()
-        return True
+    def unscanned_copy(self) -> Segment:
+        """The same files as a segment of its own, to be scanned while this one is read."""
+        copy = Segment(self._files, self.path, self.base_offset, self.size, self.index_interval_bytes)
+        copy.damages = self.damages
+        return copy
+
+    def adopt(self, scanned: Segment) -> None:
+        """Take over what the scan of a copy has found. Worker-safe."""
+        self._index, self._time_index = scanned.index, scanned.time_index
+        self.damages = scanned.damages
+        self.was_scanned = True
 
     def reset_indexes(self) -> None:
         """Empty indexes, to be filled by `note_batch` while the log is scanned."""
@@ -293,6 +303,9 @@ class Segment:
         self.index_is_saved = False
         self.tail_first_offset = self.base_offset
         self.tail_last_offsets, self.tail_positions = array("q"), array("q")
+
+    def reset_aborted_txns(self) -> None:
+        """An empty `.txnindex`, to be filled while the producer state is rebuilt."""
         if self.aborted_txns or self._files.exists(self.path + TXN_INDEX_SUFFIX):
             self._files.write_file(self.path + TXN_INDEX_SUFFIX, b"", sync=False)
         self.aborted_txns = []
@@ -382,6 +395,8 @@ class Segment:
             at = 0
             while at + HEADER_BYTES <= len(window):
                 fields = unpack(window, at)
+                if fields[1] < SMALLEST_BATCH_LENGTH or fields[3] != MAGIC:
+                    return None
                 if fields[0] + fields[6] >= offset:
                     return position + at, BatchHeader._make(fields)
                 at += fields[1] + LOG_OVERHEAD_BYTES

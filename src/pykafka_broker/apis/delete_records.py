@@ -54,11 +54,11 @@ def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:
         KafkaError: why nothing was deleted; POLICY_VIOLATION for a topic that is only compacted,
             INVALID_TOPIC_EXCEPTION for an internal one, OFFSET_OUT_OF_RANGE beyond the high watermark.
     """
-    if topic in INTERNAL_TOPICS:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     partition = ctx.node.partition(topic, index)
     if partition is None:
         raise KafkaError(ctx.node.partition_error(topic, index))
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = partition.log
     if "delete" not in log.config.cleanup_policy and log.config.cleanup_policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.cluster.topic_names import why_invalid_name
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -39,8 +40,13 @@ def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -
 def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse:
     partition = ctx.node.partition(topic, index)
     if partition is None:
-        error = ErrorCode(ctx.node.partition_error(topic, index))
-        return PartitionResponse(partition_index=index, error_code=int(error), active_producers=[])
+        error = _why_not(topic, index, ctx)
+        return PartitionResponse(
+            partition_index=index,
+            error_code=int(error.code),
+            error_message=error.message if topic not in ctx.node.image.topics else None,
+            active_producers=[],
+        )
     return PartitionResponse(
         partition_index=index,
         error_code=0,
@@ -56,3 +62,9 @@ def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse
             for producer in partition.log.active_producers()
         ],
     )
+
+
+def _why_not(topic: str, index: int, ctx: RequestContext) -> KafkaError:
+    if why := why_invalid_name(topic):
+        return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
+    return KafkaError(ctx.node.partition_error(topic, index))

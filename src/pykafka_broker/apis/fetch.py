@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from pykafka_broker.log.reading import ReadPlan
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+NO_LEADER_EPOCH = -1
+#: From this version on a request refused as a whole lists no partitions.
+TOPIC_ID_VERSION = 13
+LEADER_HINTS_VERSION = 16
 
 Answers = list[tuple["WantedPartition", PartitionData]]
 
@@ -65,6 +69,8 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
         topic = image.topic_by_id(topic_id)
         return None if topic is None else topic.name
 
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refused_whole(request, ErrorCode.UNKNOWN_SERVER_ERROR, ctx)
     context = ctx.node.fetch_sessions.begin(request, ctx.version, ctx.node.now_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return _response(context, [], ctx)
@@ -127,35 +133,27 @@ async def _cold(context: FetchContext, planned: _Planned, ctx: RequestContext) -
 
 def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: RequestContext) -> _Planned:
     planned = _Planned()
-    isolation = request.isolation_level
-    if isolation not in (READ_UNCOMMITTED, READ_COMMITTED):
-        planned.answers = [
-            (wanted, _failed(wanted, ErrorCode.UNKNOWN_SERVER_ERROR)) for wanted in context.wanted.values()
-        ]
-        planned.at_once = True
-        return planned
-    limit = "last_stable" if isolation == READ_COMMITTED else "high_watermark"
-    planned.limit = limit
+    limit = planned.limit = "last_stable" if request.isolation_level == READ_COMMITTED else "high_watermark"
+    is_replica = _replica_id(request) >= 0
     left = max_bytes
-    first = True
-    served = 0
+    unknown_ids: Answers = []
+    unknown: Answers = []
     for wanted in context.wanted.values():
         if wanted.topic is None:
-            planned.answers.append((wanted, _failed(wanted, ErrorCode.UNKNOWN_TOPIC_ID, unknown=True)))
+            unknown_ids.append((wanted, _unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
             continue
         partition = ctx.node.partition(wanted.topic, wanted.partition)
-        if partition is None:
-            # Not led here, or not known.
-            error = ctx.node.partition_error(wanted.topic, wanted.partition)
-            unknown = error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            planned.answers.append((wanted, _failed(wanted, error, unknown=unknown)))
-            # An unknown partition does not end the wait of the good ones beside it; any other error does.
-            planned.at_once = planned.at_once or not unknown
-            served += 0 if unknown else 1
-            continue
-        served += 1
         try:
-            data, plan = _read_partition(wanted, partition, limit, left, first)
+            if partition is None:
+                error = ctx.node.partition_error(wanted.topic, wanted.partition)
+                if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    unknown.append((wanted, _unknown(wanted, error)))
+                    continue
+                raise KafkaError(error)
+            if is_replica:
+                # Partitions have one replica here: nobody else can be one of their followers.
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
         except KafkaError as error:
             planned.answers.append((wanted, _failed(wanted, error.code)))
             planned.at_once = True
@@ -165,15 +163,27 @@ def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: Req
         planned.wanted_at.append((wanted.fetch_offset, wanted.max_bytes))
         if plan is None:
             planned.at_once = True
-            continue
-        size = plan.size_bytes
-        if size > 0:
+        elif plan.size_bytes:
             planned.reads.append((data, plan))
-            planned.available_bytes += size
-            left = max(0, left - size)
-            first = False
-    planned.at_once = planned.at_once or served == 0
+            planned.available_bytes += _counted_bytes(plan, wanted, partition, limit, left)
+            left = max(0, left - plan.size_bytes)
+    # Beside others, a partition nobody knows does not end the wait; if there are no others, there is none.
+    planned.at_once = planned.at_once or not planned.answers
+    planned.answers += unknown_ids + unknown
     return planned
+
+
+def _counted_bytes(
+    plan: ReadPlan, wanted: WantedPartition, partition: LedPartition, limit: Any, left: int
+) -> int:
+    """What a partition counts towards `min_bytes`: all there is within the limits.
+
+    The answer ends with a whole batch where it can, and may fall short of a limit that equals `min_bytes`.
+    """
+    if plan.size_bytes >= min(wanted.max_bytes, left):
+        return plan.size_bytes
+    available = partition.log.available_bytes(wanted.fetch_offset, limit)
+    return max(plan.size_bytes, min(available, wanted.max_bytes, left))
 
 
 def _read_partition(
@@ -184,7 +194,9 @@ def _read_partition(
     Raises:
         KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE or a storage error.
     """
-    check_leader_epoch(partition, wanted.current_leader_epoch)
+    if wanted.max_bytes < 0 or left < 0:
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    check_leader_epoch(partition, max(wanted.current_leader_epoch, NO_LEADER_EPOCH))
     log = partition.log
     data = PartitionData(
         partition_index=wanted.partition,
@@ -219,7 +231,7 @@ def check_leader_epoch(partition: LedPartition, current_leader_epoch: int) -> No
     Raises:
         KafkaError: FENCED_LEADER_EPOCH if the client's epoch is older, UNKNOWN_LEADER_EPOCH if it is newer.
     """
-    if current_leader_epoch < 0:
+    if current_leader_epoch == NO_LEADER_EPOCH:
         return
     if current_leader_epoch < partition.leader_epoch:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
@@ -227,15 +239,48 @@ def check_leader_epoch(partition: LedPartition, current_leader_epoch: int) -> No
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
-def _failed(wanted: WantedPartition, error: ErrorCode, *, unknown: bool = False) -> PartitionData:
-    """An error answer; for a partition it does not know, Kafka gives an empty aborted list, else none."""
+def _failed(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
     return PartitionData(
         partition_index=wanted.partition,
         error_code=int(error),
         high_watermark=-1,
-        aborted_transactions=[] if unknown else None,
+        aborted_transactions=None,
         records=b"",
     )
+
+
+def _unknown(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
+    """The answer for a partition nobody knows: here, and only here, Kafka gives an empty aborted list."""
+    answer = _failed(wanted, error)
+    answer.aborted_transactions = []
+    return answer
+
+
+def _replica_id(request: FetchRequest) -> int:
+    return request.replica_id if request.replica_state is None else request.replica_state.replica_id
+
+
+def _refused_whole(request: FetchRequest, error: ErrorCode, ctx: RequestContext) -> FetchResponse:
+    """The answer when the request itself is at fault."""
+    topics = []
+    if ctx.version < TOPIC_ID_VERSION:
+        topics = [
+            FetchableTopicResponse(
+                topic=topic.topic,
+                partitions=[
+                    PartitionData(
+                        partition_index=asked.partition,
+                        error_code=int(error),
+                        high_watermark=-1,
+                        aborted_transactions=[],
+                        records=b"",
+                    )
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    return FetchResponse(error_code=int(error), session_id=request.session_id, responses=topics)
 
 
 def _response(context: FetchContext, answers: Answers, ctx: RequestContext) -> FetchResponse:
@@ -253,7 +298,7 @@ def _response(context: FetchContext, answers: Answers, ctx: RequestContext) -> F
     response = FetchResponse(
         throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=topics
     )
-    if ctx.version >= 12:
+    if ctx.version >= LEADER_HINTS_VERSION:
         _leader_hints(response, listed, ctx)
     return response
 
@@ -276,5 +321,4 @@ def _leader_hints(response: FetchResponse, listed: Answers, ctx: RequestContext)
             endpoints[registration.leader] = NodeEndpoint(
                 node_id=registration.leader, host=address[0], port=address[1]
             )
-    if ctx.version >= 16:
-        response.node_endpoints = list(endpoints.values())
+    response.node_endpoints = list(endpoints.values())

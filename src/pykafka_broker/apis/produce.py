@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS
-from pykafka_broker.log.validation import RecordErrors
+from pykafka_broker.log.validation import NotOneBatch, RecordErrors, check_framing
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -44,6 +44,17 @@ ADMIN_CLIENT_ID = "__admin_client"
 LOW_ATTRIBUTES_AT = 22
 TRANSACTIONAL_BIT = 0x10
 
+#: With these errors Kafka's log names its start, with others the answer says -1.
+REFUSED_BY_LOG = frozenset(
+    {
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+    }
+)
+
 Pending = list[tuple[PartitionProduceResponse, Awaitable[ErrorCode]]]
 
 
@@ -51,8 +62,11 @@ Pending = list[tuple[PartitionProduceResponse, Awaitable[ErrorCode]]]
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
     pending: Pending = []
-    if request.transactional_id is None and _has_transactional_batch(request):
-        return _refused_whole(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, ctx)
+    try:
+        if _has_transactional_batch(request) and request.transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    except KafkaError as error:
+        return _refused_whole(request, error, ctx)
     topics = [_topic(topic, request, ctx, pending) for topic in request.topic_data]
     response = ProduceResponse(responses=topics)
     if ctx.version >= 10:
@@ -79,6 +93,9 @@ def _topic(
             answer = _append(name, data.index, data.records, request, ctx, unknown, pending)
         except KafkaError as error:
             answer = _refused(data.index, error, ctx)
+            if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
+                partition = ctx.node.partition(name, data.index)
+                answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
         answers.append(answer)
     return TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=answers)
 
@@ -102,7 +119,7 @@ def _append(
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     if records is None:
         # Apache Kafka never answers this one; an empty payload and a missing one are the same mistake.
-        raise KafkaError(ErrorCode.INVALID_RECORD, "Produce requests must carry a record batch")
+        raise NotOneBatch("Produce requests must carry a record batch")
     if _is_transactional(records):
         # No transaction coordinator serves this node yet, so no transaction can be ongoing.
         raise KafkaError(ErrorCode.INVALID_TXN_STATE)
@@ -123,18 +140,20 @@ def _append(
     return answer
 
 
-def _refused(index: int, error: KafkaError, ctx: RequestContext) -> PartitionProduceResponse:
+def _refused(
+    index: int, error: KafkaError, ctx: RequestContext, message: str | None = None
+) -> PartitionProduceResponse:
     """The answer for a batch that was not appended; KIP-467 fields name the records at fault."""
     logger.debug("Produce to partition %d from client %s refused: %r", index, ctx.client_id, error)
     answer = PartitionProduceResponse(index=index, error_code=int(error.code), base_offset=-1)
     if ctx.version >= 8:
         record_errors = error.errors if isinstance(error, RecordErrors) else ()
         answer.record_errors = [
-            BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=message)
-            for record, message in record_errors
+            BatchIndexAndErrorMessage(batch_index=record, batch_index_error_message=text)
+            for record, text in record_errors
         ]
         # As in Kafka, the code speaks for itself unless single records are at fault.
-        answer.error_message = error.message if record_errors else None
+        answer.error_message = error.message if record_errors else message
     return answer
 
 
@@ -143,21 +162,27 @@ def _is_transactional(records: Any) -> bool:
 
 
 def _has_transactional_batch(request: ProduceRequest) -> bool:
+    """Look at the first batch of every partition, as Kafka does before it serves any of them.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE for one that cannot be told from noise, which spoils the whole request.
+    """
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if data.records is not None and _is_transactional(data.records):
-                return True
+            if data.records is not None:
+                check_framing(data.records)
+                if _is_transactional(data.records):
+                    return True
     return False
 
 
-def _refused_whole(request: ProduceRequest, error: ErrorCode, ctx: RequestContext) -> Any:
+def _refused_whole(request: ProduceRequest, error: KafkaError, ctx: RequestContext) -> Any:
+    message = None if error.message == error.code.message else error.message
     topics = [
         TopicProduceResponse(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=[
-                _refused(data.index, KafkaError(error), ctx) for data in topic.partition_data
-            ],
+            partition_responses=[_refused(data.index, error, ctx, message) for data in topic.partition_data],
         )
         for topic in request.topic_data
     ]

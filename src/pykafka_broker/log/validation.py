@@ -96,6 +96,10 @@ class RecordErrors(KafkaError):  # noqa: N818 - several errors, by record
         self.errors = errors
 
 
+class NotOneBatch(InvalidRecord):
+    """What came is no single whole batch of format v2; Kafka sees that before it looks at the partition."""
+
+
 class Prepared(NamedTuple):
     """A batch ready to be written."""
 
@@ -205,29 +209,41 @@ def _only_batch(payload: Buffer, produce_version: int) -> BatchHeader:
     return header
 
 
-def _refuse_payload(payload: Buffer) -> NoReturn:
-    """Say what is wrong with a payload that is not one whole batch of format v2."""
+def check_framing(payload: Buffer) -> None:
+    """Look at the first bytes of a payload as Kafka does before it knows anything else about it.
+
+    Raises:
+        CorruptRecord: no batch of any format starts like this.
+    """
     size = len(payload)
     if size < LOG_OVERHEAD_BYTES:
-        raise InvalidRecord("Produce requests must have at least one record batch per partition")
+        return
     (length,) = _INT32.unpack_from(payload, BATCH_LENGTH_OFFSET)
     if length < SMALLEST_LENGTH_OF_ANY_FORMAT:
         raise CorruptRecord(
             f"Record size {length} is less than the minimum record overhead ({SMALLEST_LENGTH_OF_ANY_FORMAT})"
         )
-    magic = payload[MAGIC_OFFSET] if size > MAGIC_OFFSET else None
-    if magic is not None and magic > MAGIC:
+    if size > MAGIC_OFFSET and (magic := payload[MAGIC_OFFSET]) > MAGIC:
         raise CorruptRecord(f"Invalid magic found in record: {magic - 256 if magic > 127 else magic}")
-    if magic is None or size < length + LOG_OVERHEAD_BYTES:
-        raise InvalidRecord("Produce requests must have at least one whole record batch per partition")
-    if magic != MAGIC:
-        raise InvalidRecord("Produce requests may only contain record batches with magic version 2")
+
+
+def _refuse_payload(payload: Buffer) -> NoReturn:
+    """Say what is wrong with a payload that is not one whole batch of format v2."""
+    check_framing(payload)
+    size = len(payload)
+    if size < LOG_OVERHEAD_BYTES:
+        raise NotOneBatch("Produce requests must have at least one record batch per partition")
+    (length,) = _INT32.unpack_from(payload, BATCH_LENGTH_OFFSET)
+    if size <= MAGIC_OFFSET or size < length + LOG_OVERHEAD_BYTES:
+        raise NotOneBatch("Produce requests must have at least one whole record batch per partition")
+    if payload[MAGIC_OFFSET] != MAGIC:
+        raise NotOneBatch("Produce requests may only contain record batches with magic version 2")
     if length < SMALLEST_BATCH_LENGTH:
         raise CorruptRecord(
             f"Record batch is corrupt (the size {length + LOG_OVERHEAD_BYTES} is smaller than the minimum "
             f"allowed overhead {HEADER_BYTES})"
         )
-    raise InvalidRecord("Produce requests may only contain exactly one record batch per partition")
+    raise NotOneBatch("Produce requests may only contain exactly one record batch per partition")
 
 
 def _check_header(payload: Buffer, header: BatchHeader, config: LogConfig) -> None:
@@ -370,10 +386,11 @@ def _check_records(
             tuple(errors),
         )
     if errors:
+        first = ", ".join(f"RecordError(batchIndex={index}, message='{text}')" for index, text in errors[:3])
         raise RecordErrors(
             ErrorCode.INVALID_RECORD,
             f"One or more records have been rejected due to {len(errors)} record errors in total, and only "
-            f"showing the first three errors at most: {errors[:3]}",
+            f"showing the first three errors at most: [{first}]",
             tuple(errors),
         )
     return max_timestamp

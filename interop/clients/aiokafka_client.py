@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from concurrent.futures import CancelledError
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -84,7 +85,9 @@ class AiokafkaMember(Member):
         self.loop.run(lambda: self.consumer.commit())
 
     def close(self) -> None:
-        self.loop.run(lambda: self.consumer.stop())
+        # Now and then stop() lets out the cancellation of the consumer's own tasks.
+        with suppress(CancelledError):
+            self.loop.run(lambda: self.consumer.stop())
 
 
 class Aiokafka(Client):

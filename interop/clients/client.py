@@ -25,7 +25,7 @@ class Record:
     offset: int = field(default=-1, compare=False)
 
 
-class Refused(Exception):  # noqa: N818 - what happened to a request, not a fault of ours
+class Refused(Exception):
     """The broker answered with an error code."""
 
     def __init__(self, code: int, text: object = "") -> None:

@@ -41,8 +41,10 @@ class Follower:
                     self._todo.pop()()
         except BaseException as error:
             self.error = error
-        finally:
+        try:
             self.member.close()
+        except Exception as error:
+            self.error = self.error or error
 
     def commit(self) -> None:
         done = threading.Event()

@@ -179,6 +179,21 @@ def test_a_garbled_snapshot_is_dropped_and_the_log_read_instead(damage: str):
     assert reopened(files, clean=True).active_producers() == known
 
 
+def test_lost_snapshots_are_taken_again_on_the_way():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=300)
+    for n in range(12):
+        produce(log, n % 2, n // 2)
+    taken = {path: files.read_file(path) for path in files.inodes if path.endswith((".snapshot", ".window"))}
+    for path in taken:
+        files.remove(path)
+
+    reopened(files, segment_bytes=300)
+
+    assert len(taken) > 2
+    assert {path: files.read_file(path) for path in taken} == taken
+
+
 def test_producers_are_forgotten_after_their_expiration_but_not_inside_a_transaction():
     log = new_log(MemoryFiles(), producer_id_expiration_ms=1000)
     produce(log, 1, 0, timestamp=NOW)

@@ -148,6 +148,17 @@ def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_
     assert log.plan_read(0, 1, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 1, 2)]
 
 
+def test_ended_transactions_below_the_known_high_watermark_hold_nothing_back_after_a_restart():
+    """Once the last stable offset stayed at the first of them until the high watermark moved again."""
+    files = MemoryFiles()
+    log = new_log(files)
+    write(log, 1, 0, b"a")
+    finish(log, 1, commit=True)
+
+    assert reopened(files.killed(), high_watermark=2).last_stable_offset == 2
+    assert reopened(files.killed(), high_watermark=1).last_stable_offset == 0
+
+
 def test_plain_records_of_a_producer_with_an_open_transaction_are_refused():
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"a")

@@ -168,6 +168,7 @@ class PartitionLog:
         self._epochs_are_saved = True
         self._epochs_are_synced = not is_new
         self.producers = producers
+        producers.on_high_watermark(self.high_watermark)
         self.last_stable_offset = self.high_watermark
         self._update_last_stable_offset()
         #: Called with the log, on the event loop, whenever high watermark, last stable or log start offset

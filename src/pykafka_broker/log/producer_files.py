@@ -10,7 +10,9 @@ headers behind an older snapshot. Blocking; worker-safe as far as the segments a
 from __future__ import annotations
 
 import logging
+from bisect import insort
 from collections.abc import Iterable, Sequence
+from operator import neg
 
 from pykafka_broker.log.files import FileSystem, join, sync_file
 from pykafka_broker.log.names import SNAPSHOT_SUFFIX, WINDOW_SUFFIX, offset_file, parse_offset_file
@@ -112,7 +114,14 @@ class ProducerFiles:
                 producers.load(states, offset)
                 chosen = offset
                 break
-        replay(producers, segments, chosen if chosen >= 0 else log_start_offset, log_end_offset)
+        start_offset = chosen if chosen >= 0 else log_start_offset
+        for number, segment in enumerate(segments):
+            following = segments[number + 1].base_offset if number + 1 < len(segments) else log_end_offset
+            if following <= start_offset:
+                continue
+            if segment.base_offset > start_offset and segment.base_offset not in self._offsets:
+                self._write(segment.base_offset, producers)
+            replay(producers, segment, start_offset)
         for state in newest:  # known to a snapshot, but not to the log any more
             producers.producers.setdefault(state.producer_id, state)
         producers.end_offset = log_end_offset
@@ -142,29 +151,31 @@ class ProducerFiles:
         except (CorruptSnapshotError, FileNotFoundError):
             return states, False
 
+    def _write(self, offset: int, producers: ProducerStates) -> None:
+        """Take a missing snapshot on the way, so that the next start need not come this far back."""
+        try:
+            Snapshot(offset, producers.producers.values()).write(self._files, self._directory)
+        except OSError as error:
+            logger.warning("%s: no producer snapshot at %d: %s", self._directory, offset, error)
+        else:
+            insort(self._offsets, offset, key=neg)
+
     def _remove(self, offset: int) -> None:
         self._files.remove(self._path(offset, SNAPSHOT_SUFFIX))
         self._files.remove(self._path(offset, WINDOW_SUFFIX))
 
 
-def replay(
-    producers: ProducerStates, segments: Sequence[Segment], start_offset: int, end_offset: int
-) -> None:
-    """Account for the batches in [start_offset, end_offset), by their headers; also rebuilds lost
-    `.txnindex`es.
+def replay(producers: ProducerStates, segment: Segment, start_offset: int) -> None:
+    """Account for a segment's batches from `start_offset` on by their headers; also finds lost aborted
+    transactions.
     """
-    for number, segment in enumerate(segments):
-        following = segments[number + 1].base_offset if number + 1 < len(segments) else end_offset
-        if following <= start_offset:
+    begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0
+    for position, header in segment.headers(begin):
+        if header.base_offset < start_offset or header.producer_id < 0:
             continue
-        begin = segment.index.position_before(start_offset) if start_offset > segment.base_offset else 0
-        for position, header in segment.headers(begin):
-            if header.base_offset < start_offset or header.producer_id < 0:
-                continue
-            marker = None
-            if header.is_control:
-                batch = segment.file.pread(header.size_in_bytes, position)
-                marker = transaction_marker(batch, header)
-            aborted = producers.note(header, marker)
-            if aborted is not None and aborted not in segment.aborted_txns:
-                segment.append_aborted(aborted)
+        marker = None
+        if header.is_control:
+            marker = transaction_marker(segment.file.pread(header.size_in_bytes, position), header)
+        aborted = producers.note(header, marker)
+        if aborted is not None and aborted not in segment.aborted_txns:
+            segment.append_aborted(aborted)

@@ -27,9 +27,9 @@ def three_groups() -> GroupWorld:
     return world
 
 
-SIMPLE = ListedGroup("simple", "", "Empty", "Classic")
-STABLE = ListedGroup("stable", "consumer", "Stable", "Classic")
-FORMING = ListedGroup("forming", "consumer", "PreparingRebalance", "Classic")
+SIMPLE = ListedGroup("simple", "", "Empty", "classic")
+STABLE = ListedGroup("stable", "consumer", "Stable", "classic")
+FORMING = ListedGroup("forming", "consumer", "PreparingRebalance", "classic")
 
 
 @pytest.mark.parametrize(

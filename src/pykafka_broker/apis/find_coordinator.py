@@ -5,8 +5,8 @@ v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fie
 Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
 milliseconds.
 
-Transactional ids and share groups have no coordinator on this node yet: INVALID_REQUEST, which clients report
-at once instead of asking for ever.
+Transactional ids and share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types, which
+clients report at once instead of asking for ever.
 """
 
 from __future__ import annotations
@@ -50,10 +50,7 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
 async def _coordinator(key_type: int, key: str, ctx: RequestContext) -> Coordinator:
     try:
         if key_type != GROUP:
-            raise KafkaError(
-                ErrorCode.INVALID_REQUEST,
-                f"Coordinators of type {key_type} are not served: only consumer groups (type {GROUP}) are",
-            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
         if not await ctx.node.ensure_offsets_topic():
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         partition = ctx.node.groups.partition_for(key)

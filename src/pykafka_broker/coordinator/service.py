@@ -6,8 +6,8 @@ Java's hash, so that every broker agrees. A shard exists while its partition is 
 
     unload ◀── NOT_COORDINATOR ── load(): COORDINATOR_LOAD_IN_PROGRESS ── served
 
-Before the topic exists, everything is answered with COORDINATOR_NOT_AVAILABLE. A heartbeat during the load is
-answered well: the session starts anew when the load is done.
+Before the topic exists nobody is a group's coordinator: NOT_COORDINATOR, except that no groups can be listed
+without an error. A heartbeat during the load is answered well: the session starts anew when the load is done.
 
 Nothing here raises for what a client did: errors are `ErrorCode`s in the results. The log is reached through
 `append`; the owner says with `on_high_watermark` what is committed.
@@ -113,11 +113,11 @@ class GroupService:
         """The partition a group belongs to.
 
         Raises:
-            KafkaError: COORDINATOR_NOT_AVAILABLE while there is no topic.
+            KafkaError: NOT_COORDINATOR while there is no topic.
 
         """
         if not self._partition_count:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return java_hash_abs(group_id) % self._partition_count
 
     async def load(
@@ -416,7 +416,7 @@ class GroupService:
             )
         except KafkaError as error:
             # Consumers before 3.9 do not know what to do with COORDINATOR_NOT_AVAILABLE here.
-            waits = error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE and self._partition_count
+            waits = error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
             return FetchResult(ErrorCode.NOT_COORDINATOR if waits else error.code)
         return result
 
@@ -438,8 +438,6 @@ class GroupService:
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> tuple[ErrorCode, list[ListedGroup]]:
         """ListGroups: the groups coordinated here. While a partition loads, the list would not be true."""
-        if not self._partition_count:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE, []
         wanted_states, wanted_types = tuple(states), tuple(types)
         listed: list[ListedGroup] = []
         for shard in tuple(self._partitions.values()):

@@ -27,7 +27,7 @@ def on_list(groups: Groups, event: ListGroups) -> Step[Groups]:
     states = {state.strip().lower() for state in event.states}
     types = {group_type.strip().lower() for group_type in event.types}
     listed = tuple(
-        ListedGroup(group.group_id, group.protocol_type or "", group.phase.value, "Classic")
+        ListedGroup(group.group_id, group.protocol_type or "", group.phase.value, CLASSIC_GROUP_TYPE)
         for group in groups.groups.values()
         if (not states or group.phase.value.lower() in states) and (not types or CLASSIC_GROUP_TYPE in types)
     )

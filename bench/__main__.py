@@ -10,7 +10,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from bench import load
+from bench import load, spark_lane
 from bench.report import Report, plot
 from bench.rows import NOT_FOR_KFAKE, ONCE, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
@@ -64,6 +64,8 @@ def main() -> int:
     chosen = options()
     shown = {"scale": chosen.scale, "repeat": chosen.repeat}
     report = Report(describe_machine(), load.generator()[0], shown)
+    if "spark" in chosen.rows:
+        report.machine["spark"] = spark_lane.version()
     for system in chosen.brokers:
         try:
             measure(system, chosen, report)

@@ -129,14 +129,15 @@ def plot(report: Report, file: Path) -> None:
         names.append(f"{names[-1].split(':')[0]}: {own}" if figure.title.startswith(" ") and names else own)
     places = range(len(shown))
     picture, axes = plt.subplots(figsize=(11, 0.36 * len(shown) + 1.6))
-    axes.barh(places, [advantage(f, "ours") or 1 for f in shown], left=0, color="#3572A5", label="ours")
+    lengths = [(advantage(figure, "ours") or 1) - 1 for figure in shown]
+    axes.barh(places, lengths, left=1, color="#3572A5", label="ours")
     dots = [(place, value) for place, f in enumerate(shown) if (value := advantage(f, "kfake"))]
     if dots:
         axes.plot([v for _, v in dots], [p for p, _ in dots], "o", color="#00ADD8", label="kfake")
     axes.axvline(1, color="black", linewidth=1, label="Apache Kafka 4.3.1")
     axes.set_xscale("log")
     axes.set_yticks(list(places), names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(shown) - 0.4, -0.6)
     axes.set_xlabel("times as good as Apache Kafka (to the right is better)")
     axes.legend(loc="lower right")
     picture.tight_layout()

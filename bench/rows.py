@@ -6,17 +6,14 @@ scale 1.
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench import jvm, load, pinger
+from bench import jvm, load, pinger, spark_lane
 from bench.process import cpu_seconds, resident_megabytes
 from interop.brokers import BrokerProcess
 
@@ -46,7 +43,9 @@ class Run:
     def topic(self, name: str) -> str:
         """The topic of this name, created at its first use."""
         if name not in self.stored:
-            admin = AdminClient({"bootstrap.servers": self.address, "enable.metrics.push": False})
+            admin = AdminClient(
+                {"bootstrap.servers": self.address, "enable.metrics.push": False, "log_level": 0}
+            )
             for created in admin.create_topics([NewTopic(name, PARTITIONS, 1)]).values():
                 created.result(30)
             self.stored[name] = 0
@@ -143,17 +142,7 @@ def perf_echo(run: Run) -> dict[str, float]:
 
 
 def spark(run: Run) -> dict[str, float]:
-    rows = run.scaled(2_000_000, least=20_000)
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.spark_job", "--bootstrap", run.address, "--rows", str(rows)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"the Spark job failed: {done.stderr[-2000:]}")
-    printed: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return {name: printed[name] for name in ("write_s", "read_s", "copy_s")}
+    return spark_lane.run(run.address, run.scaled(2_000_000, least=20_000))
 
 
 def memory(run: Run) -> dict[str, float]:

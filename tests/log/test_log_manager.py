@@ -269,14 +269,19 @@ async def test_a_lost_partition_metadata_is_written_again_when_the_metadata_name
     )
 
 
-async def test_logs_that_the_metadata_does_not_know_are_deleted():
-    manager = await started(MemoryFiles())
+async def test_logs_that_the_metadata_does_not_know_are_set_aside_with_their_data():
+    files = MemoryFiles()
+    manager = await started(files)
     manager.create("orders", 0, TOPIC_ID, LogConfig())
-    manager.create("gone", 0, OTHER_ID, LogConfig())
+    append(manager.create("gone", 0, OTHER_ID, LogConfig()), b"a")
 
-    strays = manager.delete_strays(lambda log: log.topic_id == TOPIC_ID)
+    strays = manager.set_strays_aside(lambda log: log.topic_id == TOPIC_ID)
 
     assert ([log.topic for log in strays], [log.topic for log in manager]) == (["gone"], ["orders"])
+    [aside] = [name for name in folders(files) if name.endswith("-stray")]
+    assert aside.startswith("gone-0.")
+    assert files.exists(f"/data/{aside}/00000000000000000000.log")
+    assert [log.topic for log in await started(files.killed())] == ["orders"]
 
 
 async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone():
@@ -355,15 +360,15 @@ async def test_a_failing_disk_takes_only_its_own_logs_out_of_service():
     assert files.exists("/b/.kafka_cleanshutdown")
 
 
-async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_is_the_only_one():
+async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has_the_metadata():
     files = MemoryFiles()
-    files.fail("make_directory", errno.EACCES, path="/a")
+    files.fail("make_directory", errno.EACCES, path="/b")
     manager = await started(files, "/a", "/b")
-    assert [log_dir.is_online for log_dir in manager.log_dirs] == [False, True]
+    assert [log_dir.is_online for log_dir in manager.log_dirs] == [True, False]
 
     files.fail("make_directory", errno.EACCES, path="/c")
-    with pytest.raises(LogDirError, match="None of the log directories"):
-        await started(files, "/c")
+    with pytest.raises(LogDirError, match=r"no log directory to start on \(/c: Permission denied\)"):
+        await started(files, "/c", "/d")
 
 
 async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():

@@ -48,12 +48,14 @@ SET, DELETE = 0, 1
 EARLIEST, LATEST = -2, -1
 #: How long `until` waits in real time: for worker threads, on a busy machine.
 PATIENCE_SECONDS = 10
+#: When a `VirtualClock` begins.
+NOW = VirtualClock().now_ms()
 
 
 async def until(is_true: Callable[[], object]) -> None:
     """Let tasks and worker threads run until `is_true()`."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while not is_true():
+        while not is_true():  # noqa: ASYNC110 - worker threads have no event to wait for
             await asyncio.sleep(0)
 
 
@@ -155,7 +157,13 @@ class User(Client):
     # --- records ----------------------------------------------------------------------------------
 
     async def try_to_produce(
-        self, topic: str, *values: bytes, partition: int = 0, timestamp: int = 0, acks: int = -1, **batch: Any
+        self,
+        topic: str,
+        *values: bytes,
+        partition: int = 0,
+        timestamp: int = NOW,
+        acks: int = -1,
+        **batch: Any,
     ) -> Any:
         """Produce one batch; the partition's part of the answer."""
         records = build_batch([(timestamp, None, value, ()) for value in values], **batch)

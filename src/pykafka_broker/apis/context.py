@@ -75,8 +75,8 @@ class LedPartition(Protocol):
         """
         ...
 
-    def replicated(self, next_offset: int) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` is committed, else what to wait for (acks=all)."""
+    def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
         ...
 
 

@@ -133,8 +133,8 @@ def _append(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    if request.acks == -1:
-        waiting = partition.replicated(result.last_offset + 1)
+    if request.acks != 0:
+        waiting = partition.acknowledged(result.last_offset + 1)
         if waiting is not None:
             pending.append((answer, waiting))
     return answer

@@ -10,6 +10,9 @@ A directory whose disk fails goes out of service: appends to its logs get KAFKA_
 on. A full disk is no failure: see `PartitionLog.append`. Apache Kafka stops for a folder it does not know,
 a garbled checkpoint or a lost `partition.metadata`; here the first is left alone, the second set aside, and
 the third written again once the metadata image has told the topic id (`create`).
+
+What the metadata does not know is never deleted: its folder gets a name that ends in `-stray`, for a person
+to look at. So a lost metadata log costs no topic's data.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ from pykafka_broker.log.names import (
     HIGH_WATERMARK_CHECKPOINT,
     LOCK_FILE,
     LOG_START_CHECKPOINT,
+    LOG_SUFFIX,
     META_PROPERTIES,
     METADATA_TOPIC,
     PARTITION_METADATA,
@@ -112,9 +116,16 @@ class LogManager:
         intervals: Intervals = DEFAULT_INTERVALS,
         recovery_threads: int = 2,
         on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
+        metadata_dir: str | None = None,
     ) -> None:
         self.files = files
+        #: Where partitions are.
         self.log_dirs = [LogDir(path) for path in log_dirs]
+        #: Where the metadata log is, which others keep: one of `log_dirs`, the first by default, or another.
+        self.metadata_dir = self.log_dirs[0]
+        if metadata_dir is not None:
+            other = LogDir(metadata_dir)
+            self.metadata_dir = next((d for d in self.log_dirs if d.path == other.path), other)
         self.logs: dict[PartitionKey, PartitionLog] = {}
         self.intervals = intervals
         #: Told on the event loop when a directory has gone out of service.
@@ -130,7 +141,8 @@ class LogManager:
         self._due: dict[str, int] = {}
         self._last_flush_ms: dict[PartitionKey, int] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        for log_dir in self.log_dirs:
+        self._is_open = False
+        for log_dir in self._all_dirs:
             log_dir.environment = Environment(
                 files,
                 run_later=self._run_later,
@@ -144,11 +156,15 @@ class LogManager:
     def __len__(self) -> int:
         return len(self.logs)
 
+    @property
+    def _all_dirs(self) -> list[LogDir]:
+        return list(dict.fromkeys([*self.log_dirs, self.metadata_dir]))
+
     # --- start ------------------------------------------------------------------------------------
 
     def lock(self) -> None:
         """Create the directories and take their lock files, or refuse with LogDirError. Blocking."""
-        for log_dir in self.log_dirs:
+        for log_dir in self._all_dirs:
             try:
                 self.files.make_directory(log_dir.path)
                 log_dir.lock = self.files.lock(join(log_dir.path, LOCK_FILE))
@@ -159,19 +175,56 @@ class LogManager:
                     "A Kafka instance in another process or thread is using this directory."
                 ) from None
             except OSError as error:
-                logger.error("Log directory %s cannot be used: %s", log_dir.path, error)
+                logger.error("Log directory %s cannot be used: %s", log_dir.path, error.strerror or error)
                 log_dir.error = error
-        if not any(log_dir.is_online for log_dir in self.log_dirs):
+        if not self.metadata_dir.is_online or not any(log_dir.is_online for log_dir in self.log_dirs):
+            self.unlock()
+            reasons = [f"{d.path}: {d.error.strerror or d.error}" for d in self._all_dirs if d.error]
             raise LogDirError(
-                "None of the log directories can be used: " + ", ".join(d.path for d in self.log_dirs)
+                f"There is no log directory to start on ({', '.join(reasons)}). Let this user write there, "
+                "or name other folders with log.dirs and metadata.log.dir."
             )
 
     def unlock(self) -> None:
         """Give the lock files back."""
-        for log_dir in self.log_dirs:
+        for log_dir in self._all_dirs:
             if log_dir.lock is not None:
                 log_dir.lock.release()
                 log_dir.lock = None
+
+    def refuse_unformatted_data(self) -> None:
+        """A first start must not take over folders of partitions that some other cluster left. Blocking.
+
+        Raises:
+            LogDirError: there are some.
+        """
+        for log_dir in self.log_dirs:
+            if log_dir.is_online and (folders := self._partition_folders(log_dir)):
+                raise LogDirError(
+                    f"{self.metadata_dir.path} has no {META_PROPERTIES}, but {log_dir.path} holds partitions "
+                    f"({folders[0][0]}). Restore the metadata directory, or run `pykafka-broker format` to "
+                    "begin a new cluster, which will set these partitions aside."
+                )
+
+    def read_meta(self, log_dir: LogDir) -> MetaProperties | None:
+        """The `meta.properties` of a directory, None if it has none. Blocking.
+
+        Raises:
+            LogDirError: the file is garbage, or newer than this software.
+        """
+        path = join(log_dir.path, META_PROPERTIES)
+        try:
+            meta = decode_meta_properties(self.files.read_file(path))
+            if meta.cluster_id is None and log_dir is self.metadata_dir:
+                raise MalformedFile("meta.properties names no cluster")
+            return meta
+        except FileNotFoundError:
+            return None
+        except MalformedFile as error:
+            raise LogDirError(
+                f"{path} cannot be used: {error}. Start the version of the software that wrote it, "
+                "or restore the file from a backup."
+            ) from None
 
     def check_meta(self, *, node_id: int, cluster_id: str, new_directory_id: Callable[[], bytes]) -> None:
         """Compare `meta.properties` of every directory with who we are, and complete them. Blocking.
@@ -180,16 +233,10 @@ class LogManager:
         that.
         """
         seen: dict[bytes, str] = {}
-        for log_dir in self.log_dirs:
+        for log_dir in self._all_dirs:
             if not log_dir.is_online:
                 continue
-            path = join(log_dir.path, META_PROPERTIES)
-            try:
-                meta = decode_meta_properties(self.files.read_file(path))
-            except FileNotFoundError:
-                meta = MetaProperties(None, None, None)
-            except MalformedFile as error:
-                raise LogDirError(f"{path} cannot be read: {error}") from None
+            meta = self.read_meta(log_dir) or MetaProperties(None, None, None)
             if meta.cluster_id not in (None, cluster_id):
                 raise LogDirError(
                     f"{log_dir.path} belongs to cluster {meta.cluster_id}, this broker to {cluster_id}. "
@@ -210,14 +257,16 @@ class LogManager:
             seen[complete.directory_id] = log_dir.path
             log_dir.directory_id = complete.directory_id
             if complete != meta:
+                path = join(log_dir.path, META_PROPERTIES)
                 self.files.replace_file(path, encode_meta_properties(complete), sync=True)
 
     async def open_all(self) -> None:
         """Open every partition folder, with recovery where the last stop was not clean."""
         self._loop = asyncio.get_running_loop()
         started_ms = self._now_ms()
-        epochs = [await self._open_dir(log_dir) for log_dir in self.log_dirs if log_dir.is_online]
+        epochs = [await self._open_dir(log_dir) for log_dir in self._all_dirs if log_dir.is_online]
         self.previous_broker_epoch = epochs[0] if epochs and len(set(epochs)) == 1 else -1
+        self._is_open = True
         if self.logs:
             logger.info("Loaded %d logs in %d ms", len(self.logs), self._now_ms() - started_ms)
 
@@ -321,7 +370,7 @@ class LogManager:
         *,
         directory_id: bytes | None = None,
     ) -> PartitionLog:
-        """The log of a partition, made if there is none; one left by a topic of another id is deleted first.
+        """The log of a partition, made if there is none; one left by a topic of another id is set aside.
 
         A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one
         goes to the directory `directory_id`, or to the one with the fewest logs. KAFKA_STORAGE_ERROR if the
@@ -337,18 +386,29 @@ class LogManager:
             if log.topic_id == topic_id:
                 log.config = config
                 return log
-            self.delete(topic, partition)
+            self._set_aside(log)
         log_dir = self._dir_for_new_log(directory_id)
         assert log_dir.environment is not None
         directory = join(log_dir.path, partition_folder(topic, partition))
         try:
             log = create_log(log_dir.environment, directory, topic, partition, topic_id, config)
         except OSError as error:
+            log_dir.environment.write_failed(error)
+            self._remove_half_made(directory)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create the log of {topic}-{partition}: {error}"
             ) from error
         self.logs[topic, partition] = log
         return log
+
+    def _remove_half_made(self, directory: str) -> None:
+        """Clear the way for another attempt, but never remove what may hold records."""
+        try:
+            entries = self.files.entries(directory, sizes=True)
+            if not any(entry.name.endswith(LOG_SUFFIX) and entry.size for entry in entries):
+                self.files.remove_tree(directory)
+        except OSError as error:
+            logger.debug("%s cannot be removed: %s", directory, error)
 
     def _dir_for_new_log(self, directory_id: bytes | None) -> LogDir:
         online = [log_dir for log_dir in self.log_dirs if log_dir.is_online]
@@ -384,12 +444,26 @@ class LogManager:
         self._bury_folder(aside, delay_ms)
         return True
 
-    def delete_strays(self, is_wanted: Callable[[PartitionLog], bool]) -> list[PartitionLog]:
-        """Delete the logs that the metadata does not place here; what was deleted."""
+    def set_strays_aside(self, is_wanted: Callable[[PartitionLog], bool]) -> list[PartitionLog]:
+        """Take the logs that the metadata does not know out of service and keep their data; those logs."""
         strays = [log for log in self.logs.values() if not is_wanted(log)]
         for log in strays:
-            self.delete(log.topic, log.partition)
+            self._set_aside(log)
         return strays
+
+    def _set_aside(self, log: PartitionLog) -> None:
+        del self.logs[log.topic, log.partition]
+        log.retire()
+        name = set_aside_folder(log.topic, log.partition, random_id(), "stray")
+        aside = join(directory_name(log.directory), name)
+        try:
+            self.files.rename(log.directory, aside)
+        except OSError as error:
+            logger.error(
+                "%s, which the metadata does not know, cannot be set aside: %s", log.directory, error
+            )
+        else:
+            logger.warning("The metadata does not know %s: kept as %s", log.directory, aside)
 
     def dir_of(self, log: PartitionLog) -> LogDir:
         """The directory a log lies in."""
@@ -550,17 +624,21 @@ class LogManager:
 
     # --- stop -------------------------------------------------------------------------------------
 
-    async def close(self, broker_epoch: int = -1) -> None:
-        """Close every log in order and leave the clean shutdown marker where all went well."""
+    async def close(self, broker_epoch: int = -1, *, clean: bool = True) -> None:
+        """Close every log in order and leave the clean shutdown marker where all went well.
+
+        No marker is left if not all logs had been opened, or if not `clean`: something else in the
+        directories, the metadata log, could not be closed in order.
+        """
         while self._jobs:
             await asyncio.wait(list(self._jobs))
-        for log_dir in self.log_dirs:
+        for log_dir in self._all_dirs if self._is_open else ():
             if log_dir.is_online:
-                await self._close_dir(log_dir, broker_epoch)
+                await self._close_dir(log_dir, broker_epoch, clean)
         self.logs = {}
         self.unlock()
 
-    async def _close_dir(self, log_dir: LogDir, broker_epoch: int) -> None:
+    async def _close_dir(self, log_dir: LogDir, broker_epoch: int, others_are_clean: bool) -> None:
         logs = self.logs_in(log_dir)
 
         def close_all() -> bool:
@@ -570,7 +648,7 @@ class LogManager:
         await self.checkpoint_recovery_points()
         await self.checkpoint_log_starts()
         await self.checkpoint_high_watermarks()
-        if clean and log_dir.is_online:
+        if clean and others_are_clean and log_dir.is_online:
             marker = join(log_dir.path, CLEAN_SHUTDOWN_FILE)
             data = encode_clean_shutdown(broker_epoch)
             await self._run_blocking(lambda: self.files.replace_file(marker, data, sync=True))

@@ -19,6 +19,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -32,7 +33,7 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.log.files import FileSystem, OsFileSystem
-from pykafka_broker.log.manager import Intervals, LogDir, LogManager
+from pykafka_broker.log.manager import UNKNOWN_TOPIC_ID, Intervals, LogDir, LogManager
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
@@ -44,8 +45,15 @@ from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.memory import RequestMemory
 from pykafka_broker.server.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from pykafka_broker.server.periodic_work import PeriodicWork
 from pykafka_broker.server.replicas import Partition, ReplicaManager
-from pykafka_broker.server.storage import local_voter, open_metadata_log, prepare_directories
+from pykafka_broker.server.storage import (
+    UNREADABLE_METADATA,
+    local_voter,
+    open_metadata_log,
+    prepare_directories,
+    unusable_metadata,
+)
 from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.waiting import WaitingRoom
 from pykafka_broker.server.wall_timers import WallTimers
@@ -105,9 +113,14 @@ class Broker:
         self._broker_epoch = -1
         self._producer_ids: Iterable[int] = iter(())
         self._producer_ids_lock: asyncio.Lock
-        self._workers: ThreadPoolExecutor
-        self._ticking: asyncio.Task[None] | None = None
+        self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
         self._failure: asyncio.Future[None]
+        self._periodic_work = PeriodicWork(self.clock, TICK_MS, self._work_on_logs)
+        self._is_started = False
+        #: How to undo what the start has done so far.
+        self._undo = AsyncExitStack()
+        self._stopped: asyncio.Task[None] | None = None
+        self._reports: set[asyncio.Task[None]] = set()
 
     # -- what others see -------------------------------------------------------------------------------
 
@@ -129,7 +142,7 @@ class Broker:
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def failed(self) -> None:
-        """Return never; raise when the broker cannot go on, because its metadata log cannot be written."""
+        """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written."""
         await asyncio.shield(self._failure)
 
     async def __aenter__(self) -> Broker:
@@ -144,21 +157,26 @@ class Broker:
     async def start(self) -> None:
         """Serve; when this returns, clients find a broker that answers everything.
 
+        A broker starts once. A start that fails leaves nothing behind: no lock, no socket, no thread.
+
         Raises:
             LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
             OSError: an address cannot be listened on.
         """
-        loop = asyncio.get_running_loop()
-        self._failure = loop.create_future()
+        if self._is_started or self._stopped is not None:
+            raise RuntimeError("a broker starts once: make another one")
+        self._is_started = True
+        self._failure = asyncio.get_running_loop().create_future()
         self._producer_ids_lock = asyncio.Lock()
-        self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
+        self._undo.callback(self._workers.shutdown)
         try:
-            await self._start()
+            await self._start(self._undo)
         except BaseException:
-            self._workers.shutdown(wait=False)
+            await self.stop()
             raise
 
-    async def _start(self) -> None:
+    async def _start(self, undo: AsyncExitStack) -> None:
+        """Build everything, and note beside each piece how a stop, or a start that fails later, undoes it."""
         config = self.config
         self.logs = LogManager(
             self._files,
@@ -169,40 +187,48 @@ class Broker:
             intervals=_intervals(config),
             recovery_threads=config["num.recovery.threads.per.data.dir"],
             on_dir_failure=self._log_dir_failed,
+            metadata_dir=config.metadata_log_dir,
         )
+        undo.callback(self.logs.unlock)
         cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
+        if formatted is not None:
+            for directory in formatted.directory_ids:
+                logger.info("Formatted %s for cluster %s", directory, cluster_id)
         try:
-            if formatted is not None:
-                for directory in formatted.directory_ids:
-                    logger.info("Formatted %s for cluster %s", directory, cluster_id)
-            await self._start_controller(cluster_id)
-            await self.logs.open_all()
-            self._replicas = ReplicaManager(
-                self.node_id,
-                self.logs,
-                lambda overrides: log_config_for(overrides, self.config),
-                on_leading=self._leading,
-                on_resigned=self._resigned,
-            )
-            self._bind()
-            await self._register()
-            self.logs.delete_strays(self._is_placed_here)
-            self._image_published(ClusterImage(), self.image)
-            self.controller.subscribe(self._image_published)
-            await self.controller.unfence_broker(self._broker_epoch)
-            await self._offsets.loaded()
-        except BaseException:
-            self.logs.unlock()
-            raise
+            await self._start_controller(cluster_id, undo)
+        except UNREADABLE_METADATA as error:
+            raise unusable_metadata(config, error) from error
+        self._apply_dynamic_config(self.image)
+        await self.logs.open_all()
+        self._replicas = ReplicaManager(
+            self.node_id,
+            self.logs,
+            lambda overrides: log_config_for(overrides, self.config),
+            run_blocking=self.run_blocking,
+            on_leading=self._leading,
+            on_resigned=self._resigned,
+        )
+        self._bind(undo)
+        await self._register()
+        undo.push_async_callback(self._sign_off)
+        self.logs.set_strays_aside(self._is_placed_here)
+        undo.push_async_callback(self._offsets.close)
+        self._image_published(ClusterImage(), self.image)
+        self.controller.subscribe(self._image_published)
+        await self.controller.unfence_broker(self._broker_epoch)
+        await self._offsets.loaded()
+        undo.push_async_callback(self._hang_up)
         self.listeners.start()
-        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+        undo.push_async_callback(self._periodic_work.stop)
+        self._periodic_work.start()
 
-    async def _start_controller(self, cluster_id: str) -> None:
+    async def _start_controller(self, cluster_id: str, undo: AsyncExitStack) -> None:
         config = self.config
         storage = open_metadata_log(
             self._files, config, now_ms=self.now_ms(), run_later=self._run_in_background
         )
         self._metadata_log = storage.log
+        undo.push_async_callback(self._close_logs)
         self.controller = Controller(
             storage,
             local_voter(config, self.logs),
@@ -219,14 +245,14 @@ class Broker:
             metadata_directory=config.metadata_log_dir,
             scheduler=self._timers,
             run_blocking=self.run_blocking,
-            on_failure=self._metadata_failed,
+            on_failure=self._cannot_go_on,
             bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
             snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
         )
+        undo.push_async_callback(self.controller.close)
         await self.controller.start()
-        self._apply_dynamic_config(self.image)
 
-    def _bind(self) -> None:
+    def _bind(self, undo: AsyncExitStack) -> None:
         config = self.config
         network = Network(
             self,
@@ -238,6 +264,7 @@ class Broker:
             RequestMemory(config["queued.max.request.bytes"]),
         )
         self.listeners = Listeners(network, _listener_limits(config), raise_open_file_limit())
+        undo.callback(self.listeners.stop_accepting)
         advertised = {}
         if config["advertised.listeners"] is not None:
             advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
@@ -273,30 +300,35 @@ class Broker:
         )
 
     async def stop(self) -> None:
-        """Answer what is parked, close the connections, sync the logs and mark them as cleanly closed."""
-        if self._ticking is not None:
-            self._ticking.cancel()
-            self._ticking = None
+        """Answer what is parked, close the connections, sync the logs and mark them as cleanly closed.
+
+        Stopping again is harmless; who does so meanwhile waits for the same end.
+        """
+        if self._stopped is None:
+            self._stopped = asyncio.get_running_loop().create_task(self._undo.aclose())
+        await asyncio.shield(self._stopped)
+
+    async def _hang_up(self) -> None:
+        """Let no more clients in, answer those who wait, and close their connections."""
         self.listeners.stop_accepting()
         self._waiting.close()
         self.groups.close()
         await self.listeners.stop(STOP_GRACE_MS)
+
+    async def _sign_off(self) -> None:
         try:
             await self.controller.shut_down_broker(self._broker_epoch)
         except KafkaError as error:
             logger.warning("The controller could not note the shutdown: %s", error)
-        await self.controller.close()
-        clean = await self.run_blocking(self._metadata_log.close)
-        await self.logs.close(self._broker_epoch if clean else -1)
-        self._workers.shutdown()
 
-    async def _tick(self) -> None:
-        while True:
-            await self.clock.sleep(TICK_MS)
-            try:
-                await self.logs.tick(self.now_ms())
-            except Exception:
-                logger.exception("Periodic work on the logs failed; it is tried again")
+    async def _close_logs(self) -> None:
+        """The metadata log first, for the marker that the other logs leave speaks for it too."""
+        clean = await self.run_blocking(self._metadata_log.close)
+        await self.logs.close(self._broker_epoch, clean=clean)
+
+    async def _work_on_logs(self) -> None:
+        self._replicas.create_missing()
+        await self.logs.tick(self.now_ms())
 
     # -- metadata --------------------------------------------------------------------------------------
 
@@ -324,7 +356,11 @@ class Broker:
         return log_config_for(self.image.config(ResourceType.TOPIC, topic), self.config)
 
     def _is_placed_here(self, log: PartitionLog) -> bool:
-        registration = self.image.partition(log.topic, log.partition)
+        """Whether the metadata knows this log; one that has lost its topic id is known by its name."""
+        topic = self.image.topics.get(log.topic)
+        if topic is None or log.topic_id not in (topic.topic_id, UNKNOWN_TOPIC_ID):
+            return False
+        registration = topic.partitions.get(log.partition)
         return registration is not None and self.node_id in registration.replicas
 
     def _leading(self, partition: Partition) -> None:
@@ -336,12 +372,26 @@ class Broker:
             self._offsets.resign(partition)
 
     def _log_dir_failed(self, log_dir: LogDir) -> None:
-        if not any(d.is_online for d in self.logs.log_dirs):
-            logger.error("All log directories have failed")
+        """Go on with the other directories, if they hold what this node cannot do without."""
+        assert log_dir.error is not None
+        if log_dir is self.logs.metadata_dir or not any(d.is_online for d in self.logs.log_dirs):
+            self._cannot_go_on(log_dir.error)
+            return
+        task = asyncio.get_running_loop().create_task(self._report_failed_dir(log_dir))
+        self._reports.add(task)
+        task.add_done_callback(self._reports.discard)
 
-    def _metadata_failed(self, error: Exception) -> None:
+    async def _report_failed_dir(self, log_dir: LogDir) -> None:
+        """Let the controller know, so that nobody looks for a leader where there is none."""
+        try:
+            await self.controller.report_failed_directories(self._broker_epoch, [log_dir.directory_id])
+        except KafkaError as error:
+            logger.warning("The controller could not note the failure of %s: %s", log_dir.path, error)
+
+    def _cannot_go_on(self, error: Exception) -> None:
         if not self._failure.done():
             self._failure.set_exception(error)
+            self._failure.exception()  # seen, whether or not anybody waits in `failed`
 
     async def _create(self, topics: Sequence[Any]) -> Any:
         return await self.controller.create_topics(topics, timeout_ms=self.config["request.timeout.ms"])

@@ -41,7 +41,13 @@ from pykafka_broker.cluster.events import (
 )
 from pykafka_broker.cluster.feature_control import elr_safety_records
 from pykafka_broker.cluster.features import ELR_VERSION, NODE_FEATURES
-from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, Endpoint, FeatureRange
+from pykafka_broker.cluster.image import (
+    MINIMUM_METADATA_VERSION,
+    ClusterImage,
+    CorruptMetadataError,
+    Endpoint,
+    FeatureRange,
+)
 from pykafka_broker.cluster.loader import MetadataLoader
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.snapshot import snapshot_records
@@ -168,11 +174,14 @@ class Controller:
     async def start(self) -> None:
         """Replay the log and take the lead of it; the image is current when this returns.
 
-        Raises OtherVotersError, or what the disk raised.
+        Raises:
+            OtherVotersError, CorruptMetadataError: the log is not one that this node can go by.
+            OSError, KafkaError: the disk failed.
         """
         follower = _Follower(self._rules.cluster_id)
         self._driver.boot(self._driver.storage.load(follower))
         loader = follower.loader
+        _refuse_unserved_features(loader.image)
         loader.skip_to(self._driver.storage.end_offset - 1, self._driver.epoch)
         self._append_first_records(loader)
         state = activate(ControllerState(loader.image, self._rules), self._scheduler.now_ms())
@@ -471,7 +480,17 @@ class Controller:
         while not (await self._heartbeat(broker_epoch, want_shutdown=True)).should_shut_down:
             pass
 
-    async def _heartbeat(self, broker_epoch: int, *, want_shutdown: bool = False) -> HeartbeatResult:
+    async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
+        """Log directories of the broker of this process have failed: their partitions have no leader now."""
+        await self._heartbeat(broker_epoch, offline_directories=tuple(directories))
+
+    async def _heartbeat(
+        self,
+        broker_epoch: int,
+        *,
+        want_shutdown: bool = False,
+        offline_directories: tuple[bytes, ...] = (),
+    ) -> HeartbeatResult:
         result: HeartbeatResult = await self._ask(
             lambda token: events.Heartbeat(
                 token,
@@ -481,6 +500,7 @@ class Controller:
                 # What is appended here has been applied here by the time the answer comes.
                 self._driver.storage.end_offset - 1,
                 want_shutdown=want_shutdown,
+                offline_directories=offline_directories,
                 cordoned_directories=(),
             )
         )
@@ -516,6 +536,15 @@ class Controller:
         """Change finalized feature levels; KafkaError with the reason when one of them cannot be."""
         asked = tuple(updates)
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+
+
+def _refuse_unserved_features(image: ClusterImage) -> None:
+    """What another version has finalized, this one may not understand."""
+    for name, level in image.features.items():
+        known = NODE_FEATURES.get(name)
+        if known is None or not known.min_level <= level <= known.max_level:
+            served = "does not know it" if known is None else f"serves {known.min_level} to {known.max_level}"
+            raise CorruptMetadataError(f"the cluster has {name} at level {level}, this version {served}")
 
 
 def _time_out(answer: asyncio.Future[Any]) -> None:

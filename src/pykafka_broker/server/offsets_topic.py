@@ -98,6 +98,11 @@ class OffsetsTopic:
             partition.log.on_advance.remove(self._advanced)
             self.groups.unload(partition.partition)
 
+    async def close(self) -> None:
+        """Serve no group any more; nothing reads the logs when this returns."""
+        self.groups.close()
+        await self.loaded()
+
     async def loaded(self) -> None:
         """Return when no partition is being loaded."""
         while self._loading:

@@ -3,15 +3,16 @@ epoch.
 
 `apply` carries an image out on the logs: creates, reconfigures, deletes. A `Partition` puts the rules of
 replication around one log: who may append, and when the high watermark moves. While every partition has one
-replica, what is appended is committed at once; followers, and with them `replicated()` that waits, come with
-the cluster.
+replica, what is appended is committed at once, or as soon as it is on disk where `flush.messages` asks for
+that; followers come with the cluster.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Union
+from typing import Any, Union
 
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
 from pykafka_broker.log.config import LogConfig
@@ -23,14 +24,28 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
 Buffer = Union[bytes, bytearray, memoryview]
+RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Partition:
     """One replica held here, led here while `is_leader`."""
 
-    __slots__ = ("is_alone", "is_leader", "leader_epoch", "log", "partition", "topic", "topic_id")
+    __slots__ = (
+        "_flushing",
+        "_run_blocking",
+        "_waiting",
+        "is_alone",
+        "is_leader",
+        "leader_epoch",
+        "log",
+        "partition",
+        "topic",
+        "topic_id",
+    )
 
-    def __init__(self, topic: str, topic_id: bytes, partition: int, log: PartitionLog) -> None:
+    def __init__(
+        self, topic: str, topic_id: bytes, partition: int, log: PartitionLog, run_blocking: RunBlocking
+    ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.partition = partition
@@ -39,6 +54,10 @@ class Partition:
         self.is_leader = False
         #: No other replica has to follow before something is committed.
         self.is_alone = False
+        self._run_blocking = run_blocking
+        #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
+        self._flushing: asyncio.Task[None] | None = None
+        self._waiting: list[tuple[int, asyncio.Future[ErrorCode]]] = []
 
     def __repr__(self) -> str:
         return f"Partition({self.topic}-{self.partition}, epoch={self.leader_epoch}, leader={self.is_leader})"
@@ -66,8 +85,7 @@ class Partition:
         result = log.append(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, produce_version=produce_version
         )
-        if self.is_alone:
-            log.advance_high_watermark(log.log_end_offset)
+        self._appended(result.flush_due)
         return result
 
     def append_internal(self, batch: Buffer, now_ms: int) -> int:
@@ -79,16 +97,52 @@ class Partition:
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR)
-        end_offset = log.log_end_offset
-        if self.is_alone:
-            log.advance_high_watermark(end_offset)
-        return end_offset
+        result = log.append(
+            batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
+        )
+        self._appended(result.flush_due)
+        return log.log_end_offset
 
-    def replicated(self, next_offset: int) -> Awaitable[ErrorCode] | None:
-        """None: everything below `next_offset` is committed, for no other replica has to follow."""
-        assert self.log.high_watermark >= next_offset, (self, next_offset)
-        return None
+    def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
+        if self._flushing is None or self.log.recovery_point >= next_offset:
+            return None
+        waiter: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        self._waiting.append((next_offset, waiter))
+        return waiter
+
+    def _appended(self, flush_due: bool) -> None:
+        """Commit what was appended: at once, or when the sync that `flush.messages` asks for is done."""
+        if flush_due or self._flushing is not None:
+            if self._flushing is None:
+                self._flushing = asyncio.get_running_loop().create_task(self._flush())
+        elif self.is_alone:
+            self.log.advance_high_watermark(self.log.log_end_offset)
+
+    async def _flush(self) -> None:
+        """Sync until nothing is left to sync: producers that come meanwhile share the next one."""
+        log = self.log
+        error = ErrorCode.NONE
+        try:
+            while log.recovery_point < log.log_end_offset:
+                await self._run_blocking(log.flush)
+                if self.is_alone:
+                    log.advance_high_watermark(log.recovery_point)
+                self._answer(log.recovery_point, ErrorCode.NONE)
+        except KafkaError as failure:
+            error = failure.code
+        finally:
+            self._flushing = None
+            self._answer(log.log_end_offset, error)
+
+    def _answer(self, up_to_offset: int, error: ErrorCode) -> None:
+        """Let those go who wait for offsets up to `up_to_offset`."""
+        waiting, self._waiting = self._waiting, []
+        for next_offset, waiter in waiting:
+            if next_offset > up_to_offset:
+                self._waiting.append((next_offset, waiter))
+            elif not waiter.done():
+                waiter.set_result(error)
 
 
 class ReplicaManager:
@@ -100,15 +154,19 @@ class ReplicaManager:
         logs: LogManager,
         log_config: Callable[[Mapping[str, str]], LogConfig],
         *,
+        run_blocking: RunBlocking,
         on_leading: Callable[[Partition], None],
         on_resigned: Callable[[Partition], None],
     ) -> None:
         self._node_id = node_id
         self._logs = logs
         self._log_config = log_config
+        self._run_blocking = run_blocking
         self._on_leading = on_leading
         self._on_resigned = on_resigned
         self._partitions: dict[tuple[str, int], Partition] = {}
+        #: What should be here, and could not be created yet.
+        self._missing: set[tuple[str, int]] = set()
         self._image = ClusterImage()
 
     def led(self, topic: str, partition: int) -> Partition | None:
@@ -134,17 +192,17 @@ class ReplicaManager:
             self._remove_deleted(old, image)
             for name, topic in image.topics.items():
                 if old.topics.get(name) is not topic:
-                    self._apply_topic(topic, image)
+                    self._apply_topic(topic)
         if image.configs is not old.configs:
             for kind, name in image.configs.keys() | old.configs.keys():
                 changed = image.configs.get((kind, name)) != old.configs.get((kind, name))
                 if kind == ResourceType.TOPIC and changed and name in image.topics:
-                    self._configure(image.topics[name], image)
+                    self._configure(image.topics[name])
 
     def reconfigure(self) -> None:
         """Apply the broker's changed defaults to every log."""
         for topic in self._image.topics.values():
-            self._configure(topic, self._image)
+            self._configure(topic)
 
     def _remove_deleted(self, old: ClusterImage, image: ClusterImage) -> None:
         for name, topic in old.topics.items():
@@ -159,41 +217,60 @@ class ReplicaManager:
                         self._on_resigned(removed)
                     self._logs.delete(name, index)
 
-    def _apply_topic(self, topic: TopicImage, image: ClusterImage) -> None:
-        config = self._log_config(image.config(ResourceType.TOPIC, topic.name))
-        for index, registration in topic.partitions.items():
-            if self._node_id not in registration.replicas:
-                continue
-            partition = self._partitions.get((topic.name, index))
+    def _apply_topic(self, topic: TopicImage) -> None:
+        config = self._config_of(topic)
+        for registration in topic.partitions.values():
+            if self._node_id in registration.replicas:
+                self._apply_partition(topic, registration, config)
+
+    def _apply_partition(
+        self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
+    ) -> None:
+        partition = self._partitions.get((topic.name, registration.partition_id))
+        if partition is None:
+            partition = self._create(topic, registration, config)
             if partition is None:
-                partition = self._create(topic, registration, config)
-                if partition is None:
-                    continue
-            was_leader = partition.is_leader
-            partition.become(registration, self._node_id)
-            if partition.is_leader and not was_leader:
-                self._on_leading(partition)
-            elif was_leader and not partition.is_leader:
-                self._on_resigned(partition)
+                return
+        was_leader = partition.is_leader
+        partition.become(registration, self._node_id)
+        if partition.is_leader and not was_leader:
+            self._on_leading(partition)
+        elif was_leader and not partition.is_leader:
+            self._on_resigned(partition)
+
+    def create_missing(self) -> None:
+        """Try again to create the logs that a full disk refused."""
+        for topic, index in tuple(self._missing):
+            registered = self._image.topics.get(topic)
+            if registered is not None and index in registered.partitions:
+                self._apply_partition(registered, registered.partitions[index], self._config_of(registered))
+            else:
+                self._missing.discard((topic, index))
 
     def _create(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
     ) -> Partition | None:
-        index = registration.partition_id
+        key = topic.name, registration.partition_id
         directories = dict(zip(registration.replicas, registration.directories, strict=False))
         try:
-            log = self._logs.create(
-                topic.name, index, topic.topic_id, config, directory_id=directories.get(self._node_id)
-            )
+            log = self._logs.create(*key, topic.topic_id, config, directory_id=directories.get(self._node_id))
         except KafkaError as error:
-            logger.error("Partition %s-%d is offline: %s", topic.name, index, error.message)
+            if key not in self._missing:
+                logger.error("Partition %s-%d is offline: %s", *key, error.message)
+                self._missing.add(key)
             return None
-        partition = self._partitions[topic.name, index] = Partition(topic.name, topic.topic_id, index, log)
+        self._missing.discard(key)
+        partition = self._partitions[key] = Partition(
+            topic.name, topic.topic_id, key[1], log, self._run_blocking
+        )
         return partition
 
-    def _configure(self, topic: TopicImage, image: ClusterImage) -> None:
-        config = self._log_config(image.config(ResourceType.TOPIC, topic.name))
+    def _configure(self, topic: TopicImage) -> None:
+        config = self._config_of(topic)
         for index in topic.partitions:
             partition = self._partitions.get((topic.name, index))
             if partition is not None:
                 partition.log.config = config
+
+    def _config_of(self, topic: TopicImage) -> LogConfig:
+        return self._log_config(self._image.config(ResourceType.TOPIC, topic.name))

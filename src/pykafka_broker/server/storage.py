@@ -1,29 +1,41 @@
-"""Log directories from nothing to ready: formatting, the check of whose they are, the metadata log's folder.
-"""
+"""Log directories from nothing to ready: formatting, whose they are, and the metadata log's folder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, SERVED_FEATURES, bootstrap_records
-from pykafka_broker.cluster.image import METADATA_VERSION
+from pykafka_broker.cluster.image import METADATA_VERSION, CorruptMetadataError
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.log.checkpoints import decode_meta_properties
+from pykafka_broker.log.checkpoints import MalformedFile
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import create_log, open_log
-from pykafka_broker.log.manager import LogManager
-from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, META_PROPERTIES, METADATA_TOPIC
+from pykafka_broker.log.manager import LogDirError, LogManager
+from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, METADATA_TOPIC
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
-from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, is_formatted, random_uuid
+from pykafka_broker.raft.driver import OtherVotersError
+from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, random_uuid
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 
 #: Where a controller that nobody else needs to reach is said to be.
 UNREACHED_CONTROLLER = ("localhost", 9093)
 #: The metadata log rolls early: it is small, and is read from the start as long as there are no snapshots.
 METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())
+
+
+#: What a metadata log raises that this version cannot go by.
+UNREADABLE_METADATA = (CorruptMetadataError, MalformedFile, OtherVotersError)
+
+
+def unusable_metadata(config: BrokerConfig, error: Exception) -> LogDirError:
+    """Why a start ends at the metadata log, and what to do."""
+    return LogDirError(
+        f"The metadata log in {join(config.metadata_log_dir, METADATA_FOLDER)} cannot be used: {error}. "
+        "Start the version of the software that wrote it, or restore the folder from a backup."
+    )
 
 
 def controller_endpoints(config: BrokerConfig) -> dict[str, tuple[str, int]]:
@@ -71,16 +83,15 @@ def prepare_directories(
         LogDirError, StorageFormatError: this node may not use these directories; the text says what to do.
     """
     logs.lock()
-    try:
-        formatted = None
-        if not is_formatted(files, config.metadata_log_dir):
-            formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
-        meta = decode_meta_properties(files.read_file(join(config.metadata_log_dir, META_PROPERTIES)))
+    formatted = None
+    meta = logs.read_meta(logs.metadata_dir)
+    if meta is None:
+        logs.refuse_unformatted_data()
+        formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
+        cluster_id = formatted.cluster_id
+    else:
         cluster_id = config.cluster_id or meta.cluster_id or ""
-        logs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
-    except BaseException:
-        logs.unlock()
-        raise
+    logs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
     return cluster_id, formatted
 
 
@@ -117,9 +128,5 @@ def _has_log(files: FileSystem, directory: str) -> bool:
 
 def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
     """Who this node is in the quorum: its id, and the id of its metadata directory."""
-    directory_id = next(
-        log_dir.directory_id
-        for log_dir in logs.log_dirs
-        if log_dir.path == config.metadata_log_dir.rstrip("/")
-    )
-    return Voter(ReplicaKey(config.node_id, directory_id), controller_endpoints(config))
+    key = ReplicaKey(config.node_id, logs.metadata_dir.directory_id)
+    return Voter(key, controller_endpoints(config))

@@ -1,5 +1,4 @@
-"""Timers by the wall clock, for cores whose events carry `now_ms`: a `Scheduler` over the server's `Clock`.
-"""
+"""Timers by the wall clock, for cores whose events carry `now_ms`: a `Scheduler` over the server's clock."""
 
 from __future__ import annotations
 
@@ -9,8 +8,7 @@ from pykafka_broker.server.clock import Clock, Timer
 
 
 class WallTimers:
-    """Calls back at a time of the wall clock; a clock set back or forth later does not move a running timer.
-    """
+    """Calls back at a time of the wall clock; a clock that is set later does not move a running timer."""
 
     __slots__ = ("_clock",)
 

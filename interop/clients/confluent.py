@@ -88,7 +88,11 @@ class Confluent(Client):
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.settings = {"bootstrap.servers": bootstrap, "enable.metrics.push": False, "log_level": 0}
+        self.settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "enable.metrics.push": False,
+            "log_level": 0,
+        }
         self.admin = AdminClient(self.settings)
 
     def close(self) -> None:
@@ -124,7 +128,9 @@ class Confluent(Client):
                 offsets[number] = -1 if message.offset() is None else message.offset()
 
         for number, record in enumerate(records):
-            timestamp = {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+            timestamp: dict[str, Any] = (
+                {} if record.timestamp_ms is None else {"timestamp": record.timestamp_ms}
+            )
             producer.produce(
                 topic,
                 value=record.value,

@@ -5,16 +5,16 @@ The suite is told of a broker that runs already, so nothing is started here.
 
 
 class ExternalService:
-    def __init__(self, host, port):
+    def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
 
-    def stop(self):
+    def stop(self) -> None:
         pass
 
-    def dump_logs(self):
+    def dump_logs(self) -> None:
         pass
 
 
 class SpawnedService:
-    def __init__(self, args=(), env=None):
+    def __init__(self, args: object = (), env: object = None) -> None:
         raise RuntimeError("the integration tests run against a broker that was started for them")

@@ -143,6 +143,7 @@ def end_jvm(context: type[SparkContext]) -> None:
     ours.
     """
     gateway, context._gateway, context._jvm = context._gateway, None, None
+    assert gateway is not None
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait(30)

@@ -20,7 +20,8 @@ from tests.spark.kafka import Kafka, offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 NOON = dt.datetime(2026, 1, 2, 12)
 

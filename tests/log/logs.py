@@ -55,7 +55,13 @@ def produce(
 
 
 def end_transaction(
-    log: PartitionLog, producer_id: int, *, commit: bool, producer_epoch: int = 0, coordinator_epoch: int = 0
+    log: PartitionLog,
+    producer_id: int,
+    *,
+    commit: bool,
+    producer_epoch: int = 0,
+    coordinator_epoch: int = 0,
+    epoch: int = 0,
 ) -> AppendResult:
     """Write the marker that the transaction coordinator would write."""
     marker = build_marker_batch(
@@ -64,7 +70,7 @@ def end_transaction(
         producer_epoch=producer_epoch,
         timestamp_ms=NOW,
     )
-    return log.append(marker, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    return log.append(marker, leader_epoch=epoch, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
 
 
 def values(log: PartitionLog, offset: int | None = None, limit: Any = "log_end") -> list[bytes | None]:

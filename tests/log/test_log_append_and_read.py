@@ -474,3 +474,15 @@ def test_leader_epochs_are_noted_as_they_begin():
     assert log.end_offset_for_epoch(9) == (-1, -1)
     assert (log.epoch_for_offset(1), log.epoch_for_offset(2)) == (2, 5)
     assert files.read_file(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n2 0\n5 2\n"
+
+
+def test_an_append_under_an_older_epoch_is_fenced():
+    """Recovery takes epochs that go back for damage, so none may be written."""
+    log = new_log(MemoryFiles())
+    append(log, b"a", epoch=3)
+
+    with pytest.raises(KafkaError) as refused:
+        append(log, b"b", epoch=2)
+
+    assert refused.value.code is ErrorCode.FENCED_LEADER_EPOCH
+    assert (log.latest_epoch, values(log)) == (3, [b"a"])

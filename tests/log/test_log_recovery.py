@@ -105,7 +105,8 @@ def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill):
         assert log.size_bytes == len(after.read_file(LOG)) == kept
         survived = records(log)
         assert survived == whole[: len(survived)]
-        append(log, b"next") if fill is not compacted else None
+        if fill is not compacted:
+            append(log, b"next", epoch=9)
 
 
 @pytest.mark.parametrize("fill", CORPORA)
@@ -232,7 +233,7 @@ def test_a_fenced_range_stays_fenced_over_clean_restarts_and_appends():
     log.close()
 
     log = reopened(files, clean=True)
-    append(log, b"more")
+    append(log, b"more", epoch=9)
 
     assert [offset for offset, _ in served_records(log)] == [0, 1, 2, *range(6, 16)]
     with pytest.raises(KafkaError):
@@ -352,6 +353,40 @@ def test_leader_epochs_garbled_or_past_the_end_are_put_right():
     assert reopened(files, clean=True).epochs.entries == good
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize(
+    "wrong", [b"0\n1\n7 0\n", b"0\n2\n0 0\n1 9\n", b"0\n3\n0 0\n1 3\n2 6\n", b"0\n1\n0 0\n"]
+)
+def test_a_checkpoint_of_epochs_that_is_well_formed_and_wrong_costs_no_record(wrong: bytes, clean: bool):
+    files, log = written(plain)
+    whole, epochs, end = records(log), log.epochs.entries, log.log_end_offset
+    log.close()
+    files.write_file(f"{FOLDER}/leader-epoch-checkpoint", wrong, sync=False)
+
+    log = reopened(files, clean=clean, recovery_point=end if clean else 0)
+
+    assert served_records(log) == whole
+    assert log.epochs.entries == epochs or clean
+    append(log, b"next", epoch=2)
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_a_flipped_epoch_costs_one_batch_even_when_the_checkpoint_is_lost(bit: int):
+    files, log = written(plain)
+    whole = records(log)
+    start, end = boundaries(log)[3:5]
+    damaged = bytearray(files.read_file(LOG))
+    damaged[start + 15 - bit // 8] ^= 1 << bit % 8
+    files.write_file(LOG, damaged, sync=False)
+    files.remove(f"{FOLDER}/leader-epoch-checkpoint")
+
+    served = served_records(reopened(files))
+
+    hit = {offset for offset, _ in whole if 6 <= offset < 7}
+    assert {offset for offset, _ in whole} - {offset for offset, _ in served} <= hit
+    assert start < end
+
+
 def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there():
     files, log = written(plain)
     log.close()
@@ -359,7 +394,7 @@ def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there():
     log = reopened(files, log_start_offset=100)
 
     assert (log.log_start_offset, log.log_end_offset, values(log)) == (100, 100, [])
-    assert append(log, b"a").first_offset == 100
+    assert append(log, b"a", epoch=9).first_offset == 100
 
 
 def test_a_scan_is_happy_with_batches_larger_than_its_buffer():

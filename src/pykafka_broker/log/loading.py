@@ -29,7 +29,7 @@ from pykafka_broker.log.checkpoints import (
     encode_epochs,
     encode_partition_metadata,
 )
-from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import LeaderEpochs
 from pykafka_broker.log.files import FileSystem, join
@@ -154,6 +154,7 @@ class _Loading:
         self.now_ms = now_ms
         self.segments: list[Segment] = []
         self.epochs = LeaderEpochs()
+        self.epochs_known = False
         self.snapshots: list[int] = []
         #: Base offset of the first segment that had to be scanned.
         self.first_scanned: int | None = None
@@ -165,18 +166,18 @@ class _Loading:
             self.segments = [
                 Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)
             ]
-        epochs_known = self._load_epochs()
+        self.epochs_known = self._load_epochs()
         if self.clean:
             log_end_offset = self._end_of_trusted_log(recovery_point)
         else:
             log_end_offset = self._recover(recovery_point or 0)
-        if not epochs_known:
+        if not self.epochs_known:
             self._rebuild_epochs()
         log_start_offset = max(log_start_offset, self.segments[0].base_offset)
         if log_start_offset > log_end_offset:
             log_end_offset = self._start_over(log_start_offset)
         changed = self.epochs.truncate_from_end(log_end_offset)
-        if self.epochs.truncate_from_start(log_start_offset) or changed or not epochs_known:
+        if self.epochs.truncate_from_start(log_start_offset) or changed or not self.epochs_known:
             path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
             self.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
         rebuilt = ProducerFiles(self.files, self.directory, self.snapshots).rebuild(
@@ -331,14 +332,19 @@ class _Loading:
     def _recover(self, recovery_point: int) -> int:
         """Scan every segment that may hold unflushed batches; the log end offset."""
         end_offset = self.segments[-1].base_offset
+        bases = [segment.base_offset for segment in self.segments]
+        ends = [*bases[1:], None]
+        unflushed = [
+            (segment, end)
+            for segment, end in zip(self.segments, ends, strict=True)
+            if (end or LONG_MAX) > recovery_point
+        ]
+        if not self._epochs_agree_with([segment for segment, _ in unflushed]):
+            logger.warning("%s: leader epochs are rebuilt: the checkpoint contradicts the log", self._name)
+            self.epochs, self.epochs_known = LeaderEpochs(), False
         epoch_of = LeaderEpochs(self.epochs.entries).epoch_for_offset
-        for number, segment in enumerate(self.segments):
-            is_last = number == len(self.segments) - 1
-            next_base_offset = None if is_last else self.segments[number + 1].base_offset
-            if next_base_offset is not None and next_base_offset <= recovery_point:
-                continue
-            if self.first_scanned is None:
-                self.first_scanned = segment.base_offset
+        self.first_scanned = unflushed[0][0].base_offset
+        for segment, next_base_offset in unflushed:
             segment.reset_aborted_txns()
             end_offset = scan_segment(
                 segment,
@@ -349,6 +355,20 @@ class _Loading:
                 on_batch=self._note_epoch,
             )
         return end_offset
+
+    def _epochs_agree_with(self, segments: list[Segment]) -> bool:
+        """Whether most batches have the epoch that the checkpoint gives them: then one that has not is
+        damaged.
+        """
+        agree = disagree = 0
+        for segment in segments:
+            for _, header in segment.headers(0):
+                epoch = self.epochs.epoch_for_offset(header.base_offset)
+                if epoch == header.partition_leader_epoch:
+                    agree += 1
+                elif epoch >= 0:
+                    disagree += 1
+        return disagree == 0 or disagree < agree
 
     def _note_epoch(self, header: BatchHeader) -> None:
         if header.partition_leader_epoch > self.epochs.latest:

@@ -177,8 +177,15 @@ class LogManager:
             except OSError as error:
                 logger.error("Log directory %s cannot be used: %s", log_dir.path, error.strerror or error)
                 log_dir.error = error
-        if not self.metadata_dir.is_online or not any(log_dir.is_online for log_dir in self.log_dirs):
+        try:
+            self._require_directories()
+        except LogDirError:
             self.unlock()
+            raise
+
+    def _require_directories(self) -> None:
+        """No broker starts without the directory of the metadata, or without any for partitions."""
+        if not self.metadata_dir.is_online or not any(log_dir.is_online for log_dir in self.log_dirs):
             reasons = [f"{d.path}: {d.error.strerror or d.error}" for d in self._all_dirs if d.error]
             raise LogDirError(
                 f"There is no log directory to start on ({', '.join(reasons)}). Let this user write there, "
@@ -261,11 +268,16 @@ class LogManager:
                 self.files.replace_file(path, encode_meta_properties(complete), sync=True)
 
     async def open_all(self) -> None:
-        """Open every partition folder, with recovery where the last stop was not clean."""
+        """Open every partition folder, with recovery where the last stop was not clean.
+
+        Raises:
+            LogDirError: too many directories failed over it.
+        """
         self._loop = asyncio.get_running_loop()
         started_ms = self._now_ms()
         epochs = [await self._open_dir(log_dir) for log_dir in self._all_dirs if log_dir.is_online]
         self.previous_broker_epoch = epochs[0] if epochs and len(set(epochs)) == 1 else -1
+        self._require_directories()
         self._is_open = True
         if self.logs:
             logger.info("Loaded %d logs in %d ms", len(self.logs), self._now_ms() - started_ms)

@@ -385,9 +385,14 @@ class PartitionLog:
         """Written (not synced) before the first batch of the epoch: recovery refuses epochs it has not
         heard of.
         """
+        if epoch < self.epochs.latest:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"Append to {self.name} under leader epoch {epoch} after one under {self.epochs.latest}",
+            )
         if self.epochs.assign(epoch, start_offset) or not self._epochs_are_saved:
             self._save_epochs()
-        self._latest_epoch = max(epoch, self.epochs.latest)
+        self._latest_epoch = epoch
 
     def _save_epochs(self) -> None:
         self._epochs_are_saved = self._epochs_are_synced = False

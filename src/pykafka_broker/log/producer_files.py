@@ -114,7 +114,7 @@ class ProducerFiles:
                 producers.load(states, offset)
                 chosen = offset
                 break
-        start_offset = chosen if chosen >= 0 else log_start_offset
+        start_offset = chosen if chosen >= 0 else segments[0].base_offset
         for number, segment in enumerate(segments):
             following = segments[number + 1].base_offset if number + 1 < len(segments) else log_end_offset
             if following <= start_offset:

@@ -152,11 +152,7 @@ class Scan:
         batch = self._bytes(position, header.batch_length + LOG_OVERHEAD_BYTES)
         if crc32c(batch[ATTRIBUTES_OFFSET:]) != header.crc:
             return None
-        if (
-            header.base_offset > self.next_offset
-            and not self._gaps_allowed
-            and not self._follows(position, header)
-        ):
+        if not self._fits_what_is_behind(position, header):
             return None
         return header
 
@@ -174,10 +170,22 @@ class Scan:
             return header.partition_leader_epoch == epoch
         return header.partition_leader_epoch >= self._epoch
 
-    def _follows(self, position: int, header: BatchHeader) -> bool:
-        """Whether the batch behind agrees that offsets jump here (a log that once was compacted)."""
+    def _fits_what_is_behind(self, position: int, header: BatchHeader) -> bool:
+        """Where an offset jumps or an epoch is taken on trust, the batch behind must agree.
+
+        Offsets jump in a log that once was compacted. A single flipped bit makes a jump that the batch
+        behind denies.
+        """
+        jumps = header.base_offset > self.next_offset and not self._gaps_allowed
+        unknown_epoch = header.partition_leader_epoch > self._epoch and self._epoch_of(header.base_offset) < 0
+        if not jumps and not unknown_epoch:
+            return True
         behind = self._header(position + header.batch_length + LOG_OVERHEAD_BYTES)
-        return behind is not None and behind.base_offset > header.base_offset + header.last_offset_delta
+        if behind is None:
+            return not jumps
+        if jumps and behind.base_offset <= header.base_offset + header.last_offset_delta:
+            return False
+        return not self._epoch <= behind.partition_leader_epoch < header.partition_leader_epoch
 
     def _next_good(self, position: int) -> tuple[int, BatchHeader] | None:
         """The first good batch behind the bad one at `position`."""

@@ -13,6 +13,6 @@ bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
-$(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q -e . && touch $@
-$(VENV)/.test: $(VENV)/.run ; $(BIN)/python -m pip install -q -e '.[test,spark]' && touch $@
-$(VENV)/.bench: $(VENV)/.test ; $(BIN)/python -m pip install -q -e '.[bench]' && touch $@
+$(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@
+$(VENV)/.test: $(VENV)/.run ; $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[test,spark]' && touch $@
+$(VENV)/.bench: $(VENV)/.test ; $(BIN)/python -m pip install -q --disable-pip-version-check -e '.[bench]' && touch $@

@@ -381,12 +381,16 @@ class LogManager:
         config: LogConfig,
         *,
         directory_id: bytes | None = None,
+        is_new: bool = True,
     ) -> PartitionLog:
         """The log of a partition, made if there is none; one left by a topic of another id is set aside.
 
         A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one
-        goes to the directory `directory_id`, or to the one with the fewest logs. KAFKA_STORAGE_ERROR if the
-        disk refuses.
+        goes to the directory `directory_id`, or to the one with the fewest logs.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if the partition is not `is_new`, so that
+                its log may be in a directory that is out of service.
         """
         log = self.logs.get((topic, partition))
         if log is not None and log.topic_id == UNKNOWN_TOPIC_ID:
@@ -399,6 +403,11 @@ class LogManager:
                 log.config = config
                 return log
             self._set_aside(log)
+        if not is_new and not all(log_dir.is_online for log_dir in self.log_dirs):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"The log of {topic}-{partition} may be in a directory that is out of service",
+            )
         log_dir = self._dir_for_new_log(directory_id)
         assert log_dir.environment is not None
         directory = join(log_dir.path, partition_folder(topic, partition))
@@ -663,7 +672,10 @@ class LogManager:
         if clean and others_are_clean and log_dir.is_online:
             marker = join(log_dir.path, CLEAN_SHUTDOWN_FILE)
             data = encode_clean_shutdown(broker_epoch)
-            await self._run_blocking(lambda: self.files.replace_file(marker, data, sync=True))
+            try:
+                await self._run_blocking(lambda: self.files.replace_file(marker, data, sync=True))
+            except OSError as error:  # a full disk, perhaps
+                logger.warning("%s cannot be written, the next start recovers the logs: %s", marker, error)
 
 
 def _flush_each(logs: list[PartitionLog]) -> None:

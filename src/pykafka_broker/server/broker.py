@@ -171,8 +171,10 @@ class Broker:
         self._undo.callback(self._workers.shutdown)
         try:
             await self._start(self._undo)
-        except BaseException:
+        except BaseException as error:
             await self.stop()
+            if self._failure.done() and isinstance(error, KafkaError):
+                self._failure.result()  # raises what the disk said, rather than what came of it
             raise
 
     async def _start(self, undo: AsyncExitStack) -> None:

@@ -179,9 +179,10 @@ class Controller:
             OSError, KafkaError: the disk failed.
         """
         follower = _Follower(self._rules.cluster_id)
-        self._driver.boot(self._driver.storage.load(follower))
+        loaded = self._driver.storage.load(follower)
         loader = follower.loader
         _refuse_unserved_features(loader.image)
+        self._driver.boot(loaded)
         loader.skip_to(self._driver.storage.end_offset - 1, self._driver.epoch)
         self._append_first_records(loader)
         state = activate(ControllerState(loader.image, self._rules), self._scheduler.now_ms())

@@ -165,8 +165,10 @@ class ReplicaManager:
         self._on_leading = on_leading
         self._on_resigned = on_resigned
         self._partitions: dict[tuple[str, int], Partition] = {}
-        #: What should be here, and could not be created yet.
-        self._missing: set[tuple[str, int]] = set()
+        #: What should be here and could not be created yet; False if that was so at the start already, for
+        #: then there may be a log of it in a directory that is out of service.
+        self._missing: dict[tuple[str, int], bool] = {}
+        self._is_running = False
         self._image = ClusterImage()
 
     def led(self, topic: str, partition: int) -> Partition | None:
@@ -198,6 +200,7 @@ class ReplicaManager:
                 changed = image.configs.get((kind, name)) != old.configs.get((kind, name))
                 if kind == ResourceType.TOPIC and changed and name in image.topics:
                     self._configure(image.topics[name])
+        self._is_running = True
 
     def reconfigure(self) -> None:
         """Apply the broker's changed defaults to every log."""
@@ -210,6 +213,7 @@ class ReplicaManager:
             if kept is not None and kept.topic_id == topic.topic_id:
                 continue
             for index in topic.partitions:
+                self._missing.pop((name, index), None)
                 removed = self._partitions.pop((name, index), None)
                 if removed is not None:
                     if removed.is_leader:
@@ -244,22 +248,27 @@ class ReplicaManager:
             registered = self._image.topics.get(topic)
             if registered is not None and index in registered.partitions:
                 self._apply_partition(registered, registered.partitions[index], self._config_of(registered))
-            else:
-                self._missing.discard((topic, index))
 
     def _create(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
     ) -> Partition | None:
         key = topic.name, registration.partition_id
+        is_new = self._missing.get(key, self._is_running)
         directories = dict(zip(registration.replicas, registration.directories, strict=False))
         try:
-            log = self._logs.create(*key, topic.topic_id, config, directory_id=directories.get(self._node_id))
+            log = self._logs.create(
+                *key,
+                topic.topic_id,
+                config,
+                directory_id=directories.get(self._node_id),
+                is_new=is_new,
+            )
         except KafkaError as error:
             if key not in self._missing:
                 logger.error("Partition %s-%d is offline: %s", *key, error.message)
-                self._missing.add(key)
+                self._missing[key] = is_new
             return None
-        self._missing.discard(key)
+        self._missing.pop(key, None)
         partition = self._partitions[key] = Partition(
             topic.name, topic.topic_id, key[1], log, self._run_blocking
         )

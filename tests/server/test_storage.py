@@ -1,0 +1,245 @@
+"""From empty folders to a broker's own: formatting, several folders, metadata that we cannot go by."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from pykafka_broker.cluster.records import FRAME_VERSION, encode_record
+from pykafka_broker.config.sources import load
+from pykafka_broker.log.checkpoints import decode_meta_properties
+from pykafka_broker.log.manager import LogDirError
+from pykafka_broker.protocol.messages.records import control
+from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.format import METADATA_FOLDER
+from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.server.storage import open_metadata_log
+from tests.support.broker import DATA, Home
+from tests.support.memory_files import MemoryFiles
+
+
+def metadata_log(home: Home) -> RaftStorage:
+    """The metadata log of a home whose broker does not run."""
+    return open_metadata_log(home.files, home.config(), now_ms=0, run_later=lambda job: job())
+
+
+def metadata_files(home: Home) -> dict[str, bytes]:
+    """What a start must not touch before it knows that it may."""
+    names = (".log", "quorum-state", "meta.properties", ".kafka_cleanshutdown")
+    return {path: bytes(inode.data) for path, inode in home.files.inodes.items() if path.endswith(names)}
+
+
+def append_to_metadata(home: Home, *values: bytes) -> None:
+    """Write metadata that a later version of the software might have written."""
+    storage = metadata_log(home)
+    storage.append_metadata(values, epoch=storage.log.latest_epoch, now_ms=0)
+    storage.log.close()
+
+
+async def used_home() -> Home:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        await user.produce("orders", b"one")
+    return home
+
+
+def meta(files: MemoryFiles, directory: str) -> tuple[str | None, int | None]:
+    found = decode_meta_properties(files.read_file(f"{directory}/meta.properties"))
+    assert found.directory_id is not None
+    return found.cluster_id, found.node_id
+
+
+async def test_a_first_start_formats_every_folder(caplog: pytest.LogCaptureFixture) -> None:
+    home = Home({"node.id": "3"}, data_dir="/a,/b", cluster_id="4L6g3nShT-eMCtK--X86sw")
+    with caplog.at_level("INFO"):
+        async with home.running():
+            pass
+    assert meta(home.files, "/a") == meta(home.files, "/b") == ("4L6g3nShT-eMCtK--X86sw", 3)
+    assert home.files.exists(f"/a/{METADATA_FOLDER}")
+    assert not home.files.exists(f"/b/{METADATA_FOLDER}")
+    assert [r.message for r in caplog.records if r.message.startswith("Formatted")] == [
+        "Formatted /a for cluster 4L6g3nShT-eMCtK--X86sw",
+        "Formatted /b for cluster 4L6g3nShT-eMCtK--X86sw",
+    ]
+
+
+async def test_a_folder_that_comes_later_joins_the_cluster() -> None:
+    files = MemoryFiles()
+    async with Home(data_dir="/a", files=files).running():
+        pass
+    async with Home(data_dir="/a,/b", files=files).running() as user:
+        for number in range(4):
+            await user.create_topic(f"topic-{number}")
+    assert meta(files, "/b") == meta(files, "/a")
+    placed = sorted(path for path in files.directories if "/topic-" in path)
+    assert [path[:2] for path in placed] == ["/a", "/a", "/b", "/b"]
+
+
+async def test_the_metadata_log_may_have_a_folder_of_its_own() -> None:
+    home = Home({"metadata.log.dir": "/meta"})
+    for value in (b"one", b"two"):
+        async with home.running() as user:
+            if not await user.topics():
+                await user.create_topic("orders")
+            await user.produce("orders", value)
+    assert home.files.exists(f"/meta/{METADATA_FOLDER}")
+    assert home.files.exists("/meta/.kafka_cleanshutdown")
+    assert home.files.exists(f"{DATA}/orders-0")
+    assert meta(home.files, "/meta") == meta(home.files, DATA)
+    async with home.running() as user:
+        assert await user.values("orders") == [b"one", b"two"]
+        with pytest.raises(LogDirError, match=r"Failed to acquire lock on file \.lock in /meta"):
+            await (
+                Home({"metadata.log.dir": "/meta"}, data_dir="/other", files=home.files).new_broker().start()
+            )
+
+
+async def test_a_folder_that_cannot_be_used_is_left_out_unless_it_has_the_metadata() -> None:
+    files = MemoryFiles()
+    home = Home(data_dir="/a,/b", files=files)
+    async with home.running() as user:
+        for number in range(2):
+            await user.create_topic(f"topic-{number}")
+            await user.produce(f"topic-{number}", b"%d" % number)
+    in_b = next(path for path in files.directories if path.startswith("/b/topic"))
+    lost = in_b.removeprefix("/b/").removesuffix("-0")
+    kept = {"topic-0": "topic-1", "topic-1": "topic-0"}[lost]
+
+    files.fail("make_directory", errno.EIO, path="/b")
+    async with home.running() as user:
+        assert len(await user.values(kept)) == 1
+        assert (await user.try_to_produce(lost, b"x")).error_code == 56  # KAFKA_STORAGE_ERROR
+        await user.create_topic("new")
+        await user.produce("new", b"x")
+    assert not files.exists(f"/a/{lost}-0"), "an empty log must not stand in for the one that is away"
+
+    async with home.running() as user:
+        assert await user.values(lost) == [lost[-1:].encode()]
+        assert await user.values("new") == [b"x"]
+
+    files.fail("make_directory", errno.EIO, path="/a")
+    with pytest.raises(LogDirError, match=r"no log directory to start on \(/a: Input/output error\)"):
+        await home.new_broker().start()
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (bytes((FRAME_VERSION, 99, 0)), "metadata record type 99 is unknown"),
+        (bytes((2, 2, 0)), "metadata frame version 2 is unknown"),
+        (bytes((FRAME_VERSION, 2, 0)) + b"\x05ab", "a metadata record cannot be read: "),
+        (
+            encode_record(m.FeatureLevelRecord(name="metadata.version", feature_level=31), 30),
+            "the cluster has metadata.version at level 31, this version serves 7 to 30",
+        ),
+        (
+            encode_record(m.FeatureLevelRecord(name="teleport.version", feature_level=1), 30),
+            "the cluster has teleport.version at level 1, this version does not know it",
+        ),
+    ],
+    ids=["record type", "frame version", "garbage", "metadata.version", "feature"],
+)
+async def test_metadata_of_a_later_version_is_refused(value: bytes, reason: str) -> None:
+    home = await used_home()
+    append_to_metadata(home, value)
+    before = metadata_files(home)
+
+    with pytest.raises(LogDirError) as refused:
+        await home.new_broker().start()
+
+    text = str(refused.value)
+    assert text.startswith(f"The metadata log in {DATA}/__cluster_metadata-0 cannot be used: {reason}")
+    assert text.endswith(
+        "Start the version of the software that wrote it, or restore the folder from a backup."
+    )
+    assert metadata_files(home) == before
+    assert home.files.locked == set()
+
+
+async def test_a_metadata_log_of_several_voters_is_refused() -> None:
+    home = await used_home()
+    storage = metadata_log(home)
+    voter = control.VotersRecordVoter(
+        voter_id=2,
+        voter_directory_id=bytes(range(16)),
+        endpoints=[],
+        kraft_version_feature=control.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
+    )
+    storage.append_control([control.VotersRecord(version=0, voters=[voter])], epoch=9, now_ms=0)
+    storage.log.close()
+    with pytest.raises(LogDirError, match="it can serve a quorum of itself alone"):
+        await home.new_broker().start()
+
+
+async def test_topics_that_a_lost_metadata_log_does_not_know_keep_their_data(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    home = await used_home()
+    log = home.files.read_file(f"{DATA}/orders-0/00000000000000000000.log")
+    for path in list(home.files.inodes):
+        if METADATA_FOLDER in path and not path.endswith(".checkpoint"):
+            del home.files.inodes[path]
+
+    async with home.running() as user:
+        assert await user.topics() == {}
+        await user.create_topic("orders")
+        assert await user.values("orders") == []
+
+    [aside] = [path for path in home.files.directories if path.endswith("-stray")]
+    assert home.files.read_file(f"{aside}/00000000000000000000.log") == log
+    [line] = [r.message for r in caplog.records if "The metadata does not know" in r.message]
+    assert line == f"The metadata does not know {DATA}/orders-0: kept as {aside}"
+    async with home.running() as user:
+        assert list(await user.topics()) == ["orders"]
+    assert home.files.exists(aside)
+
+
+async def test_a_log_whose_topic_has_another_id_by_now_is_a_stray_too() -> None:
+    home = await used_home()
+    home.files.write_file(
+        f"{DATA}/orders-0/partition.metadata", b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw", sync=False
+    )
+    async with home.running() as user:
+        assert await user.values("orders") == []
+    assert [path for path in home.files.directories if path.endswith("-stray")]
+
+
+async def test_a_lost_partition_metadata_does_not_make_a_stray() -> None:
+    home = await used_home()
+    home.files.remove(f"{DATA}/orders-0/partition.metadata")
+    async with home.running() as user:
+        assert await user.values("orders") == [b"one"]
+    assert home.files.exists(f"{DATA}/orders-0/partition.metadata")
+
+
+async def test_no_failing_disk_operation_of_a_start_leaves_anything_behind() -> None:
+    """Every call that a start makes fails once; the next start works, whatever came of it."""
+    home = await used_home()
+    trial = home.killed()
+    async with trial.running():
+        pass
+    operations = trial.files.calls
+    assert len(operations) > 20
+    for number, (operation, path) in enumerate(operations):
+        broken = home.killed()
+        earlier = operations[:number].count((operation, path))
+        broken.files.fail(operation, errno.EIO, path=path, skip=earlier)
+        broker = broken.new_broker()
+        try:
+            await broker.start()
+        except Exception as error:
+            assert "Input/output error" in f"{error} {error.__cause__}", (operation, path)
+        else:
+            await broker.stop()
+        assert broken.files.locked == set(), (operation, path)
+        assert home.clock.pending_timers == 0, (operation, path)
+        broken.files.heal()
+        async with broken.running() as user:
+            assert await user.values("orders") == [b"one"], (operation, path)
+
+
+def test_a_properties_file_may_name_the_metadata_folder() -> None:
+    config = load(overrides=["metadata.log.dir=/meta"], data_dir="/a")
+    assert config.metadata_log_dir == "/meta"

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from interop.clients.client import Client, Record
 from interop.oracle import run_tool
+from interop.scenarios.data import NOON_MS
 from interop.world import World
 
 TOOLS = "org.apache.kafka.tools"
@@ -77,7 +78,7 @@ def the_console_consumer_prints_what_the_console_producer_was_told(world: World)
 
 def offsets_are_shown_by_time_and_place(world: World) -> None:
     topic = filled(world, 7)
-    for at, expected in (("latest", 7), ("earliest", 0), ("max-timestamp", 6), ("1767355202000", 2)):
+    for at, expected in (("latest", 7), ("earliest", 0), ("max-timestamp", 6), (str(NOON_MS + 2000), 2)):
         assert tool(world, "GetOffsetShell", "--topic", topic, "--time", at).split() == [
             f"{topic}:0:{expected}"
         ], at
@@ -199,10 +200,10 @@ def client(world: World) -> Client:
 
 
 def filled(world: World, count: int) -> str:
-    """A topic with a record a second from noon of 2026-01-02."""
+    """A topic with a record a second."""
     topic = world.topic(client(world))
     client(world).produce(
-        topic, [Record(str(n).encode(), timestamp_ms=1_767_355_200_000 + n * 1000) for n in range(count)]
+        topic, [Record(str(n).encode(), timestamp_ms=NOON_MS + n * 1000) for n in range(count)]
     )
     return topic
 

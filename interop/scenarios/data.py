@@ -9,7 +9,9 @@ from interop.world import World, refused_with
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 MESSAGE_TOO_LARGE, UNKNOWN_TOPIC = 10, 3
-NOON_MS = 1_767_355_200_000
+
+#: Yesterday's noon: not now, but recent, or retention would delete the records under the readers.
+NOON_MS = (int(time.time()) // 86_400 * 86_400 - 43_200) * 1000
 
 
 def sample(count: int = 20) -> list[Record]:

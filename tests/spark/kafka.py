@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import itertools
 import json
 import time
@@ -11,6 +12,9 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import UnknownTopicOrPartitionError
 
 Headers = Sequence[tuple[str, bytes]]
+
+#: Yesterday's noon: not now, but recent, or retention would delete the records under the readers.
+NOON = dt.datetime.now(dt.UTC).replace(hour=12, minute=0, second=0, microsecond=0) - dt.timedelta(days=1)
 _numbers = itertools.count(int(time.time() * 1000))
 
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.spark.kafka import Kafka, offsets
+from tests.spark.kafka import NOON, Kafka, offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MINUTE_MS = 60_000
-NOON_MS = int(dt.datetime(2026, 1, 2, 12, tzinfo=dt.UTC).timestamp() * 1000)
+NOON_MS = int(NOON.timestamp() * 1000)
 
 
 def read(spark: SparkSession, kafka: Kafka, **options: Any) -> DataFrame:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from examples import clickstream
-from tests.spark.kafka import Kafka
+from tests.spark.kafka import NOON, Kafka
 
 if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-START = dt.datetime(2026, 1, 2, 12)
+#: Spark's timestamps carry no zone; the session's is UTC.
+START = NOON.replace(tzinfo=None)
 
 
 def test_the_clickstream_counts_clicks_per_minute_into_a_topic_and_parquet(

@@ -16,14 +16,12 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from tests.spark.conftest import Broker
-from tests.spark.kafka import Kafka, offsets
+from tests.spark.kafka import NOON, Kafka, offsets
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
-
-NOON = dt.datetime(2026, 1, 2, 12)
 
 
 def stream(spark: SparkSession, kafka: Kafka, **options: Any) -> DataFrame:
@@ -154,13 +152,13 @@ def test_windows_on_event_time_count_what_happened_in_them(
     topic = kafka.new_name()
     clicks = {0: "a", 30: "b", 59: "a", 60: "a", 119: "a", 185: "b", 600: "end"}
     for second, page in clicks.items():
-        at = (NOON + dt.timedelta(seconds=second)).replace(tzinfo=dt.UTC)
+        at = NOON + dt.timedelta(seconds=second)
         kafka.send(topic, [page], timestamp_ms=int(at.timestamp() * 1000))
     counted: list[tuple[int, str, int]] = []
 
     def collect(frame: DataFrame, _batch: int) -> None:
         counted.extend(
-            ((row.window.start - NOON).seconds // 60, row.page, row["count"])
+            ((row.window.start.replace(tzinfo=dt.UTC) - NOON).seconds // 60, row.page, row["count"])
             for row in frame.orderBy("window", "page").collect()
         )
 
@@ -277,7 +275,7 @@ def test_assigned_partitions_are_followed_from_given_offsets(
 
 def test_a_stream_may_begin_at_a_timestamp(spark: SparkSession, kafka: Kafka, table: Table) -> None:
     topic = kafka.topic(partitions=2)
-    noon_ms = int(NOON.replace(tzinfo=dt.UTC).timestamp() * 1000)
+    noon_ms = int(NOON.timestamp() * 1000)
     for second in range(4):
         kafka.send(topic, [second], partition=second % 2, timestamp_ms=noon_ms + second * 1000)
 

@@ -194,16 +194,30 @@ def test_lost_snapshots_are_taken_again_on_the_way():
     assert {path: files.read_file(path) for path in taken} == taken
 
 
-def test_producers_are_forgotten_after_their_expiration_but_not_inside_a_transaction():
+def test_producers_are_forgotten_when_idle_for_their_expiration_but_not_inside_a_transaction():
     log = new_log(MemoryFiles(), producer_id_expiration_ms=1000)
-    produce(log, 1, 0, timestamp=NOW)
-    produce(log, 2, 0, timestamp=NOW + 500)
-    produce(log, 3, 0, timestamp=NOW, transactional=True)
+    for producer in (1, 2):
+        produce(log, producer, 0)
+    produce(log, 3, 0, transactional=True)
+    assert log.expire_producers(NOW) == 0
+    produce(log, 2, 1)
 
+    assert log.expire_producers(NOW + 999) == 0
     assert log.expire_producers(NOW + 1000) == 1
 
     assert [state.producer_id for state in log.active_producers()] == [2, 3]
-    assert produce(log, 1, 77, timestamp=NOW + 1000).first_offset == 3
+    assert produce(log, 1, 77).first_offset == 4
+
+
+def test_a_producer_who_writes_old_records_is_remembered_like_any_other():
+    """Idleness was once told from record timestamps: a backfill lost its retries at every restart."""
+    files = MemoryFiles()
+    log = new_log(files)
+    produce(log, 1, 0, timestamp=1000)
+    log.expire_producers(NOW)
+    log.close()
+
+    assert produce(reopened(files, clean=True), 1, 0, timestamp=1000).duplicate
 
 
 def test_retention_does_not_forget_producers():

@@ -183,10 +183,10 @@ class _Loading:
         rebuilt = ProducerFiles(self.files, self.directory, self.snapshots).rebuild(
             self.segments, log_start_offset, log_end_offset, trusted_end=self.first_scanned
         )
+        rebuilt.producers.note_idle(self.now_ms)
         active = self.segments[-1]
         if not active.tail_positions:
             active.tail_first_offset = log_end_offset
-        rebuilt.producers.expire(self.now_ms, self.config.producer_id_expiration_ms)
         return PartitionLog(
             self.environment,
             self.directory,

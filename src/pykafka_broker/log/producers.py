@@ -75,6 +75,7 @@ class ProducerState:
     __slots__ = (
         "coordinator_epoch",
         "current_txn_first_offset",
+        "idle_since_ms",
         "last_timestamp",
         "producer_epoch",
         "producer_id",
@@ -97,6 +98,8 @@ class ProducerState:
         self.current_txn_first_offset = current_txn_first_offset
         #: Oldest first, at most five.
         self.window = window
+        #: When `expire` first found nothing new of the producer; None = it has appended since.
+        self.idle_since_ms: int | None = None
 
     @property
     def last_sequence(self) -> int:
@@ -214,6 +217,7 @@ class ProducerStates:
         else:
             state.window = (*state.window[1 - WINDOW_BATCHES :], batch)
         state.last_timestamp = timestamp
+        state.idle_since_ms = None
         if header.is_transactional and state.current_txn_first_offset == NO_OFFSET:
             state.current_txn_first_offset = first_offset
             self.ongoing[first_offset] = producer_id
@@ -231,6 +235,7 @@ class ProducerStates:
             state.window = ()
         state.coordinator_epoch = marker.coordinator_epoch
         state.last_timestamp = timestamp
+        state.idle_since_ms = None
         first_offset, state.current_txn_first_offset = state.current_txn_first_offset, NO_OFFSET
         if first_offset == NO_OFFSET:
             return None
@@ -266,11 +271,28 @@ class ProducerStates:
         return first
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers idle for `expiration_ms`, except those inside a transaction; returns how many."""
-        idle = [s.producer_id for s in self.producers.values() if _is_expired(s, now_ms, expiration_ms)]
-        for producer_id in idle:
+        """Forget producers idle for `expiration_ms`, except those inside a transaction; returns how many.
+
+        Idle by this clock, from check to check. Kafka goes by the records' timestamps, so it forgets at
+        once a producer who writes old ones.
+        """
+        expired = []
+        for state in self.producers.values():
+            if state.idle_since_ms is None:
+                state.idle_since_ms = now_ms
+            elif (
+                now_ms - state.idle_since_ms >= expiration_ms and state.current_txn_first_offset == NO_OFFSET
+            ):
+                expired.append(state.producer_id)
+        for producer_id in expired:
             del self.producers[producer_id]
-        return len(idle)
+        return len(expired)
+
+    def note_idle(self, now_ms: int) -> None:
+        """Idleness counts from now on for those who have appended since the last check."""
+        for state in self.producers.values():
+            if state.idle_since_ms is None:
+                state.idle_since_ms = now_ms
 
     def load(self, states: Iterable[ProducerState], end_offset: int) -> None:
         """Start from a snapshot taken at `end_offset`."""
@@ -289,10 +311,6 @@ def transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMark
     for record in read_records(batch, check_crc=False):
         return decode_marker(record.key, record.value)
     return None
-
-
-def _is_expired(state: ProducerState, now_ms: int, expiration_ms: int) -> bool:
-    return state.current_txn_first_offset == NO_OFFSET and now_ms - state.last_timestamp >= expiration_ms
 
 
 def minus_sequence(sequence: int, decrement: int) -> int:

@@ -1,4 +1,4 @@
-"""What the metadata says, carried out on the logs: topics that go and come back, configs that change, time."""
+"""What the metadata says, carried out on the logs: topics that go and come back, live configs, retention."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ async def test_flush_messages_holds_the_acknowledgement_until_the_records_are_on
         log = home.broker.logs.get("ledger", 0)
         assert log is not None
         assert log.recovery_point == number + 1
-    assert len((await user.records("ledger"))) == 3
+    assert len(await user.records("ledger")) == 3
     after = Home(files=home.files.power_cut(), clock=home.clock)
     async with after.running() as reader:
         assert await reader.values("ledger") == [b"0", b"1", b"2"]

@@ -507,7 +507,13 @@ class LogManager:
             if directory_name(log.directory) == log_dir.path:
                 log.offline = error
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.on_dir_failure, log_dir)
+            self._loop.call_soon_threadsafe(self._tell_of_failure, log_dir)
+
+    def _tell_of_failure(self, log_dir: LogDir) -> None:
+        """Wake who waits for one of the lost logs, and tell the owner."""
+        for log in self.logs_in(log_dir):
+            log.wake_waiting()
+        self.on_dir_failure(log_dir)
 
     # --- periodic work ----------------------------------------------------------------------------
 

@@ -538,7 +538,7 @@ class PartitionLog:
         with self._names_lock:
             self.retired = self.closed = True
         self.offline = OSError(errno.ESTALE, "the partition was deleted")
-        self._notify()
+        self.wake_waiting()
 
     # --- watermarks -------------------------------------------------------------------------------
 
@@ -556,14 +556,15 @@ class PartitionLog:
         else:
             self.last_stable_offset = offset
         if self.on_advance:
-            self._notify()
+            self.wake_waiting()
 
     def _update_last_stable_offset(self) -> None:
         unstable = self.producers.first_unstable_offset()
         stable = self.high_watermark if unstable is None else min(unstable, self.high_watermark)
         self.last_stable_offset = max(stable, self.log_start_offset)
 
-    def _notify(self) -> None:
+    def wake_waiting(self) -> None:
+        """Call everybody who wants to know that something about this log has changed."""
         for callback in tuple(self.on_advance):
             callback(self)
 
@@ -744,7 +745,7 @@ class PartitionLog:
                 self._save_epochs()
             except OSError as error:  # an entry too many does no harm
                 self._environment.write_failed(error)
-        self._notify()
+        self.wake_waiting()
 
     def truncate_to(self, offset: int) -> None:
         """Forget everything from `offset` on (a follower whose leader has another history). May wait for
@@ -797,7 +798,7 @@ class PartitionLog:
         self.producers, self._snapshot_offset = rebuilt.producers, rebuilt.snapshot_offset
         self.high_watermark = max(min(self.high_watermark, offset), self.log_start_offset)
         self._update_last_stable_offset()
-        self._notify()
+        self.wake_waiting()
 
     def apply_retention(self, now_ms: int) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many."""

@@ -22,3 +22,19 @@ def resident_megabytes(pid: int) -> float:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1000
     raise ValueError(f"process {pid} has no VmRSS")
+
+
+def touch_memory(folder: Path, size: int) -> None:
+    """Make the machine hand out memory for `size` bytes of page cache, by a file that is gone again
+    afterwards.
+
+    In a virtual machine memory that was never used costs several times what the write itself does, so the
+    broker that comes first, or that needs fresh pages, would seem slow. Every broker gets memory that has
+    been used.
+    """
+    block = bytes(1 << 20)
+    file = folder / "touched"
+    with file.open("wb", buffering=0) as target:
+        for _ in range(size // len(block) + 1):
+            target.write(block)
+    file.unlink()

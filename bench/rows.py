@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import jvm, load, pinger, spark_lane
-from bench.process import cpu_seconds, resident_megabytes
+from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from interop.brokers import BrokerProcess
 
 KB, GB = 1_000, 1_000_000_000
@@ -53,6 +53,8 @@ class Run:
 
     def loaded(self, what: str, topic: str, records: int, size: int, **options: object) -> dict[str, float]:
         """Run the load generator; its result with the broker's processor seconds per GB of payload."""
+        if what == "produce":
+            touch_memory(self.broker.folder, int(records * size * 1.2))
         before = cpu_seconds(self.broker.pid)
         result = load.run(what, self.address, topic, records, size=size, **options)
         used = cpu_seconds(self.broker.pid) - before

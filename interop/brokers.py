@@ -8,6 +8,7 @@ survives a restart of it.
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import signal
 import socket
@@ -25,6 +26,11 @@ CACHE = REPOSITORY / ".cache"
 
 #: ApiVersions v0 with correlation id 1 and no client id: every broker since 0.10 answers it.
 PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+
+
+def environment() -> dict[str, str]:
+    """What a broker's process gets: ours, without what would make Python compile the broker at each start."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 class BrokerError(Exception):
@@ -95,7 +101,9 @@ class BrokerProcess(ABC):
         command = self.command()
         with self.log_file.open("ab") as log:
             started = time.perf_counter()
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment()
+            )
         try:
             self._wait_for_answer(started)
         except BaseException:

@@ -23,15 +23,23 @@ class Kafka:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
-        # The tests change topics while they run: the producer has to notice soon.
-        self.producer = KafkaProducer(
-            bootstrap_servers=bootstrap, acks="all", linger_ms=0, metadata_max_age_ms=100
-        )
+        self.producer = self.new_producer()
         self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
 
     def close(self) -> None:
         self.producer.close()
         self.admin.close()
+
+    def new_producer(self) -> KafkaProducer:
+        return KafkaProducer(bootstrap_servers=self.bootstrap, acks="all", linger_ms=0)
+
+    def forget(self) -> None:
+        """Start over with a producer that knows nothing of a topic that changed.
+
+        The old one would notice in its own time, and by asking for a deleted topic bring it back.
+        """
+        self.producer.close()
+        self.producer = self.new_producer()
 
     def new_name(self, prefix: str = "spark") -> str:
         return f"{prefix}-{next(_numbers)}"
@@ -46,12 +54,14 @@ class Kafka:
         return name
 
     def delete(self, name: str) -> None:
+        self.forget()
         self.admin.delete_topics([name])
         self.eventually(lambda: name not in self.admin.list_topics())
 
     def add_partitions(self, name: str, count: int) -> None:
         self.admin.create_partitions({name: count})
         self.admin.wait_for_topics([name])
+        self.forget()
         self.eventually(lambda: len(self.producer.partitions_for(name)) == count)
 
     def delete_records(self, name: str, before: int, partition: int = 0) -> None:

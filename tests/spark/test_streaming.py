@@ -148,8 +148,8 @@ def test_a_stream_copied_to_another_topic_arrives_with_every_row_once(
 def test_windows_on_event_time_count_what_happened_in_them(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
-    """The topic is created by its first record; a window closes when the watermark passes its end."""
-    topic = kafka.new_name()
+    """A window closes when the watermark passes its end."""
+    topic = kafka.topic(partitions=2)
     clicks = {0: "a", 30: "b", 59: "a", 60: "a", 119: "a", 185: "b", 600: "end"}
     for second, page in clicks.items():
         at = NOON + dt.timedelta(seconds=second)

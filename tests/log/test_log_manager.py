@@ -371,6 +371,24 @@ async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has
         await started(files, "/c", "/d")
 
 
+async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back():
+    files = MemoryFiles()
+    manager = await started(files)
+    logs = [manager.create("orders", n, TOPIC_ID, LogConfig(segment_bytes=150)) for n in range(3)]
+    for log in logs:
+        append(log, b"a")
+        append(log, b"b")
+    files.fail("create", errno.EMFILE)
+
+    with pytest.raises(KafkaError) as refused:
+        append(logs[0], b"c")
+
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert not any(segment.holds_resources for log in logs for segment in log.segments)
+    assert manager.log_dirs[0].is_online
+    assert [append(log, b"c").first_offset for log in logs] == [2, 2, 2]
+
+
 async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():
     files = MemoryFiles()
     manager = await started(files)

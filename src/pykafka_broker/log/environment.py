@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 from pykafka_broker.log.files import FileSystem
 
-#: Errors that may pass by themselves: disk full, over quota, mounted read-only for now; out of descriptors
+#: Nothing is wrong with the disk: too many files are open.
+EXHAUSTED_ERRORS = frozenset({errno.EMFILE, errno.ENFILE})
+#: Errors that may pass by themselves: disk full, over quota, mounted read-only for now, out of descriptors
 #: or memory.
-PASSING_ERRORS = frozenset(
-    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM}
-)
+PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM}) | EXHAUSTED_ERRORS
 
 
 class Environment:
     """The owner's services; the defaults do everything at once, which suits tests and tools."""
 
-    __slots__ = ("_on_failure", "bury", "files", "run_later")
+    __slots__ = ("_on_exhausted", "_on_failure", "bury", "files", "run_later")
 
     def __init__(
         self,
@@ -26,6 +26,7 @@ class Environment:
         run_later: Callable[[Callable[[], object]], None] | None = None,
         bury: Callable[[Callable[[], object], int], None] | None = None,
         on_failure: Callable[[OSError], None] | None = None,
+        on_exhausted: Callable[[], None] | None = None,
     ) -> None:
         self.files = files
         #: Run a job that may wait for the disk, in a worker thread, soon.
@@ -33,15 +34,24 @@ class Environment:
         #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
         self.bury = bury or _at_once
         self._on_failure = on_failure
+        self._on_exhausted = on_exhausted
 
     def write_failed(self, error: OSError) -> None:
         """A write was refused: the owner hears of it unless the disk is merely full. Any thread."""
-        if error.errno not in PASSING_ERRORS:
-            self.sync_failed(error)
+        self.open_failed(error)
+        if error.errno not in PASSING_ERRORS and self._on_failure is not None:
+            self._on_failure(error)
+
+    def open_failed(self, error: OSError) -> None:
+        """A file could not be opened: if there are too many, the owner can close some. Any thread."""
+        if error.errno in EXHAUSTED_ERRORS and self._on_exhausted is not None:
+            self._on_exhausted()
 
     def sync_failed(self, error: OSError) -> None:
         """The disk lost what it had taken, which no retry can mend: the directory must go out of service."""
-        if self._on_failure is not None:
+        if error.errno in EXHAUSTED_ERRORS:
+            self.open_failed(error)
+        elif self._on_failure is not None:
             self._on_failure(error)
 
 

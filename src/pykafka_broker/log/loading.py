@@ -184,6 +184,8 @@ class _Loading:
             self.segments, log_start_offset, log_end_offset, trusted_end=self.first_scanned
         )
         rebuilt.producers.note_idle(self.now_ms)
+        for segment in self.segments:
+            segment.release_file()
         active = self.segments[-1]
         if not active.tail_positions:
             active.tail_first_offset = log_end_offset

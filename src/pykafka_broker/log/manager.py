@@ -81,6 +81,7 @@ class Intervals(NamedTuple):
 
 DEFAULT_INTERVALS = Intervals()
 
+CLOSING_THREADS = 4
 #: Files and indexes not used between two checks are given back.
 IDLE_CHECK_MS = 60_000
 
@@ -148,6 +149,7 @@ class LogManager:
                 run_later=self._run_later,
                 bury=self._bury,
                 on_failure=partial(self._disk_failed, log_dir),
+                on_exhausted=self._release_files,
             )
 
     def __iter__(self) -> Iterator[PartitionLog]:
@@ -515,6 +517,12 @@ class LogManager:
             log.wake_waiting()
         self.on_dir_failure(log_dir)
 
+    def _release_files(self) -> None:
+        """Too many files are open: give all descriptors back, they return one by one. Any thread."""
+        logger.warning("Too many open files: closing those of all logs; raise the limit (ulimit -n)")
+        for log in list(self.logs.values()):
+            log.release_files()
+
     # --- periodic work ----------------------------------------------------------------------------
 
     def _run_later(self, job: Callable[[], object]) -> None:
@@ -668,10 +676,13 @@ class LogManager:
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int, others_are_clean: bool) -> None:
         logs = self.logs_in(log_dir)
 
-        def close_all() -> bool:
-            return False not in [log.close() for log in logs]
+        def close_some(some: list[PartitionLog]) -> bool:
+            return False not in [log.close() for log in some]
 
-        clean = await self._run_blocking(close_all)
+        # Closing waits for the disk, which takes several waiters at a time better than one after the other.
+        shares = [logs[i::CLOSING_THREADS] for i in range(CLOSING_THREADS)]
+        jobs = [self._run_blocking(partial(close_some, share)) for share in shares if share]
+        clean = False not in await asyncio.gather(*jobs)
         await self.checkpoint_recovery_points()
         await self.checkpoint_log_starts()
         await self.checkpoint_high_watermarks()

@@ -463,6 +463,8 @@ class PartitionLog:
                 self._sync_small_files(snapshots)
                 for segment in unflushed:
                     segment.sync(with_indexes=segment is not segments[-1])
+                    if segment is not segments[-1] and segment.is_idle:
+                        segment.release_file()
                 self._sync_names()
             except OSError as error:
                 if not self.retired:
@@ -609,6 +611,7 @@ class PartitionLog:
         try:
             place = self._place(segment, offset, limit_offset, next_offset)
         except OSError as error:
+            self._environment.open_failed(error)
             raise storage_error(error) from error
         if place is None:
             request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
@@ -868,6 +871,11 @@ class PartitionLog:
             active.release_file()
         active.is_idle = True
         self._end_at_last_release = self.log_end_offset
+
+    def release_files(self) -> None:
+        """Give back every descriptor; each comes back when it is needed. Worker-safe."""
+        for segment in self.segments:
+            segment.release_file()
 
     def active_producers(self) -> list[ProducerState]:
         """What DescribeProducers shows."""

@@ -61,6 +61,7 @@ def scan_segment(
         segment.save_damages()
     if next_base_offset is not None:
         segment.save_indexes(final=True)
+        segment.release()
     segment.was_scanned = True
     return scan.next_offset
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from interop.brokers import BrokerProcess
 from interop.clients.client import Client, Refused
 
+TOPIC_EXISTS = 36
+
 _numbers = itertools.count(1)
 
 
@@ -27,9 +29,18 @@ class World:
     def topic(self, client: Client, partitions: int = 1, **configs: str) -> str:
         """A new topic, created by the client; configs with underscores for dots."""
         name = self.name("interop")
-        client.create_topic(
-            name, partitions, configs={key.replace("_", "."): value for key, value in configs.items()}
-        )
+        settings = {key.replace("_", "."): value for key, value in configs.items()}
+
+        def created() -> bool:
+            try:
+                client.create_topic(name, partitions, configs=settings)
+            except Refused as error:
+                # A client that has lost its broker (-1) may not know whether it had been heard.
+                if error.code != TOPIC_EXISTS:
+                    raise
+            return True
+
+        eventually(created, "the topic is created")
         self.await_topic(client, name, partitions)
         return name
 

@@ -10,12 +10,12 @@ INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_CONFIG = 37, 38, 40
 
 
 def a_topic_is_created_with_its_configs(world: World, client: Client) -> None:
-    topic = world.topic(client, partitions=3, retention_ms="123456", cleanup_policy="compact")
+    topic = world.topic(client, partitions=3, retention_ms="999999999", cleanup_policy="compact")
     for reader in world.clients.values():
         assert topic in reader.topics(), reader.name
         assert reader.partitions(topic) == 3, reader.name
         configs = reader.config(topic)
-        assert configs["retention.ms"] == ("123456", False), reader.name
+        assert configs["retention.ms"] == ("999999999", False), reader.name
         assert configs["cleanup.policy"] == ("compact", False), reader.name
         assert configs["segment.bytes"] == ("1073741824", True), reader.name
 

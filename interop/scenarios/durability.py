@@ -13,7 +13,7 @@ from interop.world import World, eventually
 
 
 def records_and_offsets_survive_a_restart(world: World, client: Client) -> None:
-    topic, group = world.topic(client, partitions=2, retention_ms="123456"), world.name("restart")
+    topic, group = world.topic(client, partitions=2, retention_ms="999999999"), world.name("restart")
     written = sample()
     client.produce(topic, written, codec="lz4", idempotent=True)
     with following(client.member(group, topic)) as (follower,):
@@ -24,7 +24,7 @@ def records_and_offsets_survive_a_restart(world: World, client: Client) -> None:
 
     eventually(lambda: client.partitions(topic) == 2 and client.end(topic) > 0, "the topic is back")
     assert client.read(topic, (0, 1)) == by_partition(written)
-    assert client.config(topic)["retention.ms"] == ("123456", False)
+    eventually(lambda: client.config(topic)["retention.ms"] == ("999999999", False), "the config is back")
     eventually(lambda: client.committed(group, topic) == len(written) // 2, "the committed offset is back")
     assert client.produce(topic, [Record(b"after")]) == [len(written) // 2]
 

@@ -1,6 +1,4 @@
-"""`python -m bench`: run the rows against each broker in turn, print the table, save it as JSON and as a
-plot.
-"""
+"""`python -m bench`: run the rows against each broker in turn; print the table, save it with a plot."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from interop import dump_check, tools, upstream
-from interop.brokers import BrokerProcess, OurBroker
+from interop.brokers import CACHE, BrokerProcess, OurBroker
 from interop.oracle import ApacheBroker, OracleUnavailableError, libs
 from interop.run import connect_all, load_matrix, run_matrix
 from interop.scenarios import data, groups
@@ -125,7 +125,7 @@ def main() -> int:
         for lane in chosen.lanes.split(","):
             failures += LANES[lane](chosen, broker)
         if failures:
-            kept = shutil.copy(broker.log_file, f"interop-{broker.name}.log")
+            kept = shutil.copy(broker.log_file, CACHE / f"interop-{broker.name}.log")
     for failure in failures:
         print(f"\nFAILED {failure}")
     print(f"\n{len(failures)} failures" + (f"; the broker's log is in {kept}" if failures else ""))

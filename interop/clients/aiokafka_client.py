@@ -18,7 +18,7 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 
-from interop.clients.client import Client, GroupView, Member, Record, Refused
+from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -274,6 +274,11 @@ class Aiokafka(Client):
             return str(found[partition].metadata)
 
         return self.loop.run(commit)
+
+    def cluster(self) -> ClusterView:
+        described = self.loop.run(self.admin.describe_cluster)
+        brokers = frozenset((b["node_id"], f"{b['host']}:{b['port']}") for b in described["brokers"])
+        return ClusterView(described["cluster_id"], described["controller_id"], brokers)
 
     def create_topic(
         self,

@@ -34,6 +34,14 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True)
+class ClusterView:
+    cluster_id: str
+    controller_id: int
+    #: Node ids and addresses.
+    brokers: frozenset[tuple[int, str]]
+
+
+@dataclass(frozen=True)
 class GroupView:
     state: str
     members: int
@@ -127,6 +135,9 @@ class Client(ABC):
     # Admin.
 
     @abstractmethod
+    def cluster(self) -> ClusterView: ...
+
+    @abstractmethod
     def create_topic(
         self,
         name: str,
@@ -165,4 +176,7 @@ class Client(ABC):
         raise NotImplementedError
 
     def delete_group(self, group: str) -> None:
+        raise NotImplementedError
+
+    def delete_offset(self, group: str, topic: str, partition: int = 0) -> None:
         raise NotImplementedError

@@ -29,7 +29,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from interop.clients.client import Client, GroupView, Member, Record, Refused
+from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
 
 TIMEOUT_S = 30.0
 
@@ -263,6 +263,12 @@ class Confluent(Client):
             return str(found.metadata)
         finally:
             consumer.close()
+
+    def cluster(self) -> ClusterView:
+        with refusals():
+            described = self.admin.describe_cluster().result(TIMEOUT_S)
+        brokers = frozenset((node.id, f"{node.host}:{node.port}") for node in described.nodes)
+        return ClusterView(described.cluster_id, described.controller.id, brokers)
 
     def create_topic(
         self,

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from interop import oracle
-from interop.clients.client import Client, GroupView, Member, Record, Refused
+from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
 
 TIMEOUT_S = 30.0
 BYTES = "org.apache.kafka.common.serialization.ByteArray"
@@ -301,6 +301,13 @@ class Java(Client):
             (found,) = consumer.committed(consumer.assignment()).values()
             return str(found.metadata())
 
+    def cluster(self) -> ClusterView:
+        with self.jvm.refusals():
+            described = self.admin.describeCluster()
+            nodes = each(described.nodes().get())
+            brokers = frozenset((node.id(), f"{node.host()}:{node.port()}") for node in nodes)
+            return ClusterView(described.clusterId().get(), described.controller().get().id(), brokers)
+
     def create_topic(
         self,
         name: str,
@@ -365,3 +372,9 @@ class Java(Client):
     def delete_group(self, group: str) -> None:
         with self.jvm.refusals():
             self.admin.deleteConsumerGroups([group]).all().get()
+
+    def delete_offset(self, group: str, topic: str, partition: int = 0) -> None:
+        wanted = self.jvm.jvm.java.util.HashSet()
+        wanted.add(self.jvm.partition(topic, partition))
+        with self.jvm.refusals():
+            self.admin.deleteConsumerGroupOffsets(group, wanted).all().get()

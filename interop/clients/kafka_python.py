@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import BrokerResponseError, KafkaError, OffsetOutOfRangeError, for_code
+from kafka.errors import BrokerResponseError, KafkaError, NoError, OffsetOutOfRangeError, for_code
 from kafka.structs import OffsetAndMetadata
 
-from interop.clients.client import Client, GroupView, Member, Record, Refused
+from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
 
 
 @contextmanager
@@ -214,6 +214,12 @@ class KafkaPython(Client):
             consumer.commit({partition: OffsetAndMetadata(offset, metadata, -1)})
             return str(consumer.committed(partition, metadata=True).metadata)
 
+    def cluster(self) -> ClusterView:
+        with refusals():
+            described = self.admin.describe_cluster()
+        brokers = frozenset((b["broker_id"], f"{b['host']}:{b['port']}") for b in described["brokers"])
+        return ClusterView(described["cluster_id"], described["controller_id"], brokers)
+
     def create_topic(
         self,
         name: str,
@@ -284,3 +290,10 @@ class KafkaPython(Client):
         if answers[group] != "OK":
             names = {for_code(code).__name__: code for code in (16, 24, 68, 69)}
             raise Refused(names.get(answers[group], -1), answers[group])
+
+    def delete_offset(self, group: str, topic: str, partition: int = 0) -> None:
+        wanted = TopicPartition(topic, partition)
+        with refusals():
+            answer = self.admin.delete_group_offsets(group, [wanted])[wanted]
+        if answer is not NoError:
+            raise Refused(answer.errno, answer.__name__)

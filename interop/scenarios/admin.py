@@ -9,6 +9,13 @@ UNKNOWN_TOPIC, INVALID_TOPIC, TOPIC_EXISTS = 3, 17, 36
 INVALID_PARTITIONS, INVALID_REPLICATION_FACTOR, INVALID_CONFIG = 37, 38, 40
 
 
+def every_client_sees_the_same_cluster(world: World, client: Client) -> None:
+    cluster = client.cluster()
+    assert len(cluster.cluster_id) == 22
+    assert cluster.brokers == {(cluster.controller_id, world.broker.address)}
+    assert {other.cluster() for other in world.clients.values()} == {cluster}
+
+
 def a_topic_is_created_with_its_configs(world: World, client: Client) -> None:
     topic = world.topic(client, partitions=3, retention_ms="999999999", cleanup_policy="compact")
     for reader in world.clients.values():

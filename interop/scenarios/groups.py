@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from interop.clients.client import Client, GroupView, Member, Record
 from interop.world import World, eventually, refused_with
 
-GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP = 69, 68
+GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, GROUP_SUBSCRIBED_TO_TOPIC = 69, 68, 86
 
 
 class Follower:
@@ -216,6 +216,20 @@ def a_group_is_listed_and_described(world: World, client: Client) -> None:
         eventually(lambda: client.group(group) == GroupView("Stable", 1), "the group is stable")
     eventually(lambda: client.group(group) == GroupView("Empty", 0), "the group is empty")
     assert group in client.groups()
+
+
+def one_offset_of_a_group_is_deleted(world: World, client: Client) -> None:
+    """Of a topic that no member follows; the others stay."""
+    topic, other, group = world.topic(client), world.topic(client), world.name("offsets")
+    fill(client, topic, partitions=1)
+    client.commit_metadata(group, other, 7, "")
+    client.commit_metadata(group, topic, 5, "")
+    client.delete_offset(group, other)
+    assert (client.committed(group, other), client.committed(group, topic)) == (None, 5)
+    with following(client.member(group, topic)) as (follower,):
+        eventually(lambda: len(follower.records) == 20, "the rest was read")
+        with refused_with(GROUP_SUBSCRIBED_TO_TOPIC):
+            client.delete_offset(group, topic)
 
 
 def only_an_empty_group_is_deleted(world: World, client: Client) -> None:

@@ -149,7 +149,32 @@ def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
         log.flush()
 
     assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert (log.recovery_point, len(reported)) == (0, 1)
+    with pytest.raises(KafkaError):
+        log.flush()
+    assert (log.recovery_point, len(reported), log.close()) == (0, 1, False)
+
+
+def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_indexes_all_the_same():
+    """The flush once moved the recovery point to the roll, and the next took the rolled segment for done."""
+    files = MemoryFiles()
+    log = new_log(files, index_interval_bytes=50)
+    log._environment.run_later = lambda job: None
+    for n in range(5):
+        append(log, b"%d" % n)
+
+    def roll_once(operation: str, path: str) -> None:
+        if operation == "sync":
+            files.meanwhile = None
+            log.roll()
+
+    files.meanwhile = roll_once
+    log.flush()
+    append(log, b"more")
+    log.flush()
+
+    after = files.power_cut()
+    assert len(after.read_file(f"{FOLDER}/00000000000000000000.index")) == 8 * 4
+    assert values(reopened(after, recovery_point=6)) == [b"0", b"1", b"2", b"3", b"4", b"more"]
 
 
 # --- power cuts -----------------------------------------------------------------------------------
@@ -214,8 +239,8 @@ def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
     synced = [path.removeprefix(FOLDER) for operation, path in files.calls if operation == "sync"]
     assert synced == [
         "/00000000000000000002.snapshot",
-        "/partition.metadata",
         "/leader-epoch-checkpoint",
+        "/partition.metadata",
         "/00000000000000000000.log",
         "/00000000000000000000.index",
         "/00000000000000000000.timeindex",

@@ -113,6 +113,8 @@ class MemoryFiles:
         self.is_cached = True
         self.free_bytes: int | None = None
         self.now_ms = 0
+        #: Called with every operation before it happens: what else goes on while the disk is waited for.
+        self.meanwhile: Callable[[str, str], object] | None = None
         self._faults: list[_Fault] = []
 
     # --- faults -----------------------------------------------------------------------------------
@@ -148,6 +150,8 @@ class MemoryFiles:
 
     def _enter(self, operation: str, path: str) -> None:
         self.calls.append((operation, path))
+        if self.meanwhile is not None:
+            self.meanwhile(operation, path)
         for fault in self._faults:
             if fault.strikes(operation, path):
                 raise OSError(fault.code, os.strerror(fault.code), path)

@@ -15,7 +15,7 @@ worker-safe: `flush`, the lookups by timestamp and epoch, and `ReadPlan.read`. A
 `AppendResult.flush_due` and `flush` let the caller hold an acknowledgement back until the bytes are
 durable.
 
-Measured on a 2-core VM, CPython 3.11, above CRC and `pwrite` themselves: see `append` and `plan_read`.
+Figures in docstrings: a 2-core VM, CPython 3.11.
 
 Left out on purpose: remote (tiered) storage, message formats before v2, preallocation of `.log` files.
 """
@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, NamedTuple
@@ -33,12 +32,12 @@ from pykafka_broker.log.checkpoints import encode_epochs
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
-from pykafka_broker.log.files import Buffer, directory_name, join, sync_file
+from pykafka_broker.log.files import Buffer, join
+from pykafka_broker.log.flushing import Flusher
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.names import (
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
-    PARTITION_METADATA,
     offset_file,
     partition_folder,
 )
@@ -99,13 +98,8 @@ class PartitionLog:
         "_end_at_last_release",
         "_environment",
         "_epochs_are_saved",
-        "_epochs_are_synced",
-        "_flush_lock",
-        "_has_new_names",
-        "_is_new",
+        "_flusher",
         "_latest_epoch",
-        "_names_lock",
-        "_pending_snapshots",
         "_roll_ms",
         "_snapshot_offset",
         "closed",
@@ -120,8 +114,6 @@ class PartitionLog:
         "on_advance",
         "partition",
         "producers",
-        "recovery_point",
-        "retired",
         "segments",
         "topic",
         "topic_id",
@@ -159,14 +151,13 @@ class PartitionLog:
         self._active = segments[-1]
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
-        self.recovery_point = recovery_point
         self.high_watermark = max(log_start_offset, min(high_watermark, log_end_offset))
         self.epochs = epochs
         self._latest_epoch = epochs.latest
-        #: Created by this process: its folder and names have not reached the disk yet.
-        self._is_new = self._has_new_names = is_new
         self._epochs_are_saved = True
-        self._epochs_are_synced = not is_new
+        self._flusher = Flusher(environment, directory, recovery_point=recovery_point, is_new=is_new)
+        for segment, end in zip(segments[:-1], segment_ends(segments, log_end_offset), strict=False):
+            segment.is_flushed = end <= recovery_point
         self.producers = producers
         producers.on_high_watermark(self.high_watermark)
         self.last_stable_offset = self.high_watermark
@@ -178,13 +169,7 @@ class PartitionLog:
         self.offline: OSError | None = None
         self.closed = False
         self._snapshot_offset = snapshot_offset
-        self._pending_snapshots: list[Snapshot] = []
-        self.retired = False
         self._end_at_last_release = -1
-        #: One flush at a time; held while waiting for the disk, so not for the event loop.
-        self._flush_lock = threading.Lock()
-        #: Held while side files are written or renamed in a worker thread.
-        self._names_lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
@@ -206,6 +191,16 @@ class PartitionLog:
     def latest_epoch(self) -> int:
         """The newest leader epoch in the log, -1 if none."""
         return self._latest_epoch
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below is on stable storage."""
+        return self._flusher.recovery_point
+
+    @property
+    def retired(self) -> bool:
+        """The partition was deleted."""
+        return self._flusher.retired
 
     @property
     def size_bytes(self) -> int:
@@ -231,6 +226,9 @@ class PartitionLog:
     ) -> AppendResult:
         """Validate and write; the batch gets its offset and epoch in place if `records` is writable.
 
+        Above checksum and `pwrite`, a batch of one record takes 4.3 us (5.9 with a producer id), one of 16
+        KiB 8 us (9); half of that is validation.
+
         Raises KafkaError with Kafka's code. On a disk error nothing of the batch stays:
         KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
         """
@@ -244,7 +242,7 @@ class PartitionLog:
                 first_offset=self.log_end_offset,
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,
-                config=self.config,
+                config=self._config,
                 produce_version=produce_version,
                 internal_topic=internal_topic,
             )
@@ -270,7 +268,7 @@ class PartitionLog:
             log_append_time_ms,
             self.log_start_offset,
             False,
-            last_offset + 1 - self.recovery_point >= self.config.flush_messages,
+            last_offset + 1 - self._flusher.recovery_point >= self._config.flush_messages,
         )
 
     def _append_internal(self, records: Buffer, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
@@ -395,10 +393,11 @@ class PartitionLog:
         self._latest_epoch = epoch
 
     def _save_epochs(self) -> None:
-        self._epochs_are_saved = self._epochs_are_synced = False
+        self._epochs_are_saved = False
         path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
         self._environment.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
-        self._epochs_are_saved = self._has_new_names = True
+        self._epochs_are_saved = True
+        self._flusher.note_epochs()
 
     # --- rolling and flushing ---------------------------------------------------------------------
 
@@ -421,11 +420,12 @@ class PartitionLog:
         new.jitter_ms = _jitter_ms(self.config, path)
         self.segments = (*self.segments, new)
         self._active = new
+        self._flusher.note_names()
         self._take_snapshot(base_offset)
         self._environment.run_later(self._flush_closed)
 
     def _take_snapshot(self, offset: int) -> None:
-        self._pending_snapshots.append(Snapshot(offset, self.producers.producers.values()))
+        self._flusher.pending_snapshots.append(Snapshot(offset, self.producers.producers.values()))
         self._snapshot_offset = offset
 
     def _flush_closed(self) -> None:
@@ -445,69 +445,10 @@ class PartitionLog:
         return self.recovery_point
 
     def _flush_up_to(self, target: int) -> None:
-        with self._flush_lock:
-            if self.retired or (target <= self.recovery_point and not self._pending_snapshots):
-                return
-            segments = self.segments
-            unflushed = [
-                segment
-                for segment, end in zip(segments, segment_ends(segments, target), strict=True)
-                if end > self.recovery_point and segment.base_offset < target
-            ]
-            try:
-                snapshots = self._write_side_files([s for s in unflushed if s is not segments[-1]])
-            except OSError as error:
-                self._environment.write_failed(error)
-                raise self._storage_error(error) from error
-            try:
-                self._sync_small_files(snapshots)
-                for segment in unflushed:
-                    segment.sync(with_indexes=segment is not segments[-1])
-                    if segment is not segments[-1] and segment.is_idle:
-                        segment.release_file()
-                self._sync_names()
-            except OSError as error:
-                if not self.retired:
-                    self._environment.sync_failed(error)
-                raise self._storage_error(error) from error
-            self.recovery_point = max(self.recovery_point, target)
-
-    def _write_side_files(self, closed_segments: list[Segment]) -> list[Snapshot]:
-        """Write what appends keep in memory: indexes of closed segments, producer snapshots; the latter, to
-        be synced.
-
-        The lock keeps a log that was deleted from writing into the folder of its successor of the same name.
-        """
-        written: list[Snapshot] = []
-        with self._names_lock:
-            if self.retired:
-                return written
-            for segment in closed_segments:
-                segment.save_indexes(final=True)
-            while self._pending_snapshots:
-                written.append(self._pending_snapshots[0])
-                written[-1].write(self._environment.files, self.directory)
-                self._has_new_names = True
-                del self._pending_snapshots[0]
-        return written
-
-    def _sync_small_files(self, snapshots: list[Snapshot]) -> None:
-        files = self._environment.files
-        for snapshot in snapshots:
-            snapshot.sync(files, self.directory)
-        if self._is_new:
-            sync_file(files, join(self.directory, PARTITION_METADATA))
-        if not self._epochs_are_synced:
-            self._epochs_are_synced = True
-            sync_file(files, join(self.directory, LEADER_EPOCH_CHECKPOINT))
-
-    def _sync_names(self) -> None:
-        if self._has_new_names:
-            self._has_new_names = False
-            self._environment.files.sync_directory(self.directory)
-        if self._is_new:
-            self._is_new = False
-            self._environment.files.sync_directory(directory_name(self.directory))
+        try:
+            self._flusher.flush(self.segments, target)
+        except OSError as error:
+            raise self._storage_error(error) from error
 
     def close(self, clean: bool = True) -> bool:
         """Stop using the log; with `clean`, leave it so that the next start needs no recovery.
@@ -527,7 +468,7 @@ class PartitionLog:
             if self._snapshot_offset != self.log_end_offset and not is_empty:
                 self._take_snapshot(self.log_end_offset)
             self.flush()
-            with self._flush_lock:
+            with self._flusher.lock:
                 self._active.save_indexes(final=True)
                 self._active.sync(with_indexes=True)
         except (OSError, KafkaError) as error:
@@ -537,8 +478,8 @@ class PartitionLog:
 
     def retire(self) -> None:
         """The partition was deleted: refuse appends, wake who waits. Reads planned before still work."""
-        with self._names_lock:
-            self.retired = self.closed = True
+        self._flusher.retire()
+        self.closed = True
         self.offline = OSError(errno.ESTALE, "the partition was deleted")
         self.wake_waiting()
 
@@ -583,7 +524,8 @@ class PartitionLog:
     ) -> ReadPlan:
         """Decide what a fetch at `offset` returns; OFFSET_OUT_OF_RANGE outside [log start, log end].
 
-        Without `minimum_one_batch`, a first batch of more than `max_bytes` gives an empty plan.
+        Without `minimum_one_batch`, a first batch of more than `max_bytes` gives an empty plan. 1 us among
+        the newest batches, 6 us through the index; with the read, 1 MiB takes 20 us more than copying it.
         """
         limit_offset = self.limit_offset(limit)
         if offset >= limit_offset or offset < self.log_start_offset:
@@ -760,7 +702,7 @@ class PartitionLog:
             self.reset_to(offset)
             return
         logger.info("%s: truncating to offset %d", self.name, offset)
-        with self._flush_lock:
+        with self._flusher.lock:
             keep = segment_number(self.segments, offset) + 1
             gone, self.segments = self.segments[keep:], self.segments[:keep]
             self._active = self.segments[-1]
@@ -772,7 +714,7 @@ class PartitionLog:
     def reset_to(self, offset: int) -> None:
         """Throw everything away and start empty at `offset`. May wait for disks."""
         logger.info("%s: starting over at offset %d", self.name, offset)
-        with self._flush_lock:
+        with self._flusher.lock:
             for segment in self.segments:
                 segment.unlink()
             path = join(self.directory, offset_file(offset, ""))
@@ -788,8 +730,8 @@ class PartitionLog:
         """Bring everything that follows from the log end in line with a lower one."""
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
-        self.recovery_point = min(self.recovery_point, offset)
-        self._pending_snapshots.clear()
+        self._flusher.recovery_point = min(self.recovery_point, offset)
+        self._flusher.pending_snapshots.clear()
         if self.epochs.truncate_from_end(offset):
             self._save_epochs()
         self._latest_epoch = self.epochs.latest
@@ -843,9 +785,7 @@ class PartitionLog:
 
         def set_aside() -> None:
             try:
-                with self._names_lock:
-                    for segment in gone if not self.retired else ():
-                        segment.set_aside(DELETED_SUFFIX)
+                self._flusher.set_aside(gone, DELETED_SUFFIX)
             except OSError as error:
                 self._environment.write_failed(error)
 

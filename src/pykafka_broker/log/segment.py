@@ -68,6 +68,7 @@ class Segment:
         "has_torn_tail",
         "index_interval_bytes",
         "index_is_saved",
+        "is_flushed",
         "is_idle",
         "jitter_ms",
         "path",
@@ -97,6 +98,8 @@ class Segment:
         self.first_timestamp = -1
         self.bytes_since_index_entry = 0
         self.index_is_saved = True
+        #: Log and indexes are on stable storage; an active segment never counts as flushed.
+        self.is_flushed = False
         #: A failed append may have left bytes behind `size`; they go before the next append.
         self.has_torn_tail = False
         self.aborted_txns: list[AbortedTxn] = []
@@ -216,6 +219,8 @@ class Segment:
             try:
                 data = self._files.read_file(self.path + INDEX_SUFFIX)
                 index = OffsetIndex.from_bytes(data, self.base_offset, max(self.size, 1))
+                if not len(index) and self.size > 2 * self.index_interval_bytes:
+                    raise InvalidIndexError("offset index is empty")
             except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[0]
             self._index = index
@@ -232,6 +237,8 @@ class Segment:
                 index = TimeIndex.from_bytes(
                     self._files.read_file(self.path + TIME_INDEX_SUFFIX), self.base_offset
                 )
+                if not len(index) and self.size:
+                    raise InvalidIndexError("time index is empty")
             except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[1]
             self._time_index = index

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -31,9 +32,12 @@ def go_program(name: str) -> Path:
     if not go:
         raise UnavailableError("no Go toolchain on the path")
     program = CACHE / "bin" / name
+    # Modules and objects stay in the cache as well, and can be deleted like the rest of it.
+    environment = {**os.environ, "GOPATH": str(CACHE / "go"), "GOCACHE": str(CACHE / "go-build")}
     built = subprocess.run(
-        [go, "build", "-o", str(program), "."],
+        [go, "build", "-modcacherw", "-o", str(program), "."],
         cwd=GO_SOURCES / name,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,

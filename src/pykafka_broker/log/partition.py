@@ -459,8 +459,12 @@ class PartitionLog:
         if self.closed:
             return True
         self.closed = True
-        if not clean or self.offline is not None:
-            return False
+        try:
+            return clean and self.offline is None and self._close_in_order()
+        finally:
+            self.release_files()
+
+    def _close_in_order(self) -> bool:
         try:
             if self._active.has_torn_tail:
                 self._active.cut_torn_tail()

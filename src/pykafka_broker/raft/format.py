@@ -16,6 +16,7 @@ from os import urandom
 from typing import NamedTuple
 
 from pykafka_broker.log.checkpoints import (
+    MalformedFile,
     MetaProperties,
     decode_meta_properties,
     encode_meta_properties,
@@ -108,7 +109,13 @@ def _format_metadata(
 
 
 def _read(files: FileSystem, directory: str) -> MetaProperties:
-    return decode_meta_properties(files.read_file(join(directory, META_PROPERTIES)))
+    path = join(directory, META_PROPERTIES)
+    try:
+        return decode_meta_properties(files.read_file(path))
+    except MalformedFile as error:
+        raise StorageFormatError(
+            f"{path} cannot be used: {error}. Remove it only if nothing here is needed."
+        ) from None
 
 
 def _agreed_cluster_id(

@@ -11,22 +11,19 @@ A token is a number the shell maps to whoever waits for the answer, so cores sta
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Generic, TypeVar, Union
+from typing import Generic, NamedTuple, TypeVar, Union
 
 State = TypeVar("State")
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """Answer the caller that `token` stands for."""
 
     token: int
     result: object
 
 
-@dataclass(frozen=True, slots=True)
-class SetTimer:
+class SetTimer(NamedTuple):
     """Deliver the shell's timer event for `key` at `at_ms` (wall clock); replaces a running timer of that
     key.
     """
@@ -35,15 +32,13 @@ class SetTimer:
     at_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class CancelTimer:
+class CancelTimer(NamedTuple):
     """Forget the timer of `key`, if one runs."""
 
     key: Hashable
 
 
-@dataclass(frozen=True, slots=True)
-class Send:
+class Send(NamedTuple):
     """Send `message` to the node `to`."""
 
     to: int
@@ -53,10 +48,8 @@ class Send:
 Effect = Union[Reply, SetTimer, CancelTimer, Send]
 
 
-@dataclass(frozen=True, slots=True)
-class Step(Generic[State]):
-    """What a transition decided: the next state, the facts to append first, and what to do after they commit.
-    """
+class Step(NamedTuple, Generic[State]):
+    """What a transition decided: the next state, facts to append first, what to do after they commit."""
 
     state: State
     records: tuple[object, ...] = ()

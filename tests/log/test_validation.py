@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import lz4.frame
@@ -294,7 +293,7 @@ def test_unused_bits_do_not_survive_a_new_checksum() -> None:
 
 
 def test_log_append_time_takes_any_create_time() -> None:
-    config = replace(LOG_APPEND_TIME, message_timestamp_before_max_ms=HOUR)
+    config = LOG_APPEND_TIME._replace(message_timestamp_before_max_ms=HOUR)
     assert prepare(batch(at(NOW + DAY, NOW - DAY)), config).max_timestamp == NOW
 
 

@@ -234,6 +234,7 @@ async def test_a_folder_that_cannot_be_written_is_refused(code: int) -> None:
 
 
 async def test_a_port_in_use_ends_the_start_and_leaves_nothing_behind() -> None:
+    threads = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as taken:
         home = Home(listen=f"127.0.0.1:{taken.getsockname()[1]}")
         broker = home.new_broker()
@@ -241,7 +242,7 @@ async def test_a_port_in_use_ends_the_start_and_leaves_nothing_behind() -> None:
             await broker.start()
     assert home.files.locked == set()
     assert home.clock.pending_timers == 0
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("broker-")]
+    assert set(threading.enumerate()) <= threads
     await broker.stop()
     home = Home(files=home.files)
     async with home.running() as user:
@@ -249,6 +250,7 @@ async def test_a_port_in_use_ends_the_start_and_leaves_nothing_behind() -> None:
 
 
 async def test_a_start_that_fails_after_binding_gives_the_port_back() -> None:
+    threads = set(threading.enumerate())
     home = Home()
     broker = home.new_broker()
     home.files.fail("sync", errno.EIO, path="__cluster_metadata-0/0000", skip=3)
@@ -256,7 +258,7 @@ async def test_a_start_that_fails_after_binding_gives_the_port_back() -> None:
         await broker.start()
     assert home.files.locked == set()
     assert home.clock.pending_timers == 0
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("broker-")]
+    assert set(threading.enumerate()) <= threads
 
 
 # --- the end --------------------------------------------------------------------------------------

@@ -37,7 +37,16 @@ class VirtualClock:
     def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> VirtualTimer:
         timer = VirtualTimer(callback)
         heapq.heappush(self._timers, (monotonic_ms, next(self._order), timer))
+        if monotonic_ms <= self._monotonic_ms:
+            self._run_soon()
         return timer
+
+    def _run_soon(self) -> None:
+        """What is due already needs no time to pass, only a turn of the event loop, if there is one."""
+        try:
+            asyncio.get_running_loop().call_soon(self._run_next, self._monotonic_ms)
+        except RuntimeError:
+            return
 
     async def sleep(self, duration_ms: int) -> None:
         woken = asyncio.get_running_loop().create_future()

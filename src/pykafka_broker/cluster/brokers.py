@@ -8,7 +8,6 @@ settled that.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from enum import Enum, auto
 
 from pykafka_broker.cluster.events import (
@@ -57,7 +56,7 @@ def activate(state: ControllerState, now_ms: int) -> ControllerState:
         for broker in state.image.brokers.values()
         if not broker.fenced and broker.broker_id != state.rules.node_id
     }
-    return replace(state, sessions=sessions)
+    return state._replace(sessions=sessions)
 
 
 def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int) -> BrokerRegistration:

@@ -8,7 +8,6 @@ state. The rules stand one concern to a file: topics, configs, brokers, producer
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from pykafka_broker.cluster import brokers, configs, events, feature_control, producer_ids, topics
@@ -42,8 +41,8 @@ def transition(state: ControllerState, event: events.Event) -> Step[ControllerSt
         records, result, sessions = (), events.EventError(error.code, error.message), None
     if records:
         image = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
-        state = replace(state, image=image)
+        state = state._replace(image=image)
     if sessions is not None:
-        state = replace(state, sessions=sessions)
+        state = state._replace(sessions=sessions)
     token = getattr(event, "token", None)
     return Step(state, records, () if token is None else (Reply(token, result),))

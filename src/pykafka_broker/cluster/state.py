@@ -9,7 +9,6 @@ starts them afresh.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from pykafka_broker.cluster.features import NODE_FEATURES
@@ -62,19 +61,18 @@ class AnyConfig:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRules:
+class ControllerRules(NamedTuple):
     """What stays the same while this controller runs."""
 
     node_id: int
     cluster_id: str
-    configs: ConfigRules = field(default_factory=AnyConfig)
+    configs: ConfigRules = AnyConfig()
     default_partitions: int = 1
     default_replication_factor: int = 1
     session_timeout_ms: int = 9_000
     #: The voters of the quorum: an update of a feature needs to know what each of them supports.
     voters: tuple[int, ...] = ()
-    supported_features: Mapping[str, FeatureRange] = field(default_factory=lambda: NODE_FEATURES)
+    supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
 
 
 class Session(NamedTuple):
@@ -86,13 +84,12 @@ class Session(NamedTuple):
     shutdown_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerState:
+class ControllerState(NamedTuple):
     """The whole state of the controller core."""
 
     image: ClusterImage
     rules: ControllerRules
-    sessions: Mapping[int, Session] = field(default_factory=dict)
+    sessions: Mapping[int, Session] = {}
 
     @property
     def next_offset(self) -> int:

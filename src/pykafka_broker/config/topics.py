@@ -72,7 +72,7 @@ def log_config_for(topic_overrides: Mapping[str, str], config: BrokerConfig) -> 
 @cache
 def _log_config_fields() -> dict[str, str]:
     """Key -> field of LogConfig: the same words, with underscores."""
-    fields = LogConfig.__dataclass_fields__
+    fields = LogConfig._fields
     names = (*TOPIC, "producer.id.expiration.ms")
     return {name: field for name in names if (field := name.replace(".", "_")) in fields}
 

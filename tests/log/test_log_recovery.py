@@ -328,16 +328,20 @@ def test_a_clean_stop_is_believed_but_not_blindly():
 
 def test_a_clean_start_reads_the_end_of_the_last_segment_only():
     files = MemoryFiles()
-    log = new_log(files, segment_bytes=300)
+    log = new_log(files, segment_bytes=300, index_interval_bytes=50)
     for n in range(30):
         append(log, b"%d" % n)
     last = log.segments[-1].path
     log.close()
 
     files.calls.clear()
-    reopened(files, clean=True, segment_bytes=300)
+    reopened(files, clean=True, segment_bytes=300, index_interval_bytes=50)
 
-    assert {path for operation, path in files.calls if operation == "pread"} == {last + ".log"}
+    assert {path for operation, path in files.calls if operation == "pread"} == {
+        last + ".log",
+        last + ".index",
+    }
+    assert not [path for operation, path in files.calls if operation == "read_file" and "index" in path]
 
 
 def test_leader_epochs_garbled_or_past_the_end_are_put_right():

@@ -17,12 +17,15 @@ import sys
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
+from itertools import islice
+from operator import le, lt
 from struct import Struct
 from typing import NamedTuple
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
 
+_OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
 
 _SWAP = sys.byteorder == "little"
@@ -193,9 +196,16 @@ def last_time_entry(entry: bytes, base_offset: int) -> tuple[int, int] | None:
     return (timestamp, base_offset + relative_offset) if timestamp > 0 and relative_offset >= 0 else None
 
 
+def last_offset_entry(entry: bytes, base_offset: int) -> tuple[int, int] | None:
+    """(offset, position) of the last entry of an `.index` that was trimmed; None if it was not."""
+    if len(entry) != OFFSET_ENTRY_BYTES:
+        return None
+    relative_offset, position = _OFFSET_ENTRY.unpack(entry)
+    return (base_offset + relative_offset, position) if position > 0 and relative_offset >= 0 else None
+
+
 def _ascending(values: array[int], *, strictly: bool) -> bool:
-    ordered = sorted(set(values)) if strictly else sorted(values)
-    return ordered == values.tolist()
+    return all(map(lt if strictly else le, values, islice(values, 1, None)))
 
 
 _ABORTED_TXN = Struct(">hqqqq")

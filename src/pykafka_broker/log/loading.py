@@ -290,9 +290,10 @@ class _Loading:
         A clean stop leaves its log end offset in the recovery point checkpoint: `expected_end`.
         """
         segment = self.segments[-1]
-        start = segment.index.positions[-1] if len(segment.index) else 0
+        last_entry = segment.last_index_entry()
+        indexed_offset, start = last_entry or (-1, 0)
         segment.bytes_since_index_entry = segment.size - start
-        end_offset = self._scanned_end(segment, start)
+        end_offset = self._scanned_end(segment, start, indexed_offset)
         if end_offset is None or expected_end not in (None, end_offset):
             logger.warning("%s: not as a clean stop leaves it, so scanned", self._name)
             self.clean = False
@@ -302,22 +303,17 @@ class _Loading:
             break
         return end_offset
 
-    def _scanned_end(self, segment: Segment, start: int) -> int | None:
+    def _scanned_end(self, segment: Segment, start: int, indexed_offset: int) -> int | None:
         """The log end offset if everything from position `start` on is sound."""
         start_offset = segment.base_offset
+        if start:
+            first = next(segment.headers(start), None)
+            if first is None or first[1].last_offset != indexed_offset:
+                return None
+            start_offset = first[1].base_offset
         for damage in segment.damages:
             if damage.end_position > start:
                 start, start_offset = damage.end_position, damage.next_offset
-        if start and start == segment.size:
-            return start_offset if segment.damages else None
-        if start and not segment.damages:
-            first = next(segment.headers(start), None)
-            if (
-                first is None
-                or first[1].last_offset != segment.base_offset + segment.index.relative_offsets[-1]
-            ):
-                return None
-            start_offset = first[1].base_offset
         scan = Scan(
             segment.file.pread,
             segment.size,

@@ -24,6 +24,7 @@ from pykafka_broker.log.index import (
     InvalidIndexError,
     OffsetIndex,
     TimeIndex,
+    last_offset_entry,
     last_time_entry,
     read_aborted_txns,
 )
@@ -223,7 +224,9 @@ class Segment:
                     raise InvalidIndexError("offset index is empty")
             except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[0]
-            self._index = index
+            if self._index is None:  # another thread may have been faster, and been appended to
+                self._index = index
+            return self._index
         return index
 
     @property
@@ -241,7 +244,9 @@ class Segment:
                     raise InvalidIndexError("time index is empty")
             except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[1]
-            self._time_index = index
+            if self._time_index is None:
+                self._time_index = index
+            return self._time_index
         return index
 
     @property
@@ -253,12 +258,30 @@ class Segment:
 
     def _last_time_entry(self) -> tuple[int, int]:
         if self._time_index is None:
-            with suppress(FileNotFoundError):
-                file = self._files.open(self.path + TIME_INDEX_SUFFIX, writable=False)
-                data = file.pread(TIME_ENTRY_BYTES, file.size() - TIME_ENTRY_BYTES) if file.size() else b""
-                if (last := last_time_entry(data, self.base_offset)) is not None:
-                    return last
+            last = last_time_entry(self._end_of_file(TIME_INDEX_SUFFIX, TIME_ENTRY_BYTES), self.base_offset)
+            if last is not None:
+                return last
         return self.time_index.last
+
+    def last_index_entry(self) -> tuple[int, int] | None:
+        """(offset, position) of the newest entry of the offset index, without reading all of it if that can
+        be.
+        """
+        if self._index is None:
+            last = last_offset_entry(self._end_of_file(INDEX_SUFFIX, OFFSET_ENTRY_BYTES), self.base_offset)
+            if last is not None and last[1] < self.size:
+                return last
+        index = self.index
+        return (index.base_offset + index.relative_offsets[-1], index.positions[-1]) if len(index) else None
+
+    def _end_of_file(self, suffix: str, size: int) -> bytes:
+        """The last `size` bytes of a side file; fewer if it has no more, none if there is no such file."""
+        try:
+            file = self._files.open(self.path + suffix, writable=False)
+        except FileNotFoundError:
+            return b""
+        length = file.size()
+        return file.pread(size, length - size) if length >= size else b""
 
     @property
     def offset_of_max_timestamp(self) -> int:

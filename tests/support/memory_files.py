@@ -4,9 +4,10 @@
     files.free_bytes = 100             writes past that are cut short, then fail with ENOSPC
     files.fail("pwrite", EIO)          the next pwrite fails; `path=` narrows it, `times=` repeats it
     files.is_cached = False            `pread_cached` never answers: readers must use a thread
-    after = files.killed()             the same files as another process sees them after kill -9: nothing is
-    lost after = files.power_cut()          only what was synced: file contents by `sync`, names by
-    `sync_directory`
+    after = files.killed()             what another process sees after kill -9: nothing is lost
+    after = files.power_cut()          what was synced: contents by `sync`, names by `sync_directory`
+
+The directories below the root are volumes: they are always there.
 
 `calls` records every change in order, so that a test can say what must have been synced before what.
 """
@@ -134,7 +135,12 @@ class MemoryFiles:
 
     def power_cut(self) -> MemoryFiles:
         """What is on the disk after the power failed: only what was synced."""
-        return self._survivor(self.synced_names, self.synced_directories, lambda inode: inode.synced)
+        volumes = {path for path in self.directories if os.path.dirname(path) == "/"}
+        directories = self.synced_directories | volumes
+        reachable = {
+            path: inode for path, inode in self.synced_names.items() if os.path.dirname(path) in directories
+        }
+        return self._survivor(reachable, directories, lambda inode: inode.synced)
 
     def _survivor(
         self, names: dict[str, Inode], directories: set[str], content: Callable[[Inode], bytes]

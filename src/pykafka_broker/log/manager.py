@@ -416,8 +416,9 @@ class LogManager:
         try:
             log = create_log(log_dir.environment, directory, topic, partition, topic_id, config)
         except OSError as error:
-            log_dir.environment.write_failed(error)
-            self._remove_half_made(directory)
+            if not isinstance(error, FileExistsError):  # a log nobody knows of, which is no fault of the disk
+                log_dir.environment.write_failed(error)
+                self._remove_half_made(directory)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create the log of {topic}-{partition}: {error}"
             ) from error

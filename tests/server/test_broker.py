@@ -15,6 +15,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import join_group
 from pykafka_broker.raft.format import StorageFormatError
 from tests.support.broker import BROKER_RESOURCE, DATA, TOPIC_RESOURCE, Home, User, fetch_request, until
+from tests.support.clock import settle
 
 
 async def fill(user: User) -> dict[str, Any]:
@@ -101,7 +102,7 @@ async def test_each_listener_advertises_an_address_of_its_own() -> None:
     home = Home(
         {
             "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0,ANY://0.0.0.0:0",
-            "advertised.listeners": "INSIDE://127.0.0.1:0,OUTSIDE://kafka.example.com:19092,ANY://0.0.0.0:0",
+            "advertised.listeners": "INSIDE://127.0.0.1:0,OUTSIDE://kafka.example.com:19092",
             "listener.security.protocol.map": (
                 "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT,ANY:PLAINTEXT,CONTROLLER:PLAINTEXT"
             ),
@@ -109,8 +110,6 @@ async def test_each_listener_advertises_an_address_of_its_own() -> None:
         },
         listen=None,
     )
-    del home.overrides["advertised.listeners"]
-    home.overrides["advertised.listeners"] = "INSIDE://127.0.0.1:0,OUTSIDE://kafka.example.com:19092"
     async with home.new_broker() as broker:
         found = {}
         for name, listener in broker.listeners.listeners.items():
@@ -326,3 +325,79 @@ async def test_a_broker_whose_metadata_disk_fails_says_so_and_can_be_stopped() -
     home.files.heal()
     async with home.running() as user:
         assert await user.try_to_create_topic("orders-2") == ErrorCode.NONE
+
+
+async def test_a_stop_under_load_loses_nothing_that_was_acknowledged() -> None:
+    home = Home()
+    broker = home.new_broker()
+    await broker.start()
+    users = [await User.connect(broker.bootstrap_servers) for _ in range(8)]
+    await users[0].create_topic("orders")
+    acknowledged: list[bytes] = []
+
+    async def produce(number: int, user: User) -> None:
+        count = 0
+        try:
+            while True:
+                value = b"%d-%d" % (number, count)
+                if (await user.try_to_produce("orders", value)).error_code == ErrorCode.NONE:
+                    acknowledged.append(value)
+                count += 1
+        except (ConnectionError, asyncio.IncompleteReadError):
+            await user.close()
+
+    producers = [asyncio.ensure_future(produce(number, user)) for number, user in enumerate(users)]
+    await until(lambda: len(acknowledged) > 200)
+    await broker.stop()
+    await asyncio.gather(*producers)
+
+    async with home.running() as user:
+        values = await user.values("orders")
+    assert set(acknowledged) <= set(values)
+    assert len(values) == len(set(values))
+
+
+async def test_a_start_that_is_cancelled_leaves_nothing_behind() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+    for turns in range(0, 60, 3):
+        starting = asyncio.ensure_future(home.new_broker().start())
+        await settle(turns)
+        if starting.done():
+            break
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        assert home.files.locked == set(), turns
+        assert home.clock.pending_timers == 0, turns
+    assert turns > 6
+    await home.broker.stop()
+    async with home.running() as user:
+        assert list(await user.topics()) == ["orders"]
+
+
+async def test_when_one_listener_cannot_be_had_the_others_are_given_back() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as other:
+        free = other.getsockname()[1]
+        other.close()
+        home = Home(
+            {
+                "listeners": f"A://127.0.0.1:{free},B://127.0.0.1:{taken.getsockname()[1]}",
+                "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                "inter.broker.listener.name": "A",
+            },
+            listen=None,
+        )
+        with pytest.raises(OSError, match="in use"):
+            await home.new_broker().start()
+        socket.create_server(("127.0.0.1", free)).close()
+
+
+async def test_an_error_in_the_body_stops_the_broker() -> None:
+    home = Home()
+    with pytest.raises(ZeroDivisionError):
+        async with home.running():
+            raise ZeroDivisionError
+    assert home.files.locked == set()
+    assert home.files.exists(f"{DATA}/.kafka_cleanshutdown")

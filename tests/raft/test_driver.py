@@ -109,6 +109,7 @@ def formatted() -> MemoryFiles:
     files.make_directory(FOLDER)
     first = encode_snapshot((), VoterSet({1: LOCAL}), last_timestamp_ms=0, now_ms=0)
     files.replace_file(join(FOLDER, BOOTSTRAP_SNAPSHOT.file_name), first, sync=True)
+    files.sync_directory("/data")
     return files
 
 

@@ -5,8 +5,8 @@ v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fie
 Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
 milliseconds.
 
-Transactional ids and share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types, which
-clients report at once instead of asking for ever.
+Transactional ids and share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types,
+which clients report at once instead of asking for ever.
 """
 
 from __future__ import annotations

@@ -1,0 +1,47 @@
+"""A broker that has just started, and a user connected to it, for every test here.
+
+Files are in memory and time stands still: what a test waits for must happen without time, or the test moves
+the clock of `home` itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from tests.support.broker import Home, User
+from tests.support.clock import VirtualClock, VirtualTimer
+
+OVERRIDES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
+
+
+class PromptClock(VirtualClock):
+    """Stands still, and what is due now happens without anybody moving it."""
+
+    def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> VirtualTimer:
+        timer = super().call_at(monotonic_ms, callback)
+        if monotonic_ms <= self.monotonic_ms():
+            asyncio.get_running_loop().call_soon(self.advance, 0)
+        return timer
+
+
+@pytest.fixture
+def home() -> Home:
+    """Where the broker lives; a test may change `overrides` before it starts a broker."""
+    return Home(OVERRIDES, clock=PromptClock())
+
+
+@pytest.fixture
+async def user(home: Home) -> AsyncIterator[User]:
+    """A client of the broker at `home`."""
+    async with home.running() as user:
+        yield user
+
+
+@pytest.fixture
+async def another(home: Home, user: User) -> AsyncIterator[User]:
+    """A second client of the same broker, on its own connection."""
+    async with await User.connect(home.broker.bootstrap_servers, "another-client") as another:
+        yield another

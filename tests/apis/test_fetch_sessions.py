@@ -1,0 +1,253 @@
+"""Fetch sessions (KIP-227): what a reader asked for is remembered, and only news is answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.fetch import ForgottenTopic
+from tests.apis.asking import UNKNOWN_ID, Topic, fetching_of, parked, partitions_of, wanting
+from tests.support.broker import Home, User
+
+VERSIONS = [7, 12, 13, 18]
+FULL, NONE = 0, -1
+
+
+class Reader:
+    """Keeps a session of one version going."""
+
+    def __init__(self, user: User, version: int) -> None:
+        self.user = user
+        self.version = version
+        self.session_id = 0
+        self.epoch = FULL
+
+    async def fetch(
+        self, *wanted: Any, epoch: int | None = None, forget: list[tuple[Topic, int]] | None = None
+    ) -> Any:
+        """The next fetch of the session; keeps its id."""
+        epoch = self.epoch if epoch is None else epoch
+        forgotten = [
+            ForgottenTopic(
+                **({"topic": topic} if isinstance(topic, str) else {"topic_id": topic}),
+                partitions=[partition],
+            )
+            for topic, partition in forget or ()
+        ]
+        answer = await self.user.send(
+            fetching_of(
+                *wanted, session_id=self.session_id, session_epoch=epoch, forgotten_topics_data=forgotten
+            ),
+            self.version,
+        )
+        if not answer.error_code:
+            self.session_id = answer.session_id
+            self.epoch = epoch + 1
+        return answer
+
+    async def news(self, *wanted: Any, **details: Any) -> list[tuple[int, int]]:
+        """Partition and error of everything the next fetch lists."""
+        answer = await self.fetch(*wanted, **details)
+        assert answer.error_code == 0
+        return [(partition.partition_index, partition.error_code) for partition in partitions_of(answer)]
+
+
+@pytest.fixture(params=VERSIONS)
+async def reader(user: User, request: pytest.FixtureRequest) -> Reader:
+    return Reader(user, request.param)
+
+
+async def topic_of(reader: Reader, partitions: int = 3) -> Topic:
+    topic_id = await reader.user.create_topic("t", partitions)
+    return topic_id if reader.version >= 13 else "t"
+
+
+async def test_a_full_fetch_opens_a_session_and_lists_everything_even_if_there_is_nothing(
+    reader: Reader,
+) -> None:
+    topic = await topic_of(reader)
+
+    assert await reader.news(wanting(topic, 0, 0), wanting(topic, 0, 1)) == [(0, 0), (1, 0)]
+    assert reader.session_id > 0
+
+
+async def test_after_that_only_partitions_with_news_are_listed(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(*(wanting(topic, 0, partition) for partition in range(3)))
+
+    assert await reader.news() == []
+    await reader.user.produce("t", b"v", partition=1)
+    assert await reader.news() == [(1, 0)]
+    assert await reader.news() == [(1, 0)], "it has not been read yet"
+    assert await reader.news(wanting(topic, 1, 1)) == []
+
+
+async def test_an_error_is_listed_until_it_is_over(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+
+    out_of_range = [(0, int(ErrorCode.OFFSET_OUT_OF_RANGE))]
+    assert await reader.news(wanting(topic, 99)) == out_of_range
+    assert await reader.news() == out_of_range
+    assert await reader.news(wanting(topic, 0)) == [(0, 0)]
+    assert await reader.news() == []
+
+
+async def test_partitions_come_and_go_in_a_session(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic, 0, 0))
+
+    assert await reader.news(wanting(topic, 0, 1)) == [(1, 0)]
+    for partition in range(3):
+        await reader.user.produce("t", b"v", partition=partition)
+    assert await reader.news(forget=[(topic, 0)]) == [(1, 0)]
+
+
+async def test_forgetting_the_last_partition_ends_the_session(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+
+    assert (await reader.fetch(forget=[(topic, 0)])).session_id == 0
+
+
+async def test_an_epoch_that_is_not_the_next_one_is_refused_and_changes_nothing(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+
+    for epoch in (2, 7):
+        answer = await reader.fetch(epoch=epoch)
+        assert answer.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        assert partitions_of(answer) == []
+    assert await reader.news() == []
+
+
+async def test_a_session_nobody_knows_is_refused(reader: Reader) -> None:
+    await topic_of(reader)
+    reader.session_id = 4711
+
+    assert (await reader.fetch(epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_a_session_is_closed_by_a_fetch_without_one(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+    session_id = reader.session_id
+
+    assert (await reader.fetch(epoch=NONE)).session_id == 0
+
+    reader.session_id = session_id
+    assert (await reader.fetch(epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+async def test_a_new_full_fetch_replaces_the_session(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+    first = reader.session_id
+
+    await reader.fetch(wanting(topic), epoch=FULL)
+
+    assert reader.session_id != first
+    assert await reader.news() == []
+
+
+async def test_a_full_fetch_of_nothing_opens_a_session_too(reader: Reader) -> None:
+    topic = await topic_of(reader)
+
+    assert (await reader.fetch()).session_id > 0
+    assert await reader.news(wanting(topic)) == [(0, 0)]
+
+
+@pytest.mark.parametrize(("first", "second"), [(12, 13), (13, 12)])
+async def test_names_and_ids_do_not_mix_in_a_session(user: User, first: int, second: int) -> None:
+    reader = Reader(user, first)
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+
+    reader.version = second
+    answer = await reader.fetch()
+
+    assert answer.error_code == ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+async def test_a_topic_created_later_is_served_in_the_session_that_asked_for_it_by_name(user: User) -> None:
+    reader = Reader(user, 12)
+
+    assert await reader.news(wanting("t")) == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    await user.create_topic("t")
+    assert await reader.news() == [(0, 0)]
+
+
+async def test_an_id_that_nobody_knows_keeps_being_an_error(user: User) -> None:
+    reader = Reader(user, 13)
+
+    for _ in range(2):
+        assert await reader.news(*([wanting(UNKNOWN_ID)] if reader.epoch == FULL else [])) == [
+            (0, ErrorCode.UNKNOWN_TOPIC_ID)
+        ]
+
+
+async def test_a_deleted_topic_is_an_error_in_the_session_that_remembers_its_name(reader: Reader) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic))
+
+    await reader.user.delete_topic("t")
+
+    assert await reader.news() == [(0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+async def test_a_partition_that_was_served_goes_to_the_end_of_the_queue(user: User) -> None:
+    reader = Reader(user, 12)
+    await topic_of(reader)
+    for partition in range(2):
+        await user.produce("t", b"v" * 50, partition=partition)
+    await reader.fetch()
+
+    async def served(*wanted: Any) -> list[int]:
+        request = fetching_of(*wanted, session_id=reader.session_id, session_epoch=reader.epoch, max_bytes=1)
+        reader.epoch += 1
+        answer = await user.send(request, 12)
+        return [p.partition_index for p in partitions_of(answer) if p.records]
+
+    assert await served(wanting("t", 0, 0), wanting("t", 0, 1)) == [0]
+    assert await served() == [1]
+    assert await served() == [0]
+
+
+async def test_a_fetch_in_a_session_waits_like_any_other(home: Home, user: User, another: User) -> None:
+    await user.create_topic("t")
+    reader = Reader(user, 12)
+    await reader.fetch(wanting("t"))
+    request = fetching_of(max_wait_ms=500, session_id=reader.session_id, session_epoch=reader.epoch)
+    waiting = await parked(home, user.send(request, 12))
+
+    await another.produce("t", b"v")
+
+    assert [partition.high_watermark for partition in partitions_of(await waiting)] == [1]
+
+
+async def test_without_room_for_another_session_the_reader_goes_without(home: Home) -> None:
+    home.overrides["max.incremental.fetch.session.cache.slots"] = "1"
+    async with home.running() as user:
+        first, second = Reader(user, 12), Reader(user, 12)
+        await topic_of(first)
+
+        await first.fetch(wanting("t"))
+        await second.fetch(wanting("t"))
+
+        assert (first.session_id > 0, second.session_id) == (True, 0)
+
+
+async def test_a_session_unused_for_two_minutes_makes_room(home: Home) -> None:
+    home.overrides["max.incremental.fetch.session.cache.slots"] = "1"
+    async with home.running() as user:
+        first, second = Reader(user, 12), Reader(user, 12)
+        await topic_of(first)
+        await first.fetch(wanting("t"))
+
+        await home.clock.pass_time(120_001)
+        await second.fetch(wanting("t"))
+
+        assert second.session_id > 0
+        assert (await first.fetch()).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -1,0 +1,87 @@
+"""FindCoordinator (10): which broker coordinates a group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis.find_coordinator import find_coordinator
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from tests.apis.asking import every
+from tests.support.broker import Home, User
+
+VERSIONS = every(find_coordinator)
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+
+def asking(version: int, *keys: str, key_type: int = GROUP) -> FindCoordinatorRequest:
+    if version >= 4:
+        return FindCoordinatorRequest(key_type=key_type, coordinator_keys=list(keys))
+    return FindCoordinatorRequest(key=keys[0], key_type=key_type)
+
+
+def found(home: Home, *keys: str) -> list[Coordinator]:
+    host, port = home.broker.bootstrap_servers.split(":")
+    return [
+        Coordinator(key=key, node_id=1, host=host, port=int(port), error_code=0, error_message="")
+        for key in keys
+    ]
+
+
+@pytest.mark.parametrize("version", [v for v in VERSIONS if v < 4])
+async def test_one_group_is_answered_in_flat_fields(home: Home, user: User, version: int) -> None:
+    [expected] = found(home, "g")
+
+    assert await user.send(asking(version, "g"), version) == FindCoordinatorResponse(
+        error_code=0,
+        error_message="NONE" if version >= 1 else None,
+        node_id=expected.node_id,
+        host=expected.host,
+        port=expected.port,
+    )
+
+
+@pytest.mark.parametrize("version", [v for v in VERSIONS if v >= 4])
+async def test_many_groups_are_answered_one_by_one(home: Home, user: User, version: int) -> None:
+    answer = await user.send(asking(version, "a", "b", ""), version)
+
+    assert answer == FindCoordinatorResponse(coordinators=found(home, "a", "b", ""))
+
+
+async def test_nobody_asked_for_is_nobody_found(user: User) -> None:
+    assert (await user.send(asking(4), 4)).coordinators == []
+
+
+async def test_looking_for_a_coordinator_creates_the_offsets_topic_and_waits_until_it_works(
+    home: Home, user: User
+) -> None:
+    assert "__consumer_offsets" not in home.broker.image.topics
+
+    await user.send(asking(4, "g"), 4)
+
+    assert await user.try_to_commit("g", "missing", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert len(home.broker.image.topics["__consumer_offsets"].partitions) == 1
+
+
+async def test_two_clients_that_look_at_once_make_one_topic(home: Home, user: User, another: User) -> None:
+    user.write(asking(4, "g"), 4)
+    second = await another.send(asking(4, "g"), 4)
+    first = await user.read(10, 4)
+
+    assert first == second == FindCoordinatorResponse(coordinators=found(home, "g"))
+
+
+@pytest.mark.parametrize("key_type", [TRANSACTION, SHARE, 7, -1])
+@pytest.mark.parametrize("version", [1, 3, 4, 6])
+async def test_other_coordinators_are_not_here(user: User, version: int, key_type: int) -> None:
+    answer = await user.send(asking(version, "key", key_type=key_type), version)
+
+    refused: Any = answer.coordinators[0] if version >= 4 else answer
+    assert refused.error_code == ErrorCode.INVALID_REQUEST
+    assert (refused.node_id, refused.host, refused.port) == (-1, "", -1)

@@ -1,0 +1,74 @@
+"""InitProducerId (22): every idempotent producer gets an id of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis.init_producer_id import init_producer_id
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tests.apis.asking import ends, every
+from tests.support.broker import Home, User
+
+REFUSED = InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
+
+
+def asking(transactional_id: str | None = None, **given: Any) -> InitProducerIdRequest:
+    return InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000, **given)
+
+
+@pytest.mark.parametrize("version", every(init_producer_id))
+async def test_every_call_gives_a_new_id_and_epoch_0(user: User, version: int) -> None:
+    answers = [await user.send(asking(), version) for _ in range(3)]
+
+    assert [(answer.error_code, answer.producer_epoch) for answer in answers] == [(0, 0)] * 3
+    assert len({answer.producer_id for answer in answers}) == 3
+
+
+async def test_ids_are_not_given_out_again_after_a_restart(home: Home) -> None:
+    async with home.running() as user:
+        before = await user.new_producer_id()
+    async with home.running() as user:
+        assert await user.new_producer_id() > before
+
+
+async def test_ids_are_not_given_out_again_after_a_crash(home: Home) -> None:
+    async with home.running() as user:
+        before = await user.new_producer_id()
+        after = home.killed()
+    async with after.running() as user:
+        assert await user.new_producer_id() > before
+
+
+@pytest.mark.parametrize("version", ends(init_producer_id, since=3))
+async def test_without_a_transactional_id_the_id_a_producer_holds_does_not_matter(
+    user: User, version: int
+) -> None:
+    answer = await user.send(asking(producer_id=4711, producer_epoch=3), version)
+
+    assert (answer.error_code, answer.producer_epoch) == (0, 0)
+    assert answer.producer_id != 4711
+
+
+@pytest.mark.parametrize("half", [{"producer_id": 5}, {"producer_epoch": 0}])
+@pytest.mark.parametrize("version", ends(init_producer_id, since=3))
+async def test_an_id_without_an_epoch_or_the_reverse_is_no_producers_state(
+    user: User, version: int, half: dict[str, Any]
+) -> None:
+    assert await user.send(asking(**half), version) == REFUSED
+
+
+@pytest.mark.parametrize("transactional_id", ["", "payments"])
+@pytest.mark.parametrize("version", ends(init_producer_id))
+async def test_transactional_ids_need_a_coordinator_that_is_not_there(
+    user: User, version: int, transactional_id: str
+) -> None:
+    assert await user.send(asking(transactional_id), version) == REFUSED
+
+
+async def test_without_a_transactional_id_its_timeout_does_not_matter(user: User) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1)
+
+    assert (await user.send(request, 5)).error_code == 0

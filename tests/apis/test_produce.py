@@ -1,0 +1,364 @@
+"""Produce (0): record batches are appended, each partition on its own, or refused with the reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis.produce import produce
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from pykafka_broker.protocol.records.batch import Codec
+from tests.apis.asking import (
+    ATTRIBUTES_AT,
+    CRC_AT,
+    LENGTH_AT,
+    MAGIC_AT,
+    UNKNOWN_ID,
+    Topic,
+    batch,
+    ends,
+    every,
+    partitions_of,
+    patched,
+    producing_to,
+)
+from tests.support.broker import Home, User
+
+GOOD = batch(b"one", b"two")
+NOW = 1_700_000_000_000
+
+
+async def result(user: User, request: Any, version: int = 13) -> PartitionProduceResponse:
+    """The only partition's answer."""
+    [answer] = partitions_of(await user.send(request, version))
+    assert isinstance(answer, PartitionProduceResponse)
+    return answer
+
+
+async def error_of(user: User, topic: str, records: bytes | None, version: int = 12, **details: Any) -> int:
+    return (await result(user, producing_to(topic, records, **details), version)).error_code
+
+
+async def topic_at(user: User, version: int, name: str = "t") -> Topic:
+    """A new topic, and how this version names it."""
+    topic_id = await user.create_topic(name)
+    return topic_id if version >= 13 else name
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+@pytest.mark.parametrize("version", every(produce))
+async def test_a_batch_gets_the_next_offsets_and_is_served(user: User, version: int, acks: int) -> None:
+    topic = await topic_at(user, version)
+
+    answers = [await result(user, producing_to(topic, GOOD, acks=acks), version) for _ in range(2)]
+
+    start = 0 if version >= 5 else -1
+    assert answers == [
+        PartitionProduceResponse(index=0, error_code=0, base_offset=offset, log_start_offset=start)
+        for offset in (0, 2)
+    ]
+    assert await user.values("t") == [b"one", b"two"] * 2
+
+
+async def test_one_partitions_failure_does_not_touch_the_others(user: User) -> None:
+    await user.create_topic("t", 2)
+    data = [PartitionProduceData(index=index, records=GOOD) for index in (0, 7, 1)]
+    topics = [
+        TopicProduceData(name="t", partition_data=data),
+        TopicProduceData(name="missing", partition_data=data[:1]),
+    ]
+
+    answer = await user.send(ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics), 12)
+
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [p.error_code for p in partitions_of(answer)] == [0, unknown, 0, unknown]
+
+
+async def test_a_topic_id_nobody_knows_is_told_apart_from_a_missing_partition(user: User) -> None:
+    topic_id = await user.create_topic("t")
+
+    unknown = await result(user, producing_to(UNKNOWN_ID, GOOD), 13)
+    missing = await result(user, producing_to(topic_id, GOOD, 9), 13)
+
+    assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_with_acks_0_nothing_is_answered_and_the_next_request_is(user: User) -> None:
+    await user.create_topic("t")
+
+    user.write(producing_to("t", GOOD, acks=0), 9)
+    values = await user.values("t")
+
+    assert values == [b"one", b"two"]
+
+
+@pytest.mark.parametrize(
+    "request_of_none",
+    [producing_to("missing", GOOD, acks=0), producing_to("t", patched(GOOD, MAGIC_AT, b"\x01"), acks=0)],
+)
+async def test_with_acks_0_an_error_closes_the_connection(user: User, request_of_none: Any) -> None:
+    await user.create_topic("t")
+
+    user.write(request_of_none, 9)
+
+    assert await user.is_closed()
+
+
+async def test_acks_can_only_be_none_one_or_all(user: User) -> None:
+    await user.create_topic("t")
+
+    assert await error_of(user, "t", GOOD, acks=2) == ErrorCode.INVALID_REQUIRED_ACKS
+    assert await error_of(user, "t", GOOD, acks=-2) == ErrorCode.INVALID_REQUIRED_ACKS
+    assert await user.values("t") == []
+
+
+# --- what is no batch ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        pytest.param(b"", ErrorCode.INVALID_RECORD, id="nothing"),
+        pytest.param(None, ErrorCode.INVALID_RECORD, id="null, which Apache Kafka never answers"),
+        pytest.param(GOOD[:-3], ErrorCode.INVALID_RECORD, id="cut"),
+        pytest.param(GOOD + GOOD, ErrorCode.INVALID_RECORD, id="two batches"),
+        pytest.param(patched(GOOD, MAGIC_AT, b"\x01"), ErrorCode.INVALID_RECORD, id="magic 1"),
+        pytest.param(patched(GOOD, MAGIC_AT, b"\x03"), ErrorCode.CORRUPT_MESSAGE, id="magic 3"),
+        pytest.param(patched(GOOD, LENGTH_AT, b"\0\0\0\x05"), ErrorCode.CORRUPT_MESSAGE, id="no length"),
+        pytest.param(
+            GOOD[:CRC_AT] + b"\0\0\0\0" + GOOD[CRC_AT + 4 :], ErrorCode.CORRUPT_MESSAGE, id="checksum"
+        ),
+        pytest.param(batch(b"v", base_offset=7), ErrorCode.INVALID_RECORD, id="offsets not from 0"),
+        pytest.param(
+            batch(b"v", control=True, producer_id=1, producer_epoch=0, base_sequence=0),
+            ErrorCode.INVALID_RECORD,
+            id="control batch",
+        ),
+        pytest.param(patched(GOOD, ATTRIBUTES_AT, b"\0\x05"), ErrorCode.UNKNOWN_SERVER_ERROR, id="codec 5"),
+        pytest.param(patched(GOOD, ATTRIBUTES_AT, b"\0\x01"), ErrorCode.UNKNOWN_SERVER_ERROR, id="not gzip"),
+    ],
+)
+@pytest.mark.parametrize("version", [3, 12])
+async def test_what_is_not_one_good_batch_is_refused(
+    user: User, version: int, records: bytes | None, error: ErrorCode
+) -> None:
+    await user.create_topic("t")
+    if version < 7 and error is ErrorCode.UNKNOWN_SERVER_ERROR:
+        version = 7
+
+    assert await error_of(user, "t", records, version) == error
+    assert await user.values("t") == []
+
+
+async def test_noise_in_one_partition_spoils_the_request_before_any_partition_is_served(user: User) -> None:
+    await user.create_topic("t", 2)
+    noise = patched(GOOD, MAGIC_AT, b"\x03")
+    data = [PartitionProduceData(index=0, records=GOOD), PartitionProduceData(index=1, records=noise)]
+    topics = [TopicProduceData(name="t", partition_data=data)]
+
+    answer = await user.send(ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics), 12)
+
+    assert [(p.error_code, p.error_message) for p in partitions_of(answer)] == [
+        (ErrorCode.CORRUPT_MESSAGE, "Invalid magic found in record: 3")
+    ] * 2
+    assert await user.values("t") == []
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec])
+async def test_every_codec_is_taken_and_kept(user: User, codec: Codec) -> None:
+    await user.create_topic("t")
+
+    assert await error_of(user, "t", batch(b"a" * 99, b"b" * 99, codec=codec), 7) == 0
+
+    assert await user.values("t") == [b"a" * 99, b"b" * 99]
+
+
+async def test_zstd_came_with_version_7(user: User) -> None:
+    await user.create_topic("t")
+    zstd = batch(b"v", codec=Codec.ZSTD)
+
+    assert await error_of(user, "t", zstd, 6) == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert await error_of(user, "t", zstd, 7) == 0
+
+
+@pytest.mark.parametrize("bit", [0x0008, 0x0040, 0x0080], ids=["LogAppendTime", "delete horizon", "unused"])
+async def test_attribute_bits_that_mean_nothing_here_are_accepted(user: User, bit: int) -> None:
+    await user.create_topic("t")
+
+    assert await error_of(user, "t", patched(GOOD, ATTRIBUTES_AT, bit.to_bytes(2, "big"))) == 0
+
+
+# --- what the topic says ------------------------------------------------------------------------------
+
+
+async def test_a_batch_above_the_topics_limit_is_too_large(user: User) -> None:
+    await user.create_topic("t", max_message_bytes="200")
+
+    assert await error_of(user, "t", batch(b"x" * 200)) == ErrorCode.MESSAGE_TOO_LARGE
+    assert await error_of(user, "t", batch(b"x" * 90)) == 0
+
+
+async def test_a_compacted_topic_names_the_records_without_a_key(user: User) -> None:
+    await user.create_topic("t", cleanup_policy="compact")
+
+    answer = await result(user, producing_to("t", batch(b"1", b"2", key=None)), 8)
+
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+    assert [error.batch_index for error in answer.record_errors] == [0, 1]
+    assert answer.error_message is not None
+    assert answer.error_message.startswith("One or more records have been rejected due to 2 record errors")
+    assert await error_of(user, "t", GOOD) == 0
+
+
+async def test_before_version_8_there_is_no_room_for_single_records(user: User) -> None:
+    await user.create_topic("t", cleanup_policy="compact")
+
+    answer = await result(user, producing_to("t", batch(b"1", key=None)), 7)
+
+    assert answer == PartitionProduceResponse(
+        index=0, error_code=ErrorCode.INVALID_RECORD, base_offset=-1, log_start_offset=0
+    )
+
+
+@pytest.mark.parametrize("timestamp", [NOW - 60_000, NOW + 60_000])
+async def test_timestamps_beyond_the_topics_bounds_are_refused(user: User, timestamp: int) -> None:
+    await user.create_topic(
+        "t", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000"
+    )
+
+    answer = await result(user, producing_to("t", batch(b"v", timestamp=timestamp)), 8)
+
+    assert (answer.error_code, len(answer.record_errors)) == (ErrorCode.INVALID_TIMESTAMP, 1)
+    assert await error_of(user, "t", batch(b"v", timestamp=NOW + 500)) == 0
+
+
+async def test_on_a_log_append_time_topic_the_answer_tells_the_time(home: Home, user: User) -> None:
+    await user.create_topic("t", message_timestamp_type="LogAppendTime")
+
+    answer = await result(user, producing_to("t", batch(b"v", timestamp=5)), 12)
+
+    assert answer.log_append_time_ms == home.clock.now_ms()
+    assert [record.timestamp for record in await user.records("t")] == [home.clock.now_ms()]
+
+
+async def test_more_in_sync_replicas_than_there_are_replicas_do_not_stop_a_write(user: User) -> None:
+    await user.create_topic("t", min_insync_replicas="2")
+
+    assert await error_of(user, "t", GOOD, acks=-1) == 0
+
+
+async def test_clients_may_not_write_internal_topics_but_kafkas_own_tool_may(home: Home, user: User) -> None:
+    await user.find_coordinator("group")
+
+    assert await error_of(user, "__consumer_offsets", GOOD) == ErrorCode.INVALID_TOPIC_EXCEPTION
+    async with await User.connect(home.broker.bootstrap_servers, "__admin_client") as tool:
+        assert await error_of(tool, "__consumer_offsets", GOOD) == 0
+
+
+# --- idempotent and transactional producers -----------------------------------------------------------
+
+
+def sequenced(sequence: int, *, epoch: int = 0, producer_id: int = 7, count: int = 1) -> bytes:
+    values = [b"v"] * count
+    return batch(
+        *values, timestamp=NOW, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence
+    )
+
+
+async def offsets_and_errors(user: User, *batches: bytes) -> list[tuple[int, int]]:
+    answers = [await result(user, producing_to("t", records), 12) for records in batches]
+    return [(answer.error_code, answer.base_offset) for answer in answers]
+
+
+async def test_a_batch_sent_again_is_answered_with_its_original_offset_and_not_appended(user: User) -> None:
+    await user.create_topic("t")
+
+    got = await offsets_and_errors(user, *map(sequenced, [0, 1, 2, 3, 4, 5]), *map(sequenced, [5, 1]))
+
+    assert got == [(0, offset) for offset in (0, 1, 2, 3, 4, 5, 5, 1)]
+    assert len(await user.values("t")) == 6
+
+
+async def test_a_duplicate_tells_the_batchs_own_time_even_without_log_append_time(user: User) -> None:
+    await user.create_topic("t")
+    records = batch(b"v", timestamp=1234, producer_id=7, producer_epoch=0, base_sequence=0)
+
+    first, again = [await result(user, producing_to("t", records), 12) for _ in range(2)]
+
+    assert (first.log_append_time_ms, again.log_append_time_ms) == (-1, 1234)
+
+
+@pytest.mark.parametrize(
+    ("records", "error"),
+    [
+        pytest.param(sequenced(9), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="gap"),
+        pytest.param(sequenced(0), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="older than five batches"),
+        pytest.param(sequenced(5, count=2), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="other end"),
+        pytest.param(sequenced(3, epoch=1), ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, id="new epoch not at 0"),
+        pytest.param(sequenced(6, epoch=-1), ErrorCode.INVALID_RECORD, id="no epoch"),
+        pytest.param(sequenced(-1), ErrorCode.INVALID_RECORD, id="no sequence"),
+    ],
+)
+async def test_what_does_not_follow_the_last_batch_is_refused(
+    user: User, records: bytes, error: ErrorCode
+) -> None:
+    await user.create_topic("t")
+    await offsets_and_errors(user, *map(sequenced, range(6)))
+
+    assert await offsets_and_errors(user, records) == [(error, -1)]
+
+
+async def test_an_older_epoch_is_fenced(user: User) -> None:
+    await user.create_topic("t")
+
+    got = await offsets_and_errors(user, sequenced(0), sequenced(0, epoch=1), sequenced(1))
+
+    assert got == [(0, 0), (0, 1), (ErrorCode.INVALID_PRODUCER_EPOCH, -1)]
+
+
+async def test_a_producer_nobody_remembers_may_go_on_anywhere_and_sequences_wrap(user: User) -> None:
+    await user.create_topic("t")
+
+    assert await offsets_and_errors(user, sequenced(2**31 - 1), sequenced(0)) == [(0, 0), (0, 1)]
+
+
+async def test_producers_are_remembered_across_a_restart(home: Home) -> None:
+    async with home.running() as user:
+        await user.create_topic("t")
+        await offsets_and_errors(user, sequenced(0), sequenced(1))
+    async with home.running() as user:
+        assert await offsets_and_errors(user, sequenced(1), sequenced(2)) == [(0, 1), (0, 2)]
+
+
+TRANSACTIONAL = batch(b"v", transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+
+
+@pytest.mark.parametrize("version", ends(produce))
+async def test_a_transactional_batch_needs_a_transactional_id(user: User, version: int) -> None:
+    topic = await topic_at(user, version)
+
+    answer = await result(user, producing_to(topic, TRANSACTIONAL), version)
+
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+async def test_without_a_coordinator_no_transaction_can_be_ongoing(user: User) -> None:
+    await user.create_topic("t")
+
+    error = await error_of(user, "t", TRANSACTIONAL, 10, transactional_id="tx")
+
+    assert error == ErrorCode.INVALID_TXN_STATE
+
+
+async def test_a_transactional_id_on_a_plain_batch_does_no_harm(user: User) -> None:
+    await user.create_topic("t")
+
+    assert await error_of(user, "t", GOOD, transactional_id="tx") == 0

@@ -1,0 +1,112 @@
+"""SyncGroup (14): the leader brings the assignment, everybody gets their share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis.sync_group import sync_group
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.sync_group import SyncGroupResponse
+from tests.apis.asking import coordinated, ends, every, joining_of, only_member, parked, syncing_of
+from tests.support.broker import Home, User
+
+
+async def joined(user: User, group: str = "g") -> str:
+    """The only member of generation 1, not synced yet."""
+    await coordinated(user)
+    member: str = (await user.send(joining_of(group), 3)).member_id
+    return member
+
+
+@pytest.mark.parametrize("version", every(sync_group))
+async def test_the_leader_assigns_and_whoever_asks_again_gets_the_same(user: User, version: int) -> None:
+    member = await joined(user)
+    assigned = SyncGroupResponse(
+        error_code=0,
+        protocol_type="consumer" if version >= 5 else None,
+        protocol_name="range" if version >= 5 else None,
+        assignment=b"all",
+    )
+
+    assert await user.send(syncing_of("g", member, 1, {member: b"all"}), version) == assigned
+    assert await user.send(syncing_of("g", member, 1), version) == assigned
+
+
+async def test_followers_wait_for_the_leader_and_those_it_omits_get_nothing(
+    home: Home, user: User, another: User
+) -> None:
+    leader = await only_member(user, "g")
+    rejoining = await parked(home, another.send(joining_of("g"), 3))
+    generation = (await user.send(joining_of("g", leader), 3)).generation_id
+    follower = (await rejoining).member_id
+    request = syncing_of("g", follower, generation)
+    another.write(request, 5)
+
+    await user.send(syncing_of("g", leader, generation, {leader: b"everything"}), 5)
+
+    answer = await another.read(14, 5)
+    assert (answer.error_code, answer.assignment) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        pytest.param({"generation": 2}, ErrorCode.ILLEGAL_GENERATION, id="generation"),
+        pytest.param({"member": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
+        pytest.param({"group": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="group"),
+        pytest.param({"group": ""}, ErrorCode.INVALID_GROUP_ID, id="no group"),
+    ],
+)
+@pytest.mark.parametrize("version", ends(sync_group))
+async def test_whoever_is_not_of_this_generation_is_refused(
+    user: User, version: int, changes: dict[str, Any], error: ErrorCode
+) -> None:
+    details: dict[str, Any] = {"group": "g", "member": await joined(user), "generation": 1, **changes}
+
+    assert (await user.send(syncing_of(**details), version)).error_code == error
+
+
+@pytest.mark.parametrize("wrong", [{"protocol_type": "connect"}, {"protocol_name": "other"}])
+async def test_version_5_names_the_protocol_and_it_must_be_the_generations(
+    user: User, wrong: dict[str, Any]
+) -> None:
+    member = await joined(user)
+
+    answer = await user.send(syncing_of("g", member, 1, **wrong), 5)
+
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+async def test_version_5_must_name_the_protocol(user: User) -> None:
+    member = await joined(user)
+
+    answer = await user.send(syncing_of("g", member, 1, protocol_type=None), 5)
+
+    assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+async def test_while_members_come_together_again_there_is_no_assignment(
+    home: Home, user: User, another: User
+) -> None:
+    member = await only_member(user, "g")
+    await parked(home, another.send(joining_of("g"), 3))
+
+    answer = await user.send(syncing_of("g", member, 1), 3)
+
+    assert answer.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize("version", [3, 5])
+async def test_a_static_member_that_was_replaced_is_fenced(user: User, version: int) -> None:
+    await coordinated(user)
+    old = (await user.send(joining_of("g", instance="i"), 5)).member_id
+    await user.send(syncing_of("g", old, 1, {old: b"all"}, group_instance_id="i"), 5)
+    new = (await user.send(joining_of("g", instance="i"), 5)).member_id
+
+    fenced = await user.send(syncing_of("g", old, 1, group_instance_id="i"), version)
+    current = await user.send(syncing_of("g", new, 1, group_instance_id="i"), version)
+
+    assert fenced.error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert (current.error_code, current.assignment) == (0, b"all")

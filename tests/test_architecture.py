@@ -1,0 +1,232 @@
+"""What the house rules say about the shape of the code, as far as a machine can see it.
+
+Import directions are import-linter's to check; here is what it cannot know: that every served API has its
+message, its handler and its tests under one name, and that every API of Kafka is served or missed on purpose.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import pykafka_broker
+from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Api
+from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
+from pykafka_broker.protocol.schema import schema_of
+
+SOURCE = Path(pykafka_broker.__file__).parent
+TESTS = Path(__file__).parent
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# --- APIs ---------------------------------------------------------------------------------------------
+
+#: What Apache Kafka 4.3's broker listener serves and this one does not yet, by what it waits for.
+NOT_YET_SERVED = {
+    "transactions": (
+        "AddPartitionsToTxn",
+        "AddOffsetsToTxn",
+        "EndTxn",
+        "WriteTxnMarkers",
+        "TxnOffsetCommit",
+        "DescribeTransactions",
+        "ListTransactions",
+    ),
+    "consumer groups of the new protocol (KIP-848)": ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
+    "share groups": (
+        "ShareGroupHeartbeat",
+        "ShareGroupDescribe",
+        "ShareFetch",
+        "ShareAcknowledge",
+        "InitializeShareGroupState",
+        "ReadShareGroupState",
+        "WriteShareGroupState",
+        "DeleteShareGroupState",
+        "ReadShareGroupStateSummary",
+        "DescribeShareGroupOffsets",
+        "AlterShareGroupOffsets",
+        "DeleteShareGroupOffsets",
+    ),
+    "streams groups": ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
+    "security": (
+        "SaslHandshake",
+        "SaslAuthenticate",
+        "DescribeAcls",
+        "CreateAcls",
+        "DeleteAcls",
+        "CreateDelegationToken",
+        "RenewDelegationToken",
+        "ExpireDelegationToken",
+        "DescribeDelegationToken",
+        "DescribeUserScramCredentials",
+        "AlterUserScramCredentials",
+    ),
+    "quotas": ("DescribeClientQuotas", "AlterClientQuotas"),
+    "several brokers and controllers": (
+        "AlterReplicaLogDirs",
+        "ElectLeaders",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
+        "DescribeQuorum",
+        "UpdateFeatures",
+        "UnregisterBroker",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
+    ),
+    "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
+}
+#: What Apache Kafka serves on a controller's listener only.
+FOR_CONTROLLERS = (
+    "Vote",
+    "BeginQuorumEpoch",
+    "EndQuorumEpoch",
+    "AlterPartition",
+    "Envelope",
+    "FetchSnapshot",
+    "BrokerRegistration",
+    "BrokerHeartbeat",
+    "AllocateProducerIds",
+    "ControllerRegistration",
+    "AssignReplicasToDirs",
+    "UpdateRaftVoter",
+)
+#: The last stable version, where the message declares one that is not.
+STABLE_UP_TO = {"InitProducerId": 5}
+
+
+def by_name(api: Api) -> str:
+    return api.name
+
+
+def test_apis_are_listed_in_key_order_and_once() -> None:
+    keys = [api.key for api in APIS]
+
+    assert keys == sorted(set(keys))
+
+
+def test_every_api_of_kafka_is_served_or_missed_on_purpose() -> None:
+    missed = [*FOR_CONTROLLERS, *(name for names in NOT_YET_SERVED.values() for name in names)]
+    served = [api.name for api in APIS]
+
+    assert sorted(served + missed) == sorted(API_NAMES.values())
+
+
+@pytest.mark.parametrize("api", APIS, ids=by_name)
+def test_an_api_has_its_message_its_handler_and_its_tests_under_one_name(api: Api) -> None:
+    name = module_name(api.key)
+
+    assert request_type(api.key) is api.request
+    assert getattr(import_module(f"pykafka_broker.apis.{name}"), name) is api
+    assert (TESTS / "apis" / f"test_{name}.py").exists()
+
+
+@pytest.mark.parametrize("api", APIS, ids=by_name)
+def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None:
+    declared = schema_of(api.request).versions
+    assert declared is not None
+    last = STABLE_UP_TO.get(api.name, max(declared))
+
+    assert (api.min_version, api.max_version) == (min(declared), last)
+
+
+def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
+    shared = {"api", "broker_loggers", "context", "fetch_sessions", "topology"}
+    files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
+
+    assert files - shared == {module_name(api.key) for api in APIS}
+
+
+@pytest.mark.parametrize("api", APIS, ids=by_name)
+def test_a_handlers_contract_names_its_key_and_its_versions(api: Api) -> None:
+    text = import_module(f"pykafka_broker.apis.{module_name(api.key)}").__doc__ or ""
+
+    assert text.startswith(f"{api.name} (API key {api.key}): ")
+    assert re.search(r"\bv\d", text), "a word on what the versions brought"
+
+
+# --- files --------------------------------------------------------------------------------------------
+
+
+def where(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def trees() -> Iterator[tuple[str, ast.Module]]:
+    """Every module that has any code, by its path."""
+    for path in MODULES:
+        tree = ast.parse(path.read_text())
+        if tree.body:
+            yield where(path), tree
+
+
+def test_a_module_says_first_what_it_is() -> None:
+    assert [path for path, tree in trees() if not ast.get_docstring(tree)] == []
+
+
+def test_nothing_is_left_for_later() -> None:
+    assert [where(path) for path in MODULES if re.search(r"\b(TODO|FIXME|XXX)\b", path.read_text())] == []
+
+
+def test_nothing_is_caught_without_a_name() -> None:
+    assert [
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ExceptHandler) and node.type is None
+    ] == []
+
+
+def test_only_the_code_generator_runs_generated_code() -> None:
+    runs = {
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("exec", "eval")
+    }
+
+    assert runs <= {"protocol/codegen.py", "protocol/compile.py", "protocol/schema.py"}
+
+
+def test_time_is_read_by_the_servers_clock_and_given_to_all_others() -> None:
+    """Handlers, configs and logs take the time from their caller, so that tests decide what time it is."""
+    below = ("apis/", "cluster/", "config/", "coordinator/", "log/", "protocol/", "raft/")
+    clocks = {"time", "time_ns", "monotonic", "monotonic_ns"}
+    found = {
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if path.startswith(below)
+        and isinstance(node, ast.Attribute)
+        and node.attr in clocks
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "time"
+    }
+
+    assert found == set()
+
+
+def test_handlers_do_no_input_and_output_of_their_own() -> None:
+    forbidden = {"asyncio", "os", "socket", "threading", "time", "random", "uvloop"}
+    found = {
+        (path, name)
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        for name in imported_by(node)
+        if path.startswith("apis/") and name in forbidden
+    }
+
+    assert found == set()
+
+
+def imported_by(node: ast.AST) -> list[str]:
+    """The top-level packages an import statement names."""
+    if isinstance(node, ast.Import):
+        return [alias.name.split(".")[0] for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        return [(node.module or "").split(".")[0]]
+    return []

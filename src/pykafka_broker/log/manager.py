@@ -323,12 +323,11 @@ class LogManager:
             return [open_one(name, key) for name, key in some]
 
         try:
-            if clean or len(folders) < 2:
-                opened = open_some(folders)
-            else:  # scanning waits for the disk and checksums without the interpreter: worth threads
-                shares = [folders[i :: self._recovery_threads] for i in range(self._recovery_threads)]
-                jobs = [self._run_blocking(partial(open_some, share)) for share in shares if share]
-                opened = [log for share in await asyncio.gather(*jobs) for log in share]
+            # Scanning waits for the disk, and checksums need no interpreter: worth several threads.
+            threads = 1 if clean else self._recovery_threads
+            shares = [folders[i::threads] for i in range(threads)]
+            jobs = [self._run_blocking(partial(open_some, share)) for share in shares if share]
+            opened = [log for share in await asyncio.gather(*jobs) for log in share]
         except OSError as error:
             self._disk_failed(log_dir, error)
             return -1

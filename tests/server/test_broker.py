@@ -135,6 +135,39 @@ async def test_a_wildcard_listener_advertises_the_address_its_client_reached() -
     assert hosts == ["127.0.0.1", "127.0.0.2"]
 
 
+async def test_listeners_come_and_go_while_the_broker_runs(caplog: pytest.LogCaptureFixture) -> None:
+    home = Home(
+        {
+            "listeners": "A://127.0.0.1:0,B://127.0.0.1:0",
+            "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT,C:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "inter.broker.listener.name": "A",
+        },
+        listen=None,
+    )
+    async with home.running() as user:
+        listeners = home.broker.listeners.listeners
+        first_port, lost = listeners["A"].port, await User.connect(f"127.0.0.1:{listeners['B'].port}")
+        await lost.metadata()
+
+        await user.alter_broker(1, listeners="A://127.0.0.1:0,C://127.0.0.1:0")
+
+        assert await lost.is_closed()
+        await lost.close()
+        assert (set(listeners), listeners["A"].port) == ({"A", "C"}, first_port)
+        async with await User.connect(f"127.0.0.1:{listeners['C'].port}") as newcomer:
+            [told] = (await newcomer.metadata()).brokers
+            assert told.port == listeners["C"].port
+
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            await user.alter_broker(1, listeners=f"A://127.0.0.1:0,B://127.0.0.1:{port}")
+            assert set(listeners) == {"A"}
+            [line] = [record.message for record in caplog.records if record.levelname == "ERROR"]
+            assert line.startswith("Listener B is not served: ")
+        await user.alter_broker(1, listeners=None)
+        assert set(listeners) == {"A", "B"}
+
+
 async def test_a_second_broker_on_a_folder_is_refused_and_harms_nothing() -> None:
     home = Home()
     async with home.running() as user:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -266,24 +266,9 @@ class Broker:
         )
         self.listeners = Listeners(network, _listener_limits(config), raise_open_file_limit())
         undo.callback(self.listeners.stop_accepting)
-        advertised = {}
-        if config["advertised.listeners"] is not None:
-            advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
-        for endpoint in config.broker_listeners:
-            told = advertised.get(endpoint.name)
-            self.listeners.add(
-                Endpoint(
-                    endpoint.name,
-                    endpoint.host,
-                    endpoint.port,
-                    endpoint.security_protocol,
-                    None if told is None else told.host,
-                    None if told is None else told.port,
-                    inter_broker=endpoint.name == config.inter_broker_listener_name,
-                    max_connections=config.only_for_listener(endpoint.name, "max.connections") or UNLIMITED,
-                ),
-                Dispatch(APIS),
-            )
+        for endpoint in _endpoints(config):
+            self.listeners.add(endpoint, Dispatch(APIS))
+        self.dynamic_config.subscribe(self._reconfigure_serving)
 
     async def _register(self) -> None:
         listeners = {
@@ -349,9 +334,23 @@ class Broker:
         self.fetch_sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         self._offsets.reconfigure(new)
         self.logs.intervals = _intervals(new)
-        if hasattr(self, "_replicas"):
-            self._replicas.reconfigure()
-            self.listeners.set_limits(_listener_limits(new))
+
+    def _reconfigure_serving(self, _old: BrokerConfig, new: BrokerConfig) -> None:
+        """The same for logs and listeners, once there are any."""
+        self._replicas.reconfigure()
+        self.listeners.set_limits(_listener_limits(new))
+        wanted = {endpoint.name: endpoint for endpoint in _endpoints(new)}
+        for name, listener in tuple(self.listeners.listeners.items()):
+            endpoint = wanted.get(name)
+            if endpoint is None or not listener.endpoint.is_bound_as(endpoint):
+                self.listeners.remove(name)
+            else:
+                listener.endpoint = endpoint
+        for name in wanted.keys() - self.listeners.listeners.keys():
+            try:
+                self.listeners.add(wanted[name], Dispatch(APIS)).start()
+            except OSError as error:
+                logger.error("Listener %s is not served: %s", name, error)
 
     def _log_config_of_topic(self, topic: str) -> Any:
         return log_config_for(self.image.config(ResourceType.TOPIC, topic), self.config)
@@ -472,6 +471,25 @@ def _new_uuid() -> str:
     """A random UUID in the usual spelling, as it stands in member ids; `uuid` costs a start-up 1.5 ms."""
     digits = random_uuid().hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def _endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
+    """Where to listen for clients, and what they are told."""
+    advertised = {}
+    if config["advertised.listeners"] is not None:
+        advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
+    for endpoint in config.broker_listeners:
+        told = advertised.get(endpoint.name)
+        yield Endpoint(
+            endpoint.name,
+            endpoint.host,
+            endpoint.port,
+            endpoint.security_protocol,
+            None if told is None else told.host,
+            None if told is None else told.port,
+            inter_broker=endpoint.name == config.inter_broker_listener_name,
+            max_connections=config.only_for_listener(endpoint.name, "max.connections") or UNLIMITED,
+        )
 
 
 def _intervals(config: BrokerConfig) -> Intervals:

@@ -78,6 +78,14 @@ class Endpoint(NamedTuple):
         """True if the host names every address of the machine, so that it says nothing to a client."""
         return self.host in ("", "0.0.0.0", "::")
 
+    def is_bound_as(self, other: Endpoint) -> bool:
+        """True if the same sockets serve both."""
+        return (self.host, self.port, self.security_protocol) == (
+            other.host,
+            other.port,
+            other.security_protocol,
+        )
+
 
 class ListenerLimits(NamedTuple):
     """Who may connect; fields are Kafka's keys."""
@@ -239,6 +247,13 @@ class Listeners:
         self.listeners[endpoint.name] = listener
         return listener
 
+    def remove(self, name: str) -> None:
+        """Listen there no more; its connections finish what they have started, then they are closed."""
+        self.listeners.pop(name).close()
+        for connection in list(self.network.connections):
+            if connection.listener_name == name:
+                connection.finish()
+
     def start(self) -> None:
         """Accept connections on every listener."""
         for listener in self.listeners.values():
@@ -288,7 +303,9 @@ class Listeners:
 
     def advertised_for(self, connection: Connection) -> tuple[str, int]:
         """Host and port under which the client of `connection` can reach this broker again."""
-        listener = self.listeners[connection.listener_name]
+        listener = self.listeners.get(connection.listener_name)
+        if listener is None:  # removed meanwhile
+            return connection.local_address
         endpoint = listener.endpoint
         port = endpoint.advertised_port or listener.port
         if endpoint.advertised_host:
@@ -364,7 +381,13 @@ class Listeners:
         task.add_done_callback(self._opening.discard)
 
     async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
-        connection = Connection(self.network, listener.dispatch, listener.name, peer, self._lost)
+        connection = Connection(
+            self.network,
+            listener.dispatch,
+            listener.name,
+            peer,
+            lambda connection: self._forget(listener, connection.peer_host),
+        )
         try:
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -394,9 +417,6 @@ class Listeners:
         clock = self.network.clock
         clock.call_at(clock.monotonic_ms() + ACCEPT_PAUSE_MS, listener.start)
 
-    def _lost(self, connection: Connection) -> None:
-        self._forget(self.listeners[connection.listener_name], connection.peer_host)
-
     def _forget(self, listener: Listener, host: str) -> None:
         self._count -= 1
         listener.connections -= 1
@@ -419,7 +439,8 @@ class Listeners:
         candidates = [
             connection
             for connection in self.network.connections
-            if not self.listeners[connection.listener_name].endpoint.inter_broker
+            if (listener := self.listeners.get(connection.listener_name)) is not None
+            and not listener.endpoint.inter_broker
         ]
         if candidates:
             idlest = min(candidates, key=lambda connection: connection.idle_since_ms)

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pykafka_broker.log.epochs import EpochEntry
 
 
-class MalformedFile(Exception):  # noqa: N818 - what the file is, not what went wrong
+class MalformedFile(Exception):
     """The file is not what its name says."""
 
 

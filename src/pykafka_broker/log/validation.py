@@ -88,7 +88,7 @@ _INT32 = Struct(">i")
 _INT64 = Struct(">q")
 
 
-class RecordErrors(KafkaError):  # noqa: N818 - several errors, by record
+class RecordErrors(KafkaError):
     """A batch was refused for some of its records: `errors` has their index in the batch and a message."""
 
     def __init__(self, code: ErrorCode, message: str, errors: tuple[tuple[int, str], ...]) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
-class CorruptRecord(KafkaError):  # noqa: N818 - named for the error code
+class CorruptRecord(KafkaError):
     """The bytes are damaged: sizes, magic, checksum or compressed data do not hold together."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.CORRUPT_MESSAGE, message)
 
 
-class InvalidRecord(KafkaError):  # noqa: N818
+class InvalidRecord(KafkaError):
     """The bytes arrived as they were sent, and what was sent is not a valid record batch."""
 
     def __init__(self, message: str) -> None:

@@ -91,7 +91,7 @@ async def test_a_partition_whose_folder_found_no_room_is_made_when_there_is_room
             assert await produced(user, "orders", b"x", partition=partition) == STORAGE_ERROR
 
         home.files.heal()
-        await home.clock.pass_time(2_000)
+        await home.pass_time(2_000)
 
         for partition in (1, 2):
             assert await produced(user, "orders", b"x", partition=partition) == ErrorCode.NONE
@@ -105,7 +105,7 @@ async def test_a_topic_deleted_before_its_folder_could_be_made_is_forgotten() ->
         await user.create_topic("orders")
         await user.delete_topic("orders")
         home.files.heal()
-        await home.clock.pass_time(2_000)
+        await home.pass_time(2_000)
         assert not home.files.exists(f"{DATA}/orders-0")
         assert await user.topics() == {}
 
@@ -182,9 +182,9 @@ async def test_checkpoints_that_find_no_room_are_written_later(caplog: pytest.Lo
         await user.create_topic("orders")
         await user.produce("orders", b"one")
         home.files.free_bytes = 0
-        await home.clock.pass_time(20_000)
-        await until(lambda: "replication-offset-checkpoint" in caplog.text)
+        await home.pass_time(20_000)
+        assert "replication-offset-checkpoint" in caplog.text
         assert await user.values("orders") == [b"one"]
         home.files.free_bytes = None
-        await home.clock.pass_time(20_000)
-        await until(lambda: b"orders 0 1" in home.files.inodes[f"{DATA}/replication-offset-checkpoint"].data)
+        await home.pass_time(20_000)
+        assert b"orders 0 1" in home.files.read_file(f"{DATA}/replication-offset-checkpoint")

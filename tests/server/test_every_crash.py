@@ -72,7 +72,7 @@ async def live(home: Home, told: Told) -> None:
         await user.produce("gone", b"x")
         await user.delete_topic("gone")
         told.deleted.add("gone")
-        await home.clock.pass_time(70_000)
+        await home.pass_time(70_000)
 
 
 async def check_metadata(user: User, told: Told) -> None:

@@ -71,14 +71,14 @@ async def test_offsets_expire_by_the_clock_and_stay_expired() -> None:
         for topic in ("orders", "clicks"):
             await user.create_topic(topic)
         await user.commit("readers", "orders", 7)
-        await home.clock.pass_time(30 * MINUTE_MS)
+        await home.pass_time(30 * MINUTE_MS)
         await user.commit("readers", "clicks", 8)
         assert len(await user.committed("readers")) == 2
-        await home.clock.pass_time(41 * MINUTE_MS)
+        await home.pass_time(41 * MINUTE_MS)
         assert await user.committed("readers") == {("clicks", 0): 8}
     async with home.running() as user:
         assert await user.committed("readers") == {("clicks", 0): 8}
-        await home.clock.pass_time(31 * MINUTE_MS)
+        await home.pass_time(31 * MINUTE_MS)
         assert await user.committed("readers") == {}
         answer = await user.send(list_groups.ListGroupsRequest(), 4)
         assert answer.groups == [], "an empty group without offsets is no group"
@@ -126,7 +126,7 @@ async def test_a_member_goes_on_after_a_restart() -> None:
     )
     async with after.running() as user:
         assert ErrorCode((await user.send(beat, 4)).error_code) == ErrorCode.NONE
-        await home.clock.pass_time(31_000)
+        await after.pass_time(31_000)
         assert ErrorCode((await user.send(beat, 4)).error_code) == ErrorCode.UNKNOWN_MEMBER_ID
 
 

@@ -43,9 +43,9 @@ async def test_a_deleted_topic_leaves_the_disk_after_file_delete_delay() -> None
 
         assert all(path.endswith("-delete") for path in folders(home, "orders"))
         assert ErrorCode((await user.fetch("orders")).error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        await home.clock.pass_time(MINUTE_MS - 1_000)
+        await home.pass_time(MINUTE_MS - 1_000)
         assert len(folders(home, "orders")) == 2
-        await home.clock.pass_time(2_000)
+        await home.pass_time(2_000)
         await until(lambda: not folders(home, "orders"))
 
 
@@ -56,7 +56,7 @@ async def test_what_was_to_be_deleted_when_the_broker_stopped_goes_at_the_next_s
         await user.delete_topic("orders")
     assert folders(home, "orders")
     async with home.running():
-        await home.clock.pass_time(1_000)
+        await home.pass_time(1_000)
         await until(lambda: not folders(home, "orders"))
 
 
@@ -75,7 +75,7 @@ async def test_a_topic_of_the_same_name_begins_again_and_the_old_id_is_unknown()
         assert await user.values("orders") == [b"new"]
         assert ErrorCode((await user.fetch("", topic_id=old_id)).error_code) == ErrorCode.UNKNOWN_TOPIC_ID
         assert (await user.fetch("", topic_id=new_id)).high_watermark == 1
-        await home.clock.pass_time(2 * MINUTE_MS)
+        await home.pass_time(2 * MINUTE_MS)
         assert await user.values("orders") == [b"new"]
     async with home.running() as user:
         assert await user.values("orders") == [b"new"]
@@ -113,16 +113,16 @@ async def test_segments_roll_at_the_size_that_is_in_force(home: Home, user: User
 async def test_retention_removes_what_is_old_and_can_be_changed_while_it_runs(home: Home, user: User) -> None:
     await user.create_topic("orders", internal_segment_bytes=str(2 * KIB), retention_ms="-1")
     await fill(user)
-    await home.clock.pass_time(20 * MINUTE_MS)
+    await home.pass_time(20 * MINUTE_MS)
     assert await user.offset_for("orders", EARLIEST) == 0
 
     await user.alter_topic("orders", retention_ms=str(10 * MINUTE_MS))
-    await home.clock.pass_time(5 * MINUTE_MS + 1_000)
+    await home.pass_time(5 * MINUTE_MS + 1_000)
 
     assert await user.offset_for("orders", EARLIEST) == 10
     assert await user.values("orders") == []
     assert await user.produce("orders", b"goes on") == 10
-    await home.clock.pass_time(2 * MINUTE_MS)
+    await home.pass_time(2 * MINUTE_MS)
     await until(lambda: not [name for name in home.files.inodes if name.endswith(".deleted")])
     assert len(segments(home, "orders")) == 1
 
@@ -131,7 +131,7 @@ async def test_retention_by_size_keeps_the_newest(home: Home, user: User) -> Non
     await user.create_topic("orders", internal_segment_bytes=str(2 * KIB))
     await fill(user)
     await user.alter_topic("orders", retention_bytes=str(4 * KIB))
-    await home.clock.pass_time(5 * MINUTE_MS + 1_000)
+    await home.pass_time(5 * MINUTE_MS + 1_000)
     kept = await user.values("orders")
     assert 4 <= len(kept) <= 6
     assert kept[-1] is not None
@@ -145,7 +145,7 @@ async def test_the_brokers_defaults_hold_where_a_topic_says_nothing(home: Home, 
         await fill(user, topic=topic)
 
     await user.alter_broker(log_retention_ms=str(MINUTE_MS))
-    await home.clock.pass_time(10 * MINUTE_MS)
+    await home.pass_time(10 * MINUTE_MS)
 
     assert await user.offset_for("silent", EARLIEST) == 10
     assert await user.offset_for("keeps", EARLIEST) == 0

@@ -100,6 +100,13 @@ class Home:
         async with self.new_broker() as broker, await User.connect(broker.bootstrap_servers) as user:
             yield user
 
+    async def pass_time(self, duration_ms: int) -> None:
+        """Let virtual time pass, and worker threads finish what each second of it gave them to do."""
+        work = self.broker._periodic_work
+        for step_ms in (1_000,) * (duration_ms // 1_000) + (duration_ms % 1_000,):
+            await self.clock.pass_time(step_ms)
+            await until(lambda: not work.is_under_way)
+
     def killed(self) -> Home:
         """The same home as the next process finds it if this one is killed now."""
         after = Home(

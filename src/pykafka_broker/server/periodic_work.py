@@ -21,6 +21,11 @@ class PeriodicWork:
         self._timer: Timer | None = None
         self._round: asyncio.Task[None] | None = None
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a round has begun and not ended."""
+        return self._round is not None
+
     def start(self) -> None:
         """Do the first round after one pause."""
         self._timer = self._clock.call_at(self._clock.monotonic_ms() + self._every_ms, self._begin_round)

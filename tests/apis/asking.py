@@ -20,6 +20,7 @@ from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.messages import sync_group as syncing
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.protocol.records.crc import crc32c
 from tests.support.broker import Home, User, until
 
@@ -77,6 +78,27 @@ def producing_to(
     return producing.ProduceRequest(
         transactional_id=transactional_id, acks=acks, timeout_ms=1_000, topic_data=[asked]
     )
+
+
+def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -> None:
+    """Append what a transactional producer writes, as its coordinator would let it."""
+    partition = home.broker.partition(topic, 0)
+    assert partition is not None
+    now_ms = home.clock.now_ms()
+    producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
+    records = batch(*values, timestamp=now_ms, transactional=True, **producer)
+    partition.append(bytearray(records), required_acks=-1, produce_version=12, now_ms=now_ms)
+
+
+def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -> None:
+    """Append the marker that a transaction coordinator writes at the end."""
+    partition = home.broker.partition(topic, 0)
+    assert partition is not None
+    now_ms = home.clock.now_ms()
+    marker = build_marker_batch(
+        EndTransactionMarker(commit, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=now_ms
+    )
+    partition.append_internal(marker, now_ms)
 
 
 # --- fetch --------------------------------------------------------------------------------------------

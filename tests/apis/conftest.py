@@ -6,31 +6,19 @@ the clock of `home` itself.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
 from tests.support.broker import Home, User
-from tests.support.clock import VirtualClock, VirtualTimer
 
 OVERRIDES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
-
-
-class PromptClock(VirtualClock):
-    """Stands still, and what is due now happens without anybody moving it."""
-
-    def call_at(self, monotonic_ms: int, callback: Callable[[], object]) -> VirtualTimer:
-        timer = super().call_at(monotonic_ms, callback)
-        if monotonic_ms <= self.monotonic_ms():
-            asyncio.get_running_loop().call_soon(self.advance, 0)
-        return timer
 
 
 @pytest.fixture
 def home() -> Home:
     """Where the broker lives; a test may change `overrides` before it starts a broker."""
-    return Home(OVERRIDES, clock=PromptClock())
+    return Home(OVERRIDES)
 
 
 @pytest.fixture

@@ -133,7 +133,12 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
     "13 Markers, last stable offset, aborted transactions": {
-        "apis/fetch": ("committed_records_are_read_with_a_list_of_aborted_transactions",),
+        "apis/fetch": (
+            "committed_records_are_read_with_a_list_of_aborted_transactions",
+            "committed_readers_stop_at_an_open_transaction_and_learn_of_aborted_ones",
+            "the_end_of_a_transaction_wakes_the_committed_readers_that_wait_for_it",
+        ),
+        "apis/list_offsets": ("committed_readers_see_nothing_from_the_first_open_transaction_on",),
         "log/log_transactions": (
             "an_open_transaction_holds_the_last_stable_offset_back",
             "read_committed_is_told_which_transactions_were_aborted_ordered_by_their_start",

@@ -86,12 +86,14 @@ async def test_synonyms_tell_what_would_count_next(user: User) -> None:
 
 
 async def test_synonyms_and_documentation_are_for_those_who_ask(user: User) -> None:
-    await user.create_topic("t")
+    await user.create_topic("t", retention_ms="1")
+    asked = {"include_synonyms": True, "include_documentation": True}
 
     [plain] = (await entries(user, TOPIC, "t", keys=["retention.ms"])).values()
-    [full] = (await entries(user, TOPIC, "t", keys=["retention.ms"], include_documentation=True)).values()
+    [full] = (await entries(user, TOPIC, "t", keys=["retention.ms"], **asked)).values()
 
     assert (plain.synonyms, plain.documentation) == ([], None)
+    assert full.synonyms
     assert full.documentation
 
 

@@ -95,6 +95,14 @@ async def test_allowed_operations_are_told_to_those_who_ask(user: User, version:
     assert (plain.authorized_operations, asked.authorized_operations) == (NOT_ASKED, GROUP_OPERATIONS)
 
 
+async def test_nothing_is_allowed_with_a_group_that_version_6_does_not_find(user: User) -> None:
+    await coordinated(user)
+
+    [missing] = await described(user, "missing", version=6, include_authorized_operations=True)
+
+    assert missing.authorized_operations == NOT_ASKED
+
+
 @pytest.mark.parametrize("version", [4, 6])
 async def test_static_members_show_their_instance(user: User, version: int) -> None:
     await coordinated(user)

@@ -9,15 +9,17 @@ import pytest
 
 from pykafka_broker.apis.fetch import fetch
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages.fetch import PartitionData, ReplicaState
+from pykafka_broker.protocol.messages.fetch import AbortedTransaction, PartitionData, ReplicaState
 from pykafka_broker.protocol.records.batch import iter_batches
 from tests.apis.asking import (
     UNKNOWN_ID,
     Topic,
     batch,
+    end_transaction,
     ends,
     every,
     fetching_of,
+    open_transaction,
     parked,
     partitions_of,
     producing_to,
@@ -357,6 +359,38 @@ async def test_committed_records_are_read_with_a_list_of_aborted_transactions(
 
     assert (plain.aborted_transactions, committed.aborted_transactions) == (None, [])
     assert plain.records == committed.records
+
+
+@pytest.mark.parametrize("version", ends(fetch))
+async def test_committed_readers_stop_at_an_open_transaction_and_learn_of_aborted_ones(
+    home: Home, user: User, version: int
+) -> None:
+    topic = as_named(version, "t", await user.create_topic("t"))
+    open_transaction(home, "t", 7, b"aborted")
+    end_transaction(home, "t", 7, commit=False)
+    open_transaction(home, "t", 8, b"open")
+    await user.produce("t", b"plain", timestamp=home.clock.now_ms())
+
+    plain = await one(user, fetching_of(wanting(topic), isolation_level=0), version)
+    committed = await one(user, fetching_of(wanting(topic), isolation_level=1), version)
+
+    assert (plain.high_watermark, plain.last_stable_offset) == (4, 2)
+    assert (base_offsets(plain.records), plain.aborted_transactions) == ([0, 1, 2, 3], None)
+    assert base_offsets(committed.records) == [0, 1]
+    assert committed.aborted_transactions == [AbortedTransaction(producer_id=7, first_offset=0)]
+
+
+async def test_the_end_of_a_transaction_wakes_the_committed_readers_that_wait_for_it(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("t")
+    open_transaction(home, "t", 7, b"v")
+    request = fetching_of(wanting("t"), max_wait_ms=WAIT_MS, isolation_level=1)
+    waiting = await parked(home, one(user, request))
+
+    end_transaction(home, "t", 7, commit=True)
+
+    assert base_offsets((await waiting).records) == [0, 1]
 
 
 @pytest.mark.parametrize("version", ends(fetch))

@@ -15,8 +15,16 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from pykafka_broker.protocol.records.batch import build_batch
-from tests.apis.asking import ends, every, offsets_at, partitions_of, producing_to
-from tests.support.broker import User
+from tests.apis.asking import (
+    end_transaction,
+    ends,
+    every,
+    offsets_at,
+    open_transaction,
+    partitions_of,
+    producing_to,
+)
+from tests.support.broker import Home, User
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 #: The first version that knows each of them.
@@ -142,3 +150,22 @@ async def test_an_isolation_level_that_does_not_exist_is_an_unknown_error(user: 
     request = offsets_at("t", LATEST, isolation_level=7)
 
     assert await found(user, request, version) == (ErrorCode.UNKNOWN_SERVER_ERROR, -1, -1, -1)
+
+
+async def test_committed_readers_see_nothing_from_the_first_open_transaction_on(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("t")
+    await user.produce("t", b"plain", timestamp=100)
+    open_transaction(home, "t", 7, b"open")
+    later = home.clock.now_ms() + 1
+    await user.produce("t", b"later", timestamp=later)
+    committed = {"isolation_level": 1}
+
+    assert (await found(user, offsets_at("t", LATEST), 11))[1] == 3
+    assert (await found(user, offsets_at("t", LATEST, **committed), 11))[1] == 1
+    assert (await found(user, offsets_at("t", later), 11))[1] == 2
+    assert await found(user, offsets_at("t", later, **committed), 11) == NONE_FOUND
+
+    end_transaction(home, "t", 7, commit=True)
+    assert (await found(user, offsets_at("t", LATEST, **committed), 11))[1] == 4

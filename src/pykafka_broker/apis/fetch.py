@@ -110,12 +110,19 @@ async def _parked(
 
 def _may_answer(planned: _Planned, enough_bytes: int) -> bool:
     """True if planning again may find enough bytes, or an error; asked at every move, so it is cheap."""
-    available_bytes = 0
-    for log, (offset, max_bytes) in zip(planned.logs, planned.wanted_at, strict=True):
+    for log, (offset, _) in zip(planned.logs, planned.wanted_at, strict=True):
         if log.closed or log.offline or offset < log.log_start_offset:
             return True
-        available_bytes += min(log.available_bytes(offset, planned.limit), max_bytes)
-    return available_bytes >= enough_bytes
+    return _readable_bytes(planned) >= enough_bytes
+
+
+def _readable_bytes(planned: _Planned) -> int:
+    """About how much there is to read now, each partition counting up to its own limit."""
+    limit = planned.limit
+    readable = 0
+    for log, (offset, max_bytes) in zip(planned.logs, planned.wanted_at, strict=True):
+        readable += min(log.available_bytes(offset, limit), max_bytes)
+    return readable
 
 
 async def _cold(context: FetchContext, planned: _Planned, ctx: RequestContext) -> FetchResponse:
@@ -165,25 +172,16 @@ def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: Req
             planned.at_once = True
         elif plan.size_bytes:
             planned.reads.append((data, plan))
-            planned.available_bytes += _counted_bytes(plan, wanted, partition, limit, left)
+            planned.available_bytes += plan.size_bytes
             left = max(0, left - plan.size_bytes)
     # Beside others, a partition nobody knows does not end the wait; if there are no others, there is none.
     planned.at_once = planned.at_once or not planned.answers
     planned.answers += unknown_ids + unknown
+    if planned.reads and planned.available_bytes < min(request.min_bytes, max_bytes):
+        # The answer ends with a whole batch where it can; what is left out of it counts all the same, or a
+        # limit that lies inside a batch would never be reached.
+        planned.available_bytes = max(planned.available_bytes, min(_readable_bytes(planned), max_bytes))
     return planned
-
-
-def _counted_bytes(
-    plan: ReadPlan, wanted: WantedPartition, partition: LedPartition, limit: Any, left: int
-) -> int:
-    """What a partition counts towards `min_bytes`: all there is within the limits.
-
-    The answer ends with a whole batch where it can, and may fall short of a limit that equals `min_bytes`.
-    """
-    if plan.size_bytes >= min(wanted.max_bytes, left):
-        return plan.size_bytes
-    available = partition.log.available_bytes(wanted.fetch_offset, limit)
-    return max(plan.size_bytes, min(available, wanted.max_bytes, left))
 
 
 def _read_partition(

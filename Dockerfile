@@ -15,11 +15,11 @@ LABEL org.opencontainers.image.title="pykafka-broker" org.opencontainers.image.l
 RUN useradd --uid 1000 --create-home appuser \
     && install -d -o appuser -g appuser /var/lib/kafka/data /mnt/shared/config /etc/kafka/docker /etc/kafka/secrets
 COPY --from=build /opt/pykafka-broker /opt/pykafka-broker
-COPY --chmod=755 docker/run /etc/kafka/docker/run
+COPY --chmod=755 docker/run docker/health /etc/kafka/docker/
 ENV PATH=/opt/pykafka-broker/bin:$PATH PYTHONUNBUFFERED=1
 USER appuser
 VOLUME /var/lib/kafka/data
 EXPOSE 9092
-HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=5 CMD ["pykafka-broker", "health"]
+HEALTHCHECK --interval=5s --timeout=3s --start-period=5s --retries=5 CMD ["/etc/kafka/docker/health"]
 STOPSIGNAL SIGTERM
 CMD ["/etc/kafka/docker/run"]

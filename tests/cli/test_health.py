@@ -24,7 +24,7 @@ def test_a_broker_that_is_away_is_not(run: Run) -> None:
 
 def test_in_a_container_the_listener_tells_the_port(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
     port = broker.rpartition(":")[2]
-    monkeypatch.setenv("KAFKA_LISTENERS", f"CONTROLLER://0.0.0.0:1,PLAINTEXT://0.0.0.0:{port}")
+    monkeypatch.setenv("KAFKA_LISTENERS", f"CONTROLLER://0.0.0.0:1,PLAINTEXT://:{port}")
     assert run_command("health").status == 0
 
 

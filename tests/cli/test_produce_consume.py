@@ -108,6 +108,18 @@ def test_a_line_without_its_separator_is_refused(run: Run) -> None:
     assert result == (1, "", "Error: No key separator found in line 'no separator'\n")
 
 
+def test_what_stands_before_a_line_that_is_refused_is_written(run: Run) -> None:
+    name = topic(run, "before")
+    assert run("produce", name, "-K", ":", stdin=b"a:1\nb:2\nbad\nc:3\n").status == 1
+    assert run("consume", name, "-u", "end").out == "1\n2\n"
+
+
+def test_a_header_may_come_several_times(run: Run) -> None:
+    name = topic(run, "headers")
+    run("produce", name, "-H", "h=1", "-H", "h=2", "v")
+    assert run("consume", name, "-u", "end", "--print", "headers").out == "h:1,h:2\n"
+
+
 def test_a_topic_is_created_by_writing_to_it(run: Run) -> None:
     assert run("produce", "made-by-writing", "x").status == 0
     assert run("consume", "made-by-writing", "-u", "end").out == "x\n"

@@ -98,6 +98,19 @@ def test_a_second_signal_does_not_wait(start: Start) -> None:
     assert "Stopped by a second signal" in output
 
 
+def test_the_echo_of_a_signal_is_not_a_second_one(start: Start, tmp_path: Path) -> None:
+    """As when a process group is signalled and make passes the signal on."""
+    process = start("--listen", "127.0.0.1:0", "--data-dir", "d")
+    process.address()
+    process.popen.send_signal(signal.SIGSTOP)
+    process.popen.send_signal(signal.SIGTERM)
+    process.popen.send_signal(signal.SIGCONT)
+    process.popen.send_signal(signal.SIGTERM)
+    status, output = process.end()
+    assert status == 0, output
+    assert (tmp_path / "d" / ".kafka_cleanshutdown").exists()
+
+
 def test_configuration_comes_from_everywhere(start: Start, tmp_path: Path) -> None:
     (tmp_path / "server.properties").write_text(
         "process.roles=broker,controller\n"

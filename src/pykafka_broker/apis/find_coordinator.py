@@ -6,7 +6,7 @@ Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the
 milliseconds.
 
 Transactional ids and share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types,
-which clients report at once instead of asking for ever.
+which stops Java clients at once; librdkafka asks until its own timeout.
 """
 
 from __future__ import annotations

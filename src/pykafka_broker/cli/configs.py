@@ -196,7 +196,7 @@ def alter(
             (APPEND, "--append", appends),
             (SUBTRACT, "--subtract", subtracts),
         )
-        for key, value in pairs(entries, option).items()
+        for key, value in pairs(entries, option)
     ]
     changes += [AlterableConfig(name=key, config_operation=DELETE, value=None) for key in deletes]
     if not changes:

@@ -2,8 +2,8 @@
 
 A broker that accepts connections but does not know itself yet is not healthy, so it is asked for its
 metadata. Only the given address is used, never one the broker advertises: inside a container that may lead
-nowhere. Without an address, the clients' listener in KAFKA_LISTENERS tells the port, as in the container
-image.
+nowhere. Without an address, the broker's own configuration tells it: KAFKA_* variables, as in the container
+image, and the properties file.
 """
 
 from __future__ import annotations
@@ -13,20 +13,23 @@ import os
 import click
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER
 
 HEALTHY = "healthy: broker {node_id} of cluster {cluster_id} at {address}"
 
 
 @click.command()
 @click.argument("address", required=False, metavar="[HOST:PORT]", envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER")
+@click.option("-c", "--config", "file", metavar="FILE", help="The broker's server.properties, if it has one.")
 @click.option(
     "--timeout", "timeout_s", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Patience."
 )
-def health(address: str | None, timeout_s: float) -> None:
-    """Check that the broker at HOST:PORT (127.0.0.1:9092) answers; exit status 1 if it does not."""
+def health(address: str | None, file: str | None, timeout_s: float) -> None:
+    """Check that a broker answers; exit status 1 if it does not.
+
+    It is the one at HOST:PORT, or the one that `start` would run here: 127.0.0.1:9092 if nothing is set.
+    """
     if address is None:
-        address = _own_address(os.environ)
+        address = _own_address(file)
     try:
         client = Client(address, timeout_s)
     except ValueError as error:
@@ -39,12 +42,9 @@ def health(address: str | None, timeout_s: float) -> None:
     click.echo(HEALTHY.format(node_id=node_ids, cluster_id=metadata.cluster_id, address=address))
 
 
-def _own_address(environ: os._Environ[str] | dict[str, str]) -> str:
-    """Where the broker of this container listens for clients."""
-    controllers = environ.get("KAFKA_CONTROLLER_LISTENER_NAMES", "CONTROLLER").split(",")
-    for entry in environ.get("KAFKA_LISTENERS", "").split(","):
-        name, separator, address = entry.strip().partition("://")
-        if separator and name not in controllers:
-            host, _, port = address.rpartition(":")
-            return f"{'127.0.0.1' if host in ('', '0.0.0.0') else host}:{port}"
-    return DEFAULT_BOOTSTRAP_SERVER
+def _own_address(file: str | None) -> str:
+    """Where the broker that is configured like this listens for clients."""
+    from pykafka_broker.config.sources import load
+
+    endpoint = load(file=file, environ=os.environ).broker_listeners[0]
+    return f"{'127.0.0.1' if endpoint.host in ('', '0.0.0.0') else endpoint.host}:{endpoint.port}"

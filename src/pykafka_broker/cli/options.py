@@ -46,16 +46,16 @@ def cluster_options(command: Command) -> Command:
     )(command)
 
 
-def pairs(entries: tuple[str, ...], option: str) -> dict[str, str]:
-    """`key=value` entries as a dictionary.
+def pairs(entries: tuple[str, ...], option: str) -> list[tuple[str, str]]:
+    """`key=value` entries, in order; a key may come several times.
 
     Raises:
         click.BadParameter: an entry has no `=`.
     """
-    result = {}
+    result = []
     for entry in entries:
         key, equals, value = entry.partition("=")
         if not equals or not key:
             raise click.BadParameter(f"{entry!r} is not KEY=VALUE", param_hint=option)
-        result[key.strip()] = value
+        result.append((key.strip(), value))
     return result

@@ -179,12 +179,17 @@ def produce(
             topic,
             acks=ACKS[acks],
             codec=Codec[compression.upper()],
-            headers=tuple((name, value.encode()) for name, value in pairs(headers, "--header").items()),
+            headers=tuple((name, value.encode()) for name, value in pairs(headers, "--header")),
             partition=partition,
             timestamp_ms=None if timestamp is None else parse_time_ms(timestamp),
         )
         for batch in lines:
-            written = writer.write(parse_record(line, fixed_key, separator, marker) for line in batch)
+            records: list[NewRecord] = []
+            try:
+                records.extend(parse_record(line, fixed_key, separator, marker) for line in batch)
+            finally:
+                # What stands before a line that is no record is written all the same.
+                written = writer.write(records)
             if verbose:
                 for place in written:
                     offsets = f"{place.base_offset}-{place.last_offset}"

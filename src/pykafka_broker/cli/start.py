@@ -28,6 +28,9 @@ lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 server_logger = logging.getLogger("kafka.server.BrokerServer")
 config_logger = logging.getLogger("kafka.server.KafkaConfig")
 
+#: The same signal within this time is the first one again: whoever signals a whole process group reaches the
+#: broker twice when its parent passes signals on, as make does.
+ECHO_S = 1.0
 #: Exit status after a second signal: killed by the user.
 IMPATIENT_EXIT = 130
 
@@ -157,16 +160,21 @@ def announce(broker: Broker, config: BrokerConfig) -> None:
 
 def watch_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
     """Set `stop` at the first signal, leave at the second."""
+    first = (0, 0.0)
 
-    def on_signal() -> None:
+    def on_signal(number: int) -> None:
+        nonlocal first
         if stop.is_set():
+            if number == first[0] and loop.time() - first[1] < ECHO_S:
+                return
             logger.warning("Stopped by a second signal, without a clean shutdown")
             logging.shutdown()
             os._exit(IMPATIENT_EXIT)
+        first = (number, loop.time())
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         try:
-            loop.add_signal_handler(number, on_signal)
+            loop.add_signal_handler(number, on_signal, number)
         except NotImplementedError:  # Windows
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(on_signal))
+            signal.signal(number, lambda received, _: loop.call_soon_threadsafe(on_signal, received))

@@ -50,7 +50,7 @@ def create(
         CreateTopicsRequest,
     )
 
-    values = pairs(configs, "--config")
+    values = dict(pairs(configs, "--config"))
     request = CreateTopicsRequest(
         topics=[
             CreatableTopic(

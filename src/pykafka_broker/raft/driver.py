@@ -81,8 +81,9 @@ class RaftDriver:
         """
         if not loaded.view.voters.is_only_voter(self._local.key):
             voters = sorted(loaded.view.voters.voters)
+            found = f"the voters {voters}" if voters else "no voters"
             raise OtherVotersError(
-                f"node {self._local.key.node_id} finds the voters {voters} in its metadata log: "
+                f"node {self._local.key.node_id} finds {found} in its metadata log: "
                 "it can serve a quorum of itself alone"
             )
         self._carry_out(transitions.boot(self._local, loaded.election, loaded.view))

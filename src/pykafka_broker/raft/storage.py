@@ -18,6 +18,7 @@ from pykafka_broker.log.checkpoints import MalformedFile
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producers import AppendOrigin
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record
@@ -80,7 +81,17 @@ class RaftStorage:
     # -- at start --------------------------------------------------------------------------------------
 
     def load(self, listener: Listener) -> Loaded:
-        """Read everything, telling `listener` in order. May take long: worker threads are welcome."""
+        """Read everything, telling `listener` in order. May take long: worker threads are welcome.
+
+        Raises:
+            MalformedFile: the log or the snapshot is damaged.
+        """
+        try:
+            return self._load(listener)
+        except KafkaError as error:
+            raise MalformedFile(error.message) from error
+
+    def _load(self, listener: Listener) -> Loaded:
         voters, voters_in_log, offset = self._load_snapshot(listener)
         epoch = 0
         while offset < self.log.log_end_offset:

@@ -105,6 +105,8 @@ def open_metadata_log(
     """The replica of the metadata log in this node's metadata directory. Blocking."""
     parent = config.metadata_log_dir
     directory = join(parent, METADATA_FOLDER)
+    if not files.exists(directory):
+        raise MalformedFile("the folder is missing although the directory is formatted")
     environment = Environment(files, run_later=run_later)
     if _has_log(files, directory):
         log = open_log(

@@ -215,7 +215,16 @@ async def test_raising_the_limit_lets_those_in_who_wait() -> None:
     ):
         assert await served(first)
         await until(lambda: listeners._waiting_for_room)
-        listeners.set_limits(ListenerLimits(max_connections=10))
+        listeners.reconfigure(ListenerLimits(max_connections=10), {LOCAL.name: LOCAL})
+        assert await served(second)
+
+
+async def test_raising_the_limit_of_one_listener_lets_those_in_who_wait_there() -> None:
+    narrow = LOCAL._replace(max_connections=1)
+    async with listening(narrow) as listeners, connected(listeners, 2) as [first, second]:
+        assert await served(first)
+        await until(lambda: listeners._waiting_for_room)
+        listeners.reconfigure(ListenerLimits(), {LOCAL.name: narrow._replace(max_connections=2)})
         assert await served(second)
 
 
@@ -257,10 +266,20 @@ async def test_a_listener_may_have_a_limit_of_its_own() -> None:
 
 def test_a_creation_rate_allows_a_seconds_worth_at_once_and_then_one_by_one() -> None:
     rate = CreationRate(per_second=4, now_ms=0)
-    assert [rate.take(0) for _ in range(6)] == [0, 0, 0, 0, 250, 250]
-    assert [rate.take(250), rate.take(250)] == [0, 250]
-    assert [rate.take(10_000) for _ in range(5)] == [0, 0, 0, 0, 250]
-    assert CreationRate(per_second=0, now_ms=0).take(0) == 1_000
+    assert waits(rate, 0, 6) == [0, 0, 0, 0, 250, 250]
+    assert waits(rate, 250, 2) == [0, 250]
+    assert waits(rate, 10_000, 5) == [0, 0, 0, 0, 250]
+    assert waits(CreationRate(per_second=0, now_ms=0), 0, 1) == [1_000]
+
+
+def waits(rate: CreationRate, now_ms: int, connections: int) -> list[int]:
+    """What each of some connections has to wait that ask at the same time."""
+    answers = []
+    for _ in range(connections):
+        answers.append(rate.wait_ms(now_ms))
+        if not answers[-1]:
+            rate.count()
+    return answers
 
 
 async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
@@ -269,6 +288,33 @@ async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
         connected(listeners, 55) as clients,
     ):
         assert await asyncio.gather(*map(served, clients)) == [True] * 55
+
+
+async def test_a_listener_may_have_a_creation_rate_of_its_own() -> None:
+    slow = LOCAL._replace(max_connection_creation_rate=0)
+    fast = Endpoint("INTERNAL", "127.0.0.1", 0)
+    async with (
+        listening(slow, fast) as listeners,
+        connected(listeners) as [waiting],
+        connected(listeners, name="INTERNAL") as [other],
+    ):
+        await waiting.send(waiting.peer.request(API_VERSIONS))
+        assert await served(other)
+        assert [connection.listener_name for connection in listeners.network.connections] == ["INTERNAL"]
+        listeners.reconfigure(ListenerLimits(), {slow.name: LOCAL, fast.name: fast})
+        assert waiting.peer.answers(await waiting.receive())
+
+
+async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_brokers_does_not() -> None:
+    endpoints = [LOCAL, Endpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
+    limits = ListenerLimits(max_connection_creation_rate=0)
+    async with listening(*endpoints, limits=limits) as listeners:
+        inside = listeners.listeners["INTERNAL"]
+        assert not listeners.is_too_fast(inside)
+        assert listeners.is_too_fast(listeners.listeners[LOCAL.name])
+        own = endpoints[1]._replace(max_connection_creation_rate=0)
+        listeners.reconfigure(limits, {LOCAL.name: LOCAL, "INTERNAL": own})
+        assert listeners.is_too_fast(inside)
 
 
 def test_descriptors_are_kept_free_for_the_log() -> None:

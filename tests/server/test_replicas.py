@@ -9,6 +9,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
+from pykafka_broker.server.listeners import UNLIMITED
 from tests.support.broker import BROKER_RESOURCE, DATA, EARLIEST, NOW, TOPIC_RESOURCE, Home, User, until
 
 MINUTE_MS = 60_000
@@ -217,6 +218,18 @@ async def test_connection_limits_change_while_running(home: Home, user: User) ->
         await user.alter_broker(1, max_connections_per_ip=None)
         async with await User.connect(home.broker.bootstrap_servers) as third:
             await third.metadata()
+
+
+async def test_limits_of_one_listener_change_while_running(home: Home, user: User) -> None:
+    name = next(iter(home.broker.listeners.listeners))
+    prefix = f"listener.name.{name.lower()}"
+    changes = {f"{prefix}.max.connections": "2", f"{prefix}.max.connection.creation.rate": "7"}
+    await user.alter_broker(1, **changes)
+    endpoint = home.broker.listeners.listeners[name].endpoint
+    assert (endpoint.max_connections, endpoint.max_connection_creation_rate) == (2, 7)
+    await user.alter_broker(1, **dict.fromkeys(changes))
+    endpoint = home.broker.listeners.listeners[name].endpoint
+    assert (endpoint.max_connections, endpoint.max_connection_creation_rate) == (UNLIMITED, UNLIMITED)
 
 
 async def test_flush_messages_holds_the_acknowledgement_until_the_records_are_on_disk(

@@ -20,6 +20,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafka_broker.apis import APIS
@@ -338,14 +339,11 @@ class Broker:
     def _reconfigure_serving(self, _old: BrokerConfig, new: BrokerConfig) -> None:
         """The same for logs and listeners, once there are any."""
         self._replicas.reconfigure()
-        self.listeners.set_limits(_listener_limits(new))
         wanted = {endpoint.name: endpoint for endpoint in _endpoints(new)}
         for name, listener in tuple(self.listeners.listeners.items()):
-            endpoint = wanted.get(name)
-            if endpoint is None or not listener.endpoint.is_bound_as(endpoint):
+            if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
                 self.listeners.remove(name)
-            else:
-                listener.endpoint = endpoint
+        self.listeners.reconfigure(_listener_limits(new), wanted)
         for name in wanted.keys() - self.listeners.listeners.keys():
             try:
                 self.listeners.add(wanted[name], Dispatch(APIS)).start()
@@ -480,6 +478,7 @@ def _endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
         advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
     for endpoint in config.broker_listeners:
         told = advertised.get(endpoint.name)
+        own = partial(config.only_for_listener, endpoint.name)
         yield Endpoint(
             endpoint.name,
             endpoint.host,
@@ -488,8 +487,13 @@ def _endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
             None if told is None else told.host,
             None if told is None else told.port,
             inter_broker=endpoint.name == config.inter_broker_listener_name,
-            max_connections=config.only_for_listener(endpoint.name, "max.connections") or UNLIMITED,
+            max_connections=_or_unlimited(own("max.connections")),
+            max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
         )
+
+
+def _or_unlimited(limit: int | None) -> int:
+    return UNLIMITED if limit is None else limit
 
 
 def _intervals(config: BrokerConfig) -> Intervals:

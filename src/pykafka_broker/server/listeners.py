@@ -70,8 +70,10 @@ class Endpoint(NamedTuple):
     advertised_port: int | None = None
     #: The inter-broker listener gets in above `max.connections` and `max.connection.creation.rate`.
     inter_broker: bool = False
-    #: This listener's own `max.connections`.
+    #: This listener's own `max.connections`, which counts beside the broker's.
     max_connections: int = UNLIMITED
+    #: This listener's own `max.connection.creation.rate`, in connections per second, beside the broker's.
+    max_connection_creation_rate: int = UNLIMITED
 
     @property
     def is_wildcard(self) -> bool:
@@ -108,6 +110,9 @@ class Listener:
     def __init__(self, listeners: Listeners, endpoint: Endpoint, dispatch: Dispatch) -> None:
         self.endpoint = endpoint
         self.dispatch = dispatch
+        self.rate = CreationRate(
+            endpoint.max_connection_creation_rate, listeners.network.clock.monotonic_ms()
+        )
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []
         #: Connections that came in here and are still open.
@@ -193,15 +198,22 @@ class CreationRate:
         self._allowed = float(per_second)
         self._counted_ms = now_ms
 
-    def take(self, now_ms: int) -> int:
-        """Count one connection; or, if it comes too soon, return after how many milliseconds to try again."""
+    def wait_ms(self, now_ms: int) -> int:
+        """After how many milliseconds the next connection may come: 0 is now."""
         rate = self.per_second
         self._allowed = min(rate, self._allowed + (now_ms - self._counted_ms) * rate / 1000)
         self._counted_ms = now_ms
         if self._allowed >= 1:
-            self._allowed -= 1
             return 0
         return max(1, int((1 - self._allowed) * 1000 / rate)) if rate else 1_000
+
+    def count(self) -> None:
+        """A connection came, as `wait_ms` had allowed."""
+        self._allowed -= 1
+
+    def changed_to(self, per_second: int, now_ms: int) -> CreationRate:
+        """What counts from now on; the same rate goes on where it was."""
+        return self if per_second == self.per_second else CreationRate(per_second, now_ms)
 
 
 class Listeners:
@@ -293,12 +305,14 @@ class Listeners:
         # Aborted connections are reported lost in the next turn of the loop.
         await asyncio.sleep(0)
 
-    def set_limits(self, limits: ListenerLimits) -> None:
-        """Apply changed limits to connections to come."""
+    def reconfigure(self, limits: ListenerLimits, endpoints: Mapping[str, Endpoint]) -> None:
+        """Apply changed limits and changed endpoints, which stay bound, to connections to come."""
         self.limits = limits
-        if limits.max_connection_creation_rate != self._rate.per_second:
-            now_ms = self.network.clock.monotonic_ms()
-            self._rate = CreationRate(limits.max_connection_creation_rate, now_ms)
+        now_ms = self.network.clock.monotonic_ms()
+        self._rate = self._rate.changed_to(limits.max_connection_creation_rate, now_ms)
+        for name, listener in self.listeners.items():
+            listener.endpoint = endpoint = endpoints[name]
+            listener.rate = listener.rate.changed_to(endpoint.max_connection_creation_rate, now_ms)
         self._let_wait_end()
 
     def advertised_for(self, connection: Connection) -> tuple[str, int]:
@@ -344,15 +358,24 @@ class Listeners:
         return False
 
     def is_too_fast(self, listener: Listener) -> bool:
-        """True if the next connection must wait for its turn by `max.connection.creation.rate`."""
-        clock = self.network.clock
-        if self._rate.per_second == UNLIMITED or self._is_privileged(listener):
+        """True if the next connection must wait for its turn by `max.connection.creation.rate`.
+
+        The broker's rate does not hold up the inter-broker listener, one of its own does.
+        """
+        rates = [listener.rate] if self._is_privileged(listener) else [listener.rate, self._rate]
+        rates = [rate for rate in rates if rate.per_second != UNLIMITED]
+        if not rates:
             return False
-        wait_ms = self._rate.take(clock.monotonic_ms())
+        clock = self.network.clock
+        now_ms = clock.monotonic_ms()
+        wait_ms = max(rate.wait_ms(now_ms) for rate in rates)
         if wait_ms:
             listener.pause()
-            clock.call_at(clock.monotonic_ms() + wait_ms, listener.start)
-        return wait_ms > 0
+            clock.call_at(now_ms + wait_ms, listener.start)
+            return True
+        for rate in rates:
+            rate.count()
+        return False
 
     def _is_privileged(self, listener: Listener) -> bool:
         return listener.endpoint.inter_broker and len(self.listeners) > 1

@@ -11,6 +11,7 @@ from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from pykafka_broker.protocol.schema import schema_of
 from tests.apis.asking import every
 from tests.support.broker import User
 
@@ -32,6 +33,14 @@ async def test_produce_is_listed_from_version_0_because_a_librdkafka_release_loo
     answer = await user.send(ASKING, 4)
 
     assert answer.api_keys[0] == ApiVersion(api_key=0, min_version=0, max_version=13)
+
+
+def test_an_api_is_served_at_all_versions_that_apache_kafka_serves_or_not_at_all() -> None:
+    for api in APIS:
+        declared = schema_of(api.request)
+        served = (api.min_version, api.max_version)
+        assert served == (declared.served_versions[0], declared.served_versions[-1]), api.name
+        assert "broker" in declared.listeners, api.name
 
 
 async def test_only_from_version_4_on_are_features_shown_whose_minimum_is_0(user: User) -> None:

@@ -16,7 +16,9 @@ from pykafka_broker.log.producers import (
     snapshot_bytes,
     window_bytes,
 )
+from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.records.producer_snapshot import ProducerSnapshot
 from tests.log.logs import FOLDER, NOW, append, new_log, produce, reopened, values
 from tests.support.memory_files import MemoryFiles
 
@@ -249,6 +251,9 @@ def test_a_snapshot_has_the_bytes_that_apache_kafka_4_3_wrote():
     )
 
     assert snapshot_bytes([one]) == apache
+    declared, _ = decode(ProducerSnapshot, 1, apache, 2)
+    assert encode(declared, 1) == apache[2:]
+    assert declared.producer_entries[0].last_offset == one.window[-1].last_offset
     assert read_snapshot(apache) == [one]
     assert len(snapshot_bytes([])) == 10
 

@@ -103,6 +103,13 @@ def test_a_version_range_is_written_as_in_kafka(text: str, versions: range) -> N
     assert version_range(text) == versions
 
 
+def test_a_version_that_kafka_has_not_finished_is_declared_but_not_served() -> None:
+    init_producer_id = schema_of(request_type(22))
+
+    assert (init_producer_id.versions, init_producer_id.served_versions) == (range(7), range(6))
+    assert schema_of(MetadataRequest).served_versions == schema_of(MetadataRequest).versions
+
+
 def test_every_api_is_found_by_its_key() -> None:
     for api_key, name in API_NAMES.items():
         for cls, suffix in ((request_type(api_key), "Request"), (response_type(api_key), "Response")):

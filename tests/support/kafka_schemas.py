@@ -1,7 +1,7 @@
 """Apache Kafka's own message schemas, read from its jars, and how our declarations differ from them.
 
-Both sides are laid out version by version as what is on the wire: fields with their type, null, tag and
-default.
+Both sides are laid out version by version as what is on the wire: fields with their type, null, tag, default
+and what they name.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ KINDS = {
     "int8": "i8",
     "int16": "i16",
     "uint16": "u16",
+    "uint32": "u32",
     "int32": "i32",
     "int64": "i64",
     "float64": "f64",
@@ -51,6 +52,7 @@ class WireField:
     nullable: bool
     tag: int | None
     compact: bool
+    entity: str | None
     default: object
     fields: tuple[WireField, ...]
 
@@ -63,8 +65,9 @@ def schemas_in(folder: Path) -> dict[str, Json]:
             continue
         with zipfile.ZipFile(jar) as archive:
             for name in archive.namelist():
-                if re.fullmatch(r"common/(message|metadata)/\w+\.json", name):
+                if re.fullmatch(r"(common/)?(message|metadata)/\w+\.json", name):
                     schema = parse(archive.read(name).decode())
+                    assert schema["name"] not in schemas, f"two jars have a {schema['name']}"
                     schemas[schema["name"]] = schema
     return schemas
 
@@ -84,6 +87,12 @@ def differences(ours: type, theirs: Json) -> list[str]:
         ("api key", declared.api_key, theirs.get("apiKey")),
         ("versions", declared.versions, version_range(theirs["validVersions"])),
         ("flexible versions", declared.flexible, version_range(theirs["flexibleVersions"])),
+        ("listeners", declared.listeners, frozenset(theirs.get("listeners", ()))),
+        (
+            "latest version unstable",
+            declared.latest_version_unstable,
+            theirs.get("latestVersionUnstable", False),
+        ),
     ]:
         if we != they:
             found.append(f"{declared.name}: {what} {we}, theirs {they}")
@@ -100,7 +109,7 @@ def _compare(path: str, ours: tuple[WireField, ...], theirs: tuple[WireField, ..
         yield f"{path}: fields {names[0]}, theirs {names[1]}"
         return
     for we, they in zip(ours, theirs, strict=True):
-        for what in ("kind", "element", "nullable", "tag", "compact"):
+        for what in ("kind", "element", "nullable", "tag", "compact", "entity"):
             if getattr(we, what) != getattr(they, what):
                 yield f"{path}.{we.name}: {what} {getattr(we, what)}, theirs {getattr(they, what)}"
         if not _same_default(we, they):
@@ -138,6 +147,7 @@ def _ours(field: Field, version: int, flexible: bool) -> WireField:
         nullable=version in field.nullable,
         tag=field.tag,
         compact=flexible and field.compact,
+        entity=content.entity,
         default=field.default,
         fields=our_layout(content.struct, version, flexible) if content.struct is not None else (),
     )
@@ -154,6 +164,7 @@ def their_layout(schema: Json, version: int, flexible: bool) -> tuple[WireField,
         is_array = field["type"].startswith("[]")
         type_name = field["type"].removeprefix("[]")
         kind = KINDS.get(type_name, "struct")
+        entity = field.get("entityType")
         structs = (field.get("fields") or common[type_name]) if kind == "struct" else []
         return WireField(
             name=snake_case(field["name"]),
@@ -162,6 +173,7 @@ def their_layout(schema: Json, version: int, flexible: bool) -> tuple[WireField,
             nullable=version in version_range(field.get("nullableVersions", "none")),
             tag=field.get("tag") if version in version_range(field.get("taggedVersions", "none")) else None,
             compact=flexible and field.get("flexibleVersions") != "none",
+            entity=snake_case(entity) if entity is not None else None,
             default=_default(field, kind),
             fields=layout(structs),
         )

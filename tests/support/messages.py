@@ -20,7 +20,7 @@ from pykafka_broker.protocol.schema import REQUIRED, ZERO_UUID, Field, Message, 
 M = TypeVar("M")
 
 INTEGERS = {"i8": (-(2**7), 2**7 - 1), "i16": (-(2**15), 2**15 - 1), "u16": (0, 2**16 - 1)}
-INTEGERS |= {"i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
+INTEGERS |= {"u32": (0, 2**32 - 1), "i32": (-(2**31), 2**31 - 1), "i64": (-(2**63), 2**63 - 1)}
 ZEROS = {"boolean": False, "uuid": ZERO_UUID, "string": "", "binary": b"", "records": b"", "f64": 0.0}
 
 

@@ -38,12 +38,13 @@ _CODES = {
     "i16": "h",
     "u16": "H",
     "i32": "i",
+    "u32": "I",
     "i64": "q",
     "f64": "d",
     "boolean": "?",
     "uuid": "16s",
 }
-_layouts = {(verb, code): ArrayLayouts(verb, code) for verb in ("pack", "unpack_from") for code in "bhHiqd?"}
+_layouts = {(verb, code): ArrayLayouts(verb, code) for verb in ("pack", "unpack_from") for code in "bhHiIqd?"}
 _ZEROS: dict[str, object] = {
     "f64": 0.0,
     "boolean": False,

@@ -13,8 +13,7 @@ A field without `default=` must be given when we build a message. A field that a
 when encoding, and has its default (or its type's zero) after decoding.
 
 What Apache's own schemas say and we do not carry: `ignorable` (we never refuse to leave out a field that an
-older version lacks), `mapKey` and `entityType`. A tagged struct that is absent is None here, not a struct of
-defaults.
+older version lacks) and `mapKey`. A tagged struct that is absent is None here, not a struct of defaults.
 
 Declaring a class costs about as much as creating it twice, because slots need that; nothing is compiled, so
 importing a message module stays cheap.
@@ -23,7 +22,7 @@ importing a message module stays cheap.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform
 
 M = TypeVar("M")
 
@@ -35,6 +34,9 @@ HIGHEST_VERSION = 0x7FFF
 #: encoding it may be any buffer, or a list or tuple of buffers that are sent one after the other without
 #: being copied.
 Records = Any
+
+#: What the value of a field names.
+Entity = Literal["broker_id", "group_id", "producer_id", "topic_name", "transactional_id"]
 
 #: The id that stands for "no id".
 ZERO_UUID = bytes(16)
@@ -72,7 +74,9 @@ _ALL_OR_NONE = {True: EVERY_VERSION, False: NO_VERSION}
 class Field:
     """One declared field. `@message` fills in the name; an array's element is a field without one."""
 
-    __slots__ = ("compact", "default", "element", "kind", "name", "nullable", "struct", "tag", "versions")
+    __slots__ = (
+        *("compact", "default", "element", "entity", "kind", "name", "nullable", "struct", "tag", "versions"),
+    )
 
     def __init__(
         self,
@@ -85,6 +89,7 @@ class Field:
         struct: type | None = None,
         element: Field | None = None,
         compact: bool = True,
+        entity: Entity | None = None,
     ) -> None:
         self.name = ""
         #: "i8" … "f64", "boolean", "uuid", "string", "binary", "records", "struct" or "array".
@@ -103,12 +108,15 @@ class Field:
         self.element = element
         #: False for the one string that keeps its two-byte length in flexible versions.
         self.compact = compact
+        self.entity = entity
 
 
 class Schema:
     """What `@message` knows of a class. `api_key` is the API's key or, of records that have one, the type."""
 
-    __slots__ = ("api_key", "fields", "flexible", "name", "versions")
+    __slots__ = (
+        *("api_key", "fields", "flexible", "latest_version_unstable", "listeners", "name", "versions"),
+    )
 
     def __init__(
         self,
@@ -117,6 +125,8 @@ class Schema:
         versions: Versions,
         flexible: Versions,
         fields: tuple[Field, ...],
+        listeners: frozenset[str],
+        latest_version_unstable: bool,
     ) -> None:
         self.name = name
         self.api_key = api_key
@@ -124,6 +134,15 @@ class Schema:
         self.versions = versions
         self.flexible = flexible
         self.fields = fields
+        #: Which listeners take a request: "broker", "controller" or both.
+        self.listeners = listeners
+        #: Whether Kafka declares the last version of a request without serving it yet.
+        self.latest_version_unstable = latest_version_unstable
+
+    @property
+    def served_versions(self) -> Versions:
+        """The versions that a complete broker or controller serves."""
+        return self.versions[:-1] if self.latest_version_unstable else self.versions
 
 
 class Message:
@@ -159,7 +178,7 @@ def schema_of(message_or_class: object) -> Schema:
 
 
 # The field declarations. `versions` says which versions have the field, `nullable` in which it may be None
-# (True: in all of them), `tag` makes it a tagged field.
+# (True: in all of them), `tag` makes it a tagged field, `entity` says what the value names.
 
 
 def i8(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
@@ -174,12 +193,20 @@ def u16(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) 
     return Field("u16", versions, default=default, tag=tag)
 
 
-def i32(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
-    return Field("i32", versions, default=default, tag=tag)
+def u32(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
+    return Field("u32", versions, default=default, tag=tag)
 
 
-def i64(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
-    return Field("i64", versions, default=default, tag=tag)
+def i32(
+    versions: str = "", *, default: Any = REQUIRED, tag: int | None = None, entity: Entity | None = None
+) -> Any:
+    return Field("i32", versions, default=default, tag=tag, entity=entity)
+
+
+def i64(
+    versions: str = "", *, default: Any = REQUIRED, tag: int | None = None, entity: Entity | None = None
+) -> Any:
+    return Field("i64", versions, default=default, tag=tag, entity=entity)
 
 
 def f64(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:
@@ -202,9 +229,12 @@ def string(
     default: Any = REQUIRED,
     tag: int | None = None,
     compact: bool = True,
+    entity: Entity | None = None,
 ) -> Any:
     """Text; bytes that are not UTF-8 are read as U+FFFD, as Apache does."""
-    return Field("string", versions, nullable=nullable, default=default, tag=tag, compact=compact)
+    return Field(
+        "string", versions, nullable=nullable, default=default, tag=tag, compact=compact, entity=entity
+    )
 
 
 def binary(
@@ -244,12 +274,35 @@ def array(
 
 @dataclass_transform(
     kw_only_default=True,
-    field_specifiers=(i8, i16, u16, i32, i64, f64, boolean, uuid, string, binary, records, struct, array),
+    field_specifiers=(
+        i8,
+        i16,
+        u16,
+        i32,
+        u32,
+        i64,
+        f64,
+        boolean,
+        uuid,
+        string,
+        binary,
+        records,
+        struct,
+        array,
+    ),
 )
 def message(
-    *, api_key: int | None = None, versions: str = "none", flexible: str = "none"
+    *,
+    api_key: int | None = None,
+    versions: str = "none",
+    flexible: str = "none",
+    listeners: str = "",
+    latest_version_unstable: bool = False,
 ) -> Callable[[type[M]], type[M]]:
-    """Turn a class of field declarations into a message class with slots; `@message()` is a nested struct."""
+    """Turn a class of field declarations into a message class with slots; `@message()` is a nested struct.
+
+    `listeners` of a request: "broker", "controller" or "broker controller".
+    """
 
     def declare(cls: type[M]) -> type[M]:
         members = dict(cls.__dict__)
@@ -262,7 +315,13 @@ def message(
                 del members[name]
         members["__slots__"] = tuple([field.name for field in fields])
         members["__schema__"] = Schema(
-            cls.__name__, api_key, version_range(versions), version_range(flexible), tuple(fields)
+            cls.__name__,
+            api_key,
+            version_range(versions),
+            version_range(flexible),
+            tuple(fields),
+            frozenset(listeners.split()),
+            latest_version_unstable,
         )
         if api_key is not None:
             members["api_key"] = api_key

@@ -8,12 +8,12 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import i16, i32, i64, message, string
 
 
-@message(api_key=25, versions="0-4", flexible="3+")
+@message(api_key=25, versions="0-4", flexible="3+", listeners="broker")
 class AddOffsetsToTxnRequest:
-    transactional_id: str = string()
-    producer_id: int = i64()
+    transactional_id: str = string(entity="transactional_id")
+    producer_id: int = i64(entity="producer_id")
     producer_epoch: int = i16()
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
 
 
 @message(api_key=25, versions="0-4", flexible="3+")

@@ -11,24 +11,24 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, messag
 
 @message()
 class AddPartitionsToTxnTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 
 @message()
 class AddPartitionsToTxnTransaction:
-    transactional_id: str = string()
-    producer_id: int = i64()
+    transactional_id: str = string(entity="transactional_id")
+    producer_id: int = i64(entity="producer_id")
     producer_epoch: int = i16()
     verify_only: bool = boolean(default=False)
     topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic)
 
 
-@message(api_key=24, versions="0-5", flexible="3+")
+@message(api_key=24, versions="0-5", flexible="3+", listeners="broker")
 class AddPartitionsToTxnRequest:
     transactions: list[AddPartitionsToTxnTransaction] = array(AddPartitionsToTxnTransaction, "4+", default=[])
-    v3_and_below_transactional_id: str = string("0-3", default="")
-    v3_and_below_producer_id: int = i64("0-3", default=0)
+    v3_and_below_transactional_id: str = string("0-3", default="", entity="transactional_id")
+    v3_and_below_producer_id: int = i64("0-3", default=0, entity="producer_id")
     v3_and_below_producer_epoch: int = i16("0-3", default=0)
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = array(AddPartitionsToTxnTopic, "0-3", default=[])
 
@@ -41,13 +41,13 @@ class AddPartitionsToTxnPartitionResult:
 
 @message()
 class AddPartitionsToTxnTopicResult:
-    name: str = string()
+    name: str = string(entity="topic_name")
     results_by_partition: list[AddPartitionsToTxnPartitionResult] = array(AddPartitionsToTxnPartitionResult)
 
 
 @message()
 class AddPartitionsToTxnResult:
-    transactional_id: str = string()
+    transactional_id: str = string(entity="transactional_id")
     topic_results: list[AddPartitionsToTxnTopicResult] = array(AddPartitionsToTxnTopicResult)
 
 

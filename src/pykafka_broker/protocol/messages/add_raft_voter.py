@@ -15,7 +15,7 @@ class Listener:
     port: int = u16()
 
 
-@message(api_key=80, versions="0-1", flexible="0+")
+@message(api_key=80, versions="0-1", flexible="0+", listeners="controller broker")
 class AddRaftVoterRequest:
     cluster_id: str | None = string(nullable=True)
     timeout_ms: int = i32()

@@ -27,7 +27,7 @@ class AlterClientQuotasRequestEntryData:
     ops: list[OpData] = array(OpData)
 
 
-@message(api_key=49, versions="0-1", flexible="1+")
+@message(api_key=49, versions="0-1", flexible="1+", listeners="broker controller")
 class AlterClientQuotasRequest:
     entries: list[AlterClientQuotasRequestEntryData] = array(AlterClientQuotasRequestEntryData)
     validate_only: bool = boolean()

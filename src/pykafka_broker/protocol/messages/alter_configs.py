@@ -21,7 +21,7 @@ class AlterConfigsResource:
     configs: list[AlterableConfig] = array(AlterableConfig)
 
 
-@message(api_key=33, versions="0-2", flexible="2+")
+@message(api_key=33, versions="0-2", flexible="2+", listeners="broker controller")
 class AlterConfigsRequest:
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()

@@ -10,7 +10,7 @@ from pykafka_broker.protocol.schema import array, i8, i16, i32, i64, message, uu
 
 @message()
 class BrokerState:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64(default=-1)
 
 
@@ -18,7 +18,7 @@ class BrokerState:
 class AlterPartitionRequestPartitionData:
     partition_index: int = i32()
     leader_epoch: int = i32()
-    new_isr: list[int] = array(i32(), "2", default=[])
+    new_isr: list[int] = array(i32(entity="broker_id"), "2", default=[])
     new_isr_with_epochs: list[BrokerState] = array(BrokerState, "3+", default=[])
     leader_recovery_state: int = i8(default=0)
     partition_epoch: int = i32()
@@ -30,9 +30,9 @@ class AlterPartitionRequestTopicData:
     partitions: list[AlterPartitionRequestPartitionData] = array(AlterPartitionRequestPartitionData)
 
 
-@message(api_key=56, versions="2-3", flexible="0+")
+@message(api_key=56, versions="2-3", flexible="0+", listeners="controller")
 class AlterPartitionRequest:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64(default=-1)
     topics: list[AlterPartitionRequestTopicData] = array(AlterPartitionRequestTopicData)
 
@@ -41,9 +41,9 @@ class AlterPartitionRequest:
 class AlterPartitionResponsePartitionData:
     partition_index: int = i32()
     error_code: int = i16()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
-    isr: list[int] = array(i32())
+    isr: list[int] = array(i32(entity="broker_id"))
     leader_recovery_state: int = i8(default=0)
     partition_epoch: int = i32()
 

@@ -11,16 +11,16 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, st
 @message()
 class ReassignablePartition:
     partition_index: int = i32()
-    replicas: list[int] | None = array(i32(), nullable=True, default=None)
+    replicas: list[int] | None = array(i32(entity="broker_id"), nullable=True, default=None)
 
 
 @message()
 class ReassignableTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[ReassignablePartition] = array(ReassignablePartition)
 
 
-@message(api_key=45, versions="0-1", flexible="0+")
+@message(api_key=45, versions="0-1", flexible="0+", listeners="broker controller")
 class AlterPartitionReassignmentsRequest:
     timeout_ms: int = i32(default=60000)
     allow_replication_factor_change: bool = boolean("1+", default=True)
@@ -36,7 +36,7 @@ class ReassignablePartitionResponse:
 
 @message()
 class ReassignableTopicResponse:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
 
 

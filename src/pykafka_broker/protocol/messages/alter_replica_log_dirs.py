@@ -10,7 +10,7 @@ from pykafka_broker.protocol.schema import array, i16, i32, message, string
 
 @message()
 class AlterReplicaLogDirTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 
@@ -20,7 +20,7 @@ class AlterReplicaLogDir:
     topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic)
 
 
-@message(api_key=34, versions="1-2", flexible="2+")
+@message(api_key=34, versions="1-2", flexible="2+", listeners="broker")
 class AlterReplicaLogDirsRequest:
     dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
 
@@ -33,7 +33,7 @@ class AlterReplicaLogDirPartitionResult:
 
 @message()
 class AlterReplicaLogDirTopicResult:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult)
 
 

@@ -16,13 +16,13 @@ class AlterShareGroupOffsetsRequestPartition:
 
 @message()
 class AlterShareGroupOffsetsRequestTopic:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[AlterShareGroupOffsetsRequestPartition] = array(AlterShareGroupOffsetsRequestPartition)
 
 
-@message(api_key=91, versions="0", flexible="0+")
+@message(api_key=91, versions="0", flexible="0+", listeners="broker")
 class AlterShareGroupOffsetsRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     topics: list[AlterShareGroupOffsetsRequestTopic] = array(AlterShareGroupOffsetsRequestTopic)
 
 
@@ -35,7 +35,7 @@ class AlterShareGroupOffsetsResponsePartition:
 
 @message()
 class AlterShareGroupOffsetsResponseTopic:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     topic_id: bytes = uuid()
     partitions: list[AlterShareGroupOffsetsResponsePartition] = array(AlterShareGroupOffsetsResponsePartition)
 

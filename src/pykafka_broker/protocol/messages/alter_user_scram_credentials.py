@@ -23,7 +23,7 @@ class ScramCredentialUpsertion:
     salted_password: bytes = binary()
 
 
-@message(api_key=51, versions="0", flexible="0+")
+@message(api_key=51, versions="0", flexible="0+", listeners="broker controller")
 class AlterUserScramCredentialsRequest:
     deletions: list[ScramCredentialDeletion] = array(ScramCredentialDeletion)
     upsertions: list[ScramCredentialUpsertion] = array(ScramCredentialUpsertion)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, message, string
 
 
-@message(api_key=18, versions="0-4", flexible="3+")
+@message(api_key=18, versions="0-4", flexible="3+", listeners="broker controller")
 class ApiVersionsRequest:
     client_software_name: str = string("3+", default="")
     client_software_version: str = string("3+", default="")

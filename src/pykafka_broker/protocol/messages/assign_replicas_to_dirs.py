@@ -27,9 +27,9 @@ class AssignReplicasToDirsRequestDirectoryData:
     topics: list[AssignReplicasToDirsRequestTopicData] = array(AssignReplicasToDirsRequestTopicData)
 
 
-@message(api_key=73, versions="0", flexible="0+")
+@message(api_key=73, versions="0", flexible="0+", listeners="controller")
 class AssignReplicasToDirsRequest:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64(default=-1)
     directories: list[AssignReplicasToDirsRequestDirectoryData] = array(
         AssignReplicasToDirsRequestDirectoryData

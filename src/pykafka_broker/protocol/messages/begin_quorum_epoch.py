@@ -12,13 +12,13 @@ from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, message, 
 class BeginQuorumEpochRequestPartitionData:
     partition_index: int = i32()
     voter_directory_id: bytes = uuid("1+", default=ZERO_UUID)
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
 
 
 @message()
 class BeginQuorumEpochRequestTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[BeginQuorumEpochRequestPartitionData] = array(BeginQuorumEpochRequestPartitionData)
 
 
@@ -29,10 +29,10 @@ class LeaderEndpoint:
     port: int = u16()
 
 
-@message(api_key=53, versions="0-1", flexible="1+")
+@message(api_key=53, versions="0-1", flexible="1+", listeners="controller")
 class BeginQuorumEpochRequest:
     cluster_id: str | None = string(nullable=True, default=None)
-    voter_id: int = i32("1+", default=-1)
+    voter_id: int = i32("1+", default=-1, entity="broker_id")
     topics: list[BeginQuorumEpochRequestTopicData] = array(BeginQuorumEpochRequestTopicData)
     leader_endpoints: list[LeaderEndpoint] = array(LeaderEndpoint, "1+", default=[])
 
@@ -41,19 +41,19 @@ class BeginQuorumEpochRequest:
 class BeginQuorumEpochResponsePartitionData:
     partition_index: int = i32()
     error_code: int = i16()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
 
 
 @message()
 class BeginQuorumEpochResponseTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[BeginQuorumEpochResponsePartitionData] = array(BeginQuorumEpochResponsePartitionData)
 
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = u16()
 

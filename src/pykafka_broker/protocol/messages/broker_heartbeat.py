@@ -8,9 +8,9 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, message, uuid
 
 
-@message(api_key=63, versions="0-2", flexible="0+")
+@message(api_key=63, versions="0-2", flexible="0+", listeners="controller")
 class BrokerHeartbeatRequest:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64(default=-1)
     current_metadata_offset: int = i64()
     want_fence: bool = boolean()

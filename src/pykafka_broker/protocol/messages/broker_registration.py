@@ -24,9 +24,9 @@ class Feature:
     max_supported_version: int = i16()
 
 
-@message(api_key=62, versions="0-4", flexible="0+")
+@message(api_key=62, versions="0-4", flexible="0+", listeners="controller")
 class BrokerRegistrationRequest:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     cluster_id: str = string()
     incarnation_id: bytes = uuid()
     listeners: list[Listener] = array(Listener)

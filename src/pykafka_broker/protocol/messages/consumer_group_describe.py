@@ -8,16 +8,16 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message, string, struct, uuid
 
 
-@message(api_key=69, versions="0-1", flexible="0+")
+@message(api_key=69, versions="0-1", flexible="0+", listeners="broker")
 class ConsumerGroupDescribeRequest:
-    group_ids: list[str] = array(string())
+    group_ids: list[str] = array(string(entity="group_id"))
     include_authorized_operations: bool = boolean()
 
 
 @message()
 class TopicPartitions:
     topic_id: bytes = uuid()
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 
@@ -34,7 +34,7 @@ class Member:
     member_epoch: int = i32()
     client_id: str = string()
     client_host: str = string()
-    subscribed_topic_names: list[str] = array(string())
+    subscribed_topic_names: list[str] = array(string(entity="topic_name"))
     subscribed_topic_regex: str | None = string(nullable=True, default=None)
     assignment: Assignment = struct(Assignment)
     target_assignment: Assignment = struct(Assignment)
@@ -45,7 +45,7 @@ class Member:
 class DescribedGroup:
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     group_state: str = string()
     group_epoch: int = i32()
     assignment_epoch: int = i32()

@@ -14,15 +14,15 @@ class TopicPartitions:
     partitions: list[int] = array(i32())
 
 
-@message(api_key=68, versions="0-1", flexible="0+")
+@message(api_key=68, versions="0-1", flexible="0+", listeners="broker")
 class ConsumerGroupHeartbeatRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     member_id: str = string()
     member_epoch: int = i32()
     instance_id: str | None = string(nullable=True, default=None)
     rack_id: str | None = string(nullable=True, default=None)
     rebalance_timeout_ms: int = i32(default=-1)
-    subscribed_topic_names: list[str] | None = array(string(), nullable=True, default=None)
+    subscribed_topic_names: list[str] | None = array(string(entity="topic_name"), nullable=True, default=None)
     subscribed_topic_regex: str | None = string("1+", nullable=True, default=None)
     server_assignor: str | None = string(nullable=True, default=None)
     topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, nullable=True, default=None)

@@ -12,7 +12,7 @@ from pykafka_broker.protocol.schema import array, binary, i32, message, string
 
 @message()
 class TopicPartition:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 

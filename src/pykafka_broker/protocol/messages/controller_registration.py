@@ -23,7 +23,7 @@ class Feature:
     max_supported_version: int = i16()
 
 
-@message(api_key=70, versions="0", flexible="0+")
+@message(api_key=70, versions="0", flexible="0+", listeners="controller")
 class ControllerRegistrationRequest:
     controller_id: int = i32()
     incarnation_id: bytes = uuid()

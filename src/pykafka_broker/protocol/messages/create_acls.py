@@ -19,7 +19,7 @@ class AclCreation:
     permission_type: int = i8()
 
 
-@message(api_key=30, versions="1-3", flexible="2+")
+@message(api_key=30, versions="1-3", flexible="2+", listeners="broker controller")
 class CreateAclsRequest:
     creations: list[AclCreation] = array(AclCreation)
 

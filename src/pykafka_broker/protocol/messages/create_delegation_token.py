@@ -14,7 +14,7 @@ class CreatableRenewers:
     principal_name: str = string()
 
 
-@message(api_key=38, versions="1-3", flexible="2+")
+@message(api_key=38, versions="1-3", flexible="2+", listeners="broker controller")
 class CreateDelegationTokenRequest:
     owner_principal_type: str | None = string("3+", nullable=True, default=None)
     owner_principal_name: str | None = string("3+", nullable=True, default=None)

@@ -10,18 +10,18 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, st
 
 @message()
 class CreatePartitionsAssignment:
-    broker_ids: list[int] = array(i32())
+    broker_ids: list[int] = array(i32(entity="broker_id"))
 
 
 @message()
 class CreatePartitionsTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     #: How many partitions the topic shall have in total.
     count: int = i32()
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable=True)
 
 
-@message(api_key=37, versions="0-3", flexible="2+")
+@message(api_key=37, versions="0-3", flexible="2+", listeners="broker controller")
 class CreatePartitionsRequest:
     topics: list[CreatePartitionsTopic] = array(CreatePartitionsTopic)
     timeout_ms: int = i32()
@@ -30,7 +30,7 @@ class CreatePartitionsRequest:
 
 @message()
 class CreatePartitionsTopicResult:
-    name: str = string()
+    name: str = string(entity="topic_name")
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)
 

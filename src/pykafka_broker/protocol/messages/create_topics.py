@@ -12,7 +12,7 @@ from pykafka_broker.protocol.schema import ZERO_UUID, array, boolean, i8, i16, i
 @message()
 class CreatableReplicaAssignment:
     partition_index: int = i32()
-    broker_ids: list[int] = array(i32())
+    broker_ids: list[int] = array(i32(entity="broker_id"))
 
 
 @message()
@@ -23,7 +23,7 @@ class CreatableTopicConfig:
 
 @message()
 class CreatableTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     #: -1 for the broker's default, or when `assignments` says it.
     num_partitions: int = i32()
     #: -1 for the broker's default, or when `assignments` says it.
@@ -32,7 +32,7 @@ class CreatableTopic:
     configs: list[CreatableTopicConfig] = array(CreatableTopicConfig)
 
 
-@message(api_key=19, versions="2-7", flexible="5+")
+@message(api_key=19, versions="2-7", flexible="5+", listeners="broker controller")
 class CreateTopicsRequest:
     topics: list[CreatableTopic] = array(CreatableTopic)
     timeout_ms: int = i32(default=60000)
@@ -50,7 +50,7 @@ class CreatableTopicConfigs:
 
 @message()
 class CreatableTopicResult:
-    name: str = string()
+    name: str = string(entity="topic_name")
     topic_id: bytes = uuid("7+", default=ZERO_UUID)
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)

@@ -19,7 +19,7 @@ class DeleteAclsFilter:
     permission_type: int = i8()
 
 
-@message(api_key=31, versions="1-3", flexible="2+")
+@message(api_key=31, versions="1-3", flexible="2+", listeners="broker controller")
 class DeleteAclsRequest:
     filters: list[DeleteAclsFilter] = array(DeleteAclsFilter)
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, i16, i32, message, string
 
 
-@message(api_key=42, versions="0-2", flexible="2+")
+@message(api_key=42, versions="0-2", flexible="2+", listeners="broker")
 class DeleteGroupsRequest:
-    groups_names: list[str] = array(string())
+    groups_names: list[str] = array(string(entity="group_id"))
 
 
 @message()
 class DeletableGroupResult:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     error_code: int = i16()
 
 

@@ -17,11 +17,11 @@ class DeleteRecordsPartition:
 
 @message()
 class DeleteRecordsTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition)
 
 
-@message(api_key=21, versions="0-2", flexible="2+")
+@message(api_key=21, versions="0-2", flexible="2+", listeners="broker")
 class DeleteRecordsRequest:
     topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
     timeout_ms: int = i32()
@@ -36,7 +36,7 @@ class DeleteRecordsPartitionResult:
 
 @message()
 class DeleteRecordsTopicResult:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
 
 

@@ -10,18 +10,18 @@ from pykafka_broker.protocol.schema import array, i16, i32, message, string, uui
 
 @message()
 class DeleteShareGroupOffsetsRequestTopic:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
 
 
-@message(api_key=92, versions="0", flexible="0+")
+@message(api_key=92, versions="0", flexible="0+", listeners="broker")
 class DeleteShareGroupOffsetsRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     topics: list[DeleteShareGroupOffsetsRequestTopic] = array(DeleteShareGroupOffsetsRequestTopic)
 
 
 @message()
 class DeleteShareGroupOffsetsResponseTopic:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     topic_id: bytes = uuid()
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)

@@ -19,7 +19,7 @@ class DeleteStateData:
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@message(api_key=86, versions="0", flexible="0+")
+@message(api_key=86, versions="0", flexible="0+", listeners="broker")
 class DeleteShareGroupStateRequest:
     group_id: str = string()
     topics: list[DeleteStateData] = array(DeleteStateData)

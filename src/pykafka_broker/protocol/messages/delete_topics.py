@@ -12,20 +12,20 @@ from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, message, 
 @message()
 class DeleteTopicState:
     #: None when the topic is named by its id.
-    name: str | None = string(nullable=True, default=None)
+    name: str | None = string(nullable=True, default=None, entity="topic_name")
     topic_id: bytes = uuid()
 
 
-@message(api_key=20, versions="1-6", flexible="4+")
+@message(api_key=20, versions="1-6", flexible="4+", listeners="broker controller")
 class DeleteTopicsRequest:
     topics: list[DeleteTopicState] = array(DeleteTopicState, "6+", default=[])
-    topic_names: list[str] = array(string(), "1-5", default=[])
+    topic_names: list[str] = array(string(entity="topic_name"), "1-5", default=[])
     timeout_ms: int = i32()
 
 
 @message()
 class DeletableTopicResult:
-    name: str | None = string(nullable="6+")
+    name: str | None = string(nullable="6+", entity="topic_name")
     topic_id: bytes = uuid("6+", default=ZERO_UUID)
     error_code: int = i16()
     error_message: str | None = string("5+", nullable=True, default=None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, i8, i16, i32, message, string
 
 
-@message(api_key=29, versions="1-3", flexible="2+")
+@message(api_key=29, versions="1-3", flexible="2+", listeners="broker controller")
 class DescribeAclsRequest:
     resource_type_filter: int = i8()
     resource_name_filter: str | None = string(nullable=True)

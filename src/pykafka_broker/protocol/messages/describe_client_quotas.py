@@ -15,7 +15,7 @@ class ComponentData:
     match: str | None = string(nullable=True)
 
 
-@message(api_key=48, versions="0-1", flexible="1+")
+@message(api_key=48, versions="0-1", flexible="1+", listeners="broker")
 class DescribeClientQuotasRequest:
     components: list[ComponentData] = array(ComponentData)
     strict: bool = boolean()

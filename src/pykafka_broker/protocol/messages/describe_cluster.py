@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message, string
 
 
-@message(api_key=60, versions="0-2", flexible="0+")
+@message(api_key=60, versions="0-2", flexible="0+", listeners="broker controller")
 class DescribeClusterRequest:
     include_cluster_authorized_operations: bool = boolean()
     endpoint_type: int = i8("1+", default=1)
@@ -17,7 +17,7 @@ class DescribeClusterRequest:
 
 @message()
 class DescribeClusterBroker:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = i32()
     rack: str | None = string(nullable=True, default=None)
@@ -31,6 +31,6 @@ class DescribeClusterResponse:
     error_message: str | None = string(nullable=True, default=None)
     endpoint_type: int = i8("1+", default=1)
     cluster_id: str = string()
-    controller_id: int = i32(default=-1)
+    controller_id: int = i32(default=-1, entity="broker_id")
     brokers: list[DescribeClusterBroker] = array(DescribeClusterBroker)
     cluster_authorized_operations: int = i32(default=-0x80000000)

@@ -16,7 +16,7 @@ class DescribeConfigsResource:
     configuration_keys: list[str] | None = array(string(), nullable=True)
 
 
-@message(api_key=32, versions="1-4", flexible="4+")
+@message(api_key=32, versions="1-4", flexible="4+", listeners="broker controller")
 class DescribeConfigsRequest:
     resources: list[DescribeConfigsResource] = array(DescribeConfigsResource)
     include_synonyms: bool = boolean(default=False)

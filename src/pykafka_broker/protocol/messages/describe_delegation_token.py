@@ -14,7 +14,7 @@ class DescribeDelegationTokenOwner:
     principal_name: str = string()
 
 
-@message(api_key=41, versions="1-3", flexible="2+")
+@message(api_key=41, versions="1-3", flexible="2+", listeners="broker controller")
 class DescribeDelegationTokenRequest:
     owners: list[DescribeDelegationTokenOwner] | None = array(DescribeDelegationTokenOwner, nullable=True)
 

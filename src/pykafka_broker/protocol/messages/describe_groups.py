@@ -9,9 +9,9 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, binary, boolean, i16, i32, message, string
 
 
-@message(api_key=15, versions="0-6", flexible="5+")
+@message(api_key=15, versions="0-6", flexible="5+", listeners="broker")
 class DescribeGroupsRequest:
-    groups: list[str] = array(string())
+    groups: list[str] = array(string(entity="group_id"))
     include_authorized_operations: bool = boolean("3+", default=False)
 
 
@@ -29,7 +29,7 @@ class DescribedGroupMember:
 class DescribedGroup:
     error_code: int = i16()
     error_message: str | None = string("6+", nullable=True, default=None)
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     group_state: str = string()
     protocol_type: str = string()
     protocol_data: str = string()

@@ -11,11 +11,11 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, messag
 
 @message()
 class DescribableLogDirTopic:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 
-@message(api_key=35, versions="1-5", flexible="2+")
+@message(api_key=35, versions="1-5", flexible="2+", listeners="broker")
 class DescribeLogDirsRequest:
     topics: list[DescribableLogDirTopic] | None = array(DescribableLogDirTopic, nullable=True)
 
@@ -30,7 +30,7 @@ class DescribeLogDirsPartition:
 
 @message()
 class DescribeLogDirsTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[DescribeLogDirsPartition] = array(DescribeLogDirsPartition)
 
 

@@ -10,18 +10,18 @@ from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
 
 @message()
 class TopicRequest:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partition_indexes: list[int] = array(i32())
 
 
-@message(api_key=61, versions="0", flexible="0+")
+@message(api_key=61, versions="0", flexible="0+", listeners="broker")
 class DescribeProducersRequest:
     topics: list[TopicRequest] = array(TopicRequest)
 
 
 @message()
 class ProducerState:
-    producer_id: int = i64()
+    producer_id: int = i64(entity="producer_id")
     producer_epoch: int = i32()
     last_sequence: int = i32(default=-1)
     last_timestamp: int = i64(default=-1)
@@ -39,7 +39,7 @@ class PartitionResponse:
 
 @message()
 class TopicResponse:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[PartitionResponse] = array(PartitionResponse)
 
 

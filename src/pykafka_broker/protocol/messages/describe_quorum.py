@@ -16,18 +16,18 @@ class DescribeQuorumRequestPartitionData:
 
 @message()
 class DescribeQuorumRequestTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[DescribeQuorumRequestPartitionData] = array(DescribeQuorumRequestPartitionData)
 
 
-@message(api_key=55, versions="0-2", flexible="0+")
+@message(api_key=55, versions="0-2", flexible="0+", listeners="broker controller")
 class DescribeQuorumRequest:
     topics: list[DescribeQuorumRequestTopicData] = array(DescribeQuorumRequestTopicData)
 
 
 @message()
 class ReplicaState:
-    replica_id: int = i32()
+    replica_id: int = i32(entity="broker_id")
     replica_directory_id: bytes = uuid("2+", default=ZERO_UUID)
     log_end_offset: int = i64()
     last_fetch_timestamp: int = i64("1+", default=-1)
@@ -39,7 +39,7 @@ class DescribeQuorumResponsePartitionData:
     partition_index: int = i32()
     error_code: int = i16()
     error_message: str | None = string("2+", nullable=True, default=None)
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
     high_watermark: int = i64()
     current_voters: list[ReplicaState] = array(ReplicaState)
@@ -48,7 +48,7 @@ class DescribeQuorumResponsePartitionData:
 
 @message()
 class DescribeQuorumResponseTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[DescribeQuorumResponsePartitionData] = array(DescribeQuorumResponsePartitionData)
 
 
@@ -61,7 +61,7 @@ class Listener:
 
 @message()
 class Node:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     listeners: list[Listener] = array(Listener)
 
 

@@ -10,19 +10,19 @@ from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string
 
 @message()
 class DescribeShareGroupOffsetsRequestTopic:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 
 @message()
 class DescribeShareGroupOffsetsRequestGroup:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     topics: list[DescribeShareGroupOffsetsRequestTopic] | None = array(
         DescribeShareGroupOffsetsRequestTopic, nullable=True
     )
 
 
-@message(api_key=90, versions="0-1", flexible="0+")
+@message(api_key=90, versions="0-1", flexible="0+", listeners="broker")
 class DescribeShareGroupOffsetsRequest:
     groups: list[DescribeShareGroupOffsetsRequestGroup] = array(DescribeShareGroupOffsetsRequestGroup)
 
@@ -39,7 +39,7 @@ class DescribeShareGroupOffsetsResponsePartition:
 
 @message()
 class DescribeShareGroupOffsetsResponseTopic:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     topic_id: bytes = uuid()
     partitions: list[DescribeShareGroupOffsetsResponsePartition] = array(
         DescribeShareGroupOffsetsResponsePartition
@@ -48,7 +48,7 @@ class DescribeShareGroupOffsetsResponseTopic:
 
 @message()
 class DescribeShareGroupOffsetsResponseGroup:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     topics: list[DescribeShareGroupOffsetsResponseTopic] = array(DescribeShareGroupOffsetsResponseTopic)
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)

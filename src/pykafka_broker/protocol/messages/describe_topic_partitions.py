@@ -10,16 +10,16 @@ from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, st
 
 @message()
 class TopicRequest:
-    name: str = string()
+    name: str = string(entity="topic_name")
 
 
 @message()
 class Cursor:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partition_index: int = i32()
 
 
-@message(api_key=75, versions="0", flexible="0+")
+@message(api_key=75, versions="0", flexible="0+", listeners="broker")
 class DescribeTopicPartitionsRequest:
     topics: list[TopicRequest] = array(TopicRequest)
     response_partition_limit: int = i32(default=2000)
@@ -30,19 +30,19 @@ class DescribeTopicPartitionsRequest:
 class DescribeTopicPartitionsResponsePartition:
     error_code: int = i16()
     partition_index: int = i32()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32(default=-1)
-    replica_nodes: list[int] = array(i32())
-    isr_nodes: list[int] = array(i32())
-    eligible_leader_replicas: list[int] | None = array(i32(), nullable=True, default=None)
-    last_known_elr: list[int] | None = array(i32(), nullable=True, default=None)
-    offline_replicas: list[int] = array(i32())
+    replica_nodes: list[int] = array(i32(entity="broker_id"))
+    isr_nodes: list[int] = array(i32(entity="broker_id"))
+    eligible_leader_replicas: list[int] | None = array(i32(entity="broker_id"), nullable=True, default=None)
+    last_known_elr: list[int] | None = array(i32(entity="broker_id"), nullable=True, default=None)
+    offline_replicas: list[int] = array(i32(entity="broker_id"))
 
 
 @message()
 class DescribeTopicPartitionsResponseTopic:
     error_code: int = i16()
-    name: str | None = string(nullable=True)
+    name: str | None = string(nullable=True, entity="topic_name")
     topic_id: bytes = uuid()
     is_internal: bool = boolean(default=False)
     partitions: list[DescribeTopicPartitionsResponsePartition] = array(

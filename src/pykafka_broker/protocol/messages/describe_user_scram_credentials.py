@@ -13,7 +13,7 @@ class UserName:
     name: str = string()
 
 
-@message(api_key=50, versions="0", flexible="0+")
+@message(api_key=50, versions="0", flexible="0+", listeners="broker controller")
 class DescribeUserScramCredentialsRequest:
     users: list[UserName] | None = array(UserName, nullable=True)
 

@@ -10,11 +10,11 @@ from pykafka_broker.protocol.schema import array, i8, i16, i32, message, string
 
 @message()
 class TopicPartitions:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 
-@message(api_key=43, versions="0-2", flexible="2+")
+@message(api_key=43, versions="0-2", flexible="2+", listeners="broker controller")
 class ElectLeadersRequest:
     election_type: int = i8("1+", default=0)
     topic_partitions: list[TopicPartitions] | None = array(TopicPartitions, nullable=True)
@@ -30,7 +30,7 @@ class PartitionResult:
 
 @message()
 class ReplicaElectionResult:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partition_result: list[PartitionResult] = array(PartitionResult)
 
 

@@ -10,14 +10,14 @@ from pykafka_broker.protocol.schema import array, i16, i32, message, string, u16
 
 @message()
 class ReplicaInfo:
-    candidate_id: int = i32()
+    candidate_id: int = i32(entity="broker_id")
     candidate_directory_id: bytes = uuid()
 
 
 @message()
 class EndQuorumEpochRequestPartitionData:
     partition_index: int = i32()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
     preferred_successors: list[int] = array(i32(), "0", default=[])
     preferred_candidates: list[ReplicaInfo] = array(ReplicaInfo, "1+", default=[])
@@ -25,7 +25,7 @@ class EndQuorumEpochRequestPartitionData:
 
 @message()
 class EndQuorumEpochRequestTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[EndQuorumEpochRequestPartitionData] = array(EndQuorumEpochRequestPartitionData)
 
 
@@ -36,7 +36,7 @@ class LeaderEndpoint:
     port: int = u16()
 
 
-@message(api_key=54, versions="0-1", flexible="1+")
+@message(api_key=54, versions="0-1", flexible="1+", listeners="controller")
 class EndQuorumEpochRequest:
     cluster_id: str | None = string(nullable=True, default=None)
     topics: list[EndQuorumEpochRequestTopicData] = array(EndQuorumEpochRequestTopicData)
@@ -47,19 +47,19 @@ class EndQuorumEpochRequest:
 class EndQuorumEpochResponsePartitionData:
     partition_index: int = i32()
     error_code: int = i16()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
 
 
 @message()
 class EndQuorumEpochResponseTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[EndQuorumEpochResponsePartitionData] = array(EndQuorumEpochResponsePartitionData)
 
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = u16()
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import boolean, i16, i32, i64, message, string
 
 
-@message(api_key=26, versions="0-5", flexible="3+")
+@message(api_key=26, versions="0-5", flexible="3+", listeners="broker")
 class EndTxnRequest:
-    transactional_id: str = string()
-    producer_id: int = i64()
+    transactional_id: str = string(entity="transactional_id")
+    producer_id: int = i64(entity="producer_id")
     producer_epoch: int = i16()
     committed: bool = boolean()
 
@@ -21,5 +21,5 @@ class EndTxnRequest:
 class EndTxnResponse:
     throttle_time_ms: int = i32(default=0)
     error_code: int = i16()
-    producer_id: int = i64("5+", default=-1)
+    producer_id: int = i64("5+", default=-1, entity="producer_id")
     producer_epoch: int = i16("5+", default=-1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import binary, i16, message
 
 
-@message(api_key=58, versions="0", flexible="0+")
+@message(api_key=58, versions="0", flexible="0+", listeners="controller")
 class EnvelopeRequest:
     request_data: bytes = binary()
     request_principal: bytes | None = binary(nullable=True)

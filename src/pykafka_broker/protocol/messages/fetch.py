@@ -26,7 +26,7 @@ from pykafka_broker.protocol.schema import (
 
 @message()
 class ReplicaState:
-    replica_id: int = i32(default=-1)
+    replica_id: int = i32(default=-1, entity="broker_id")
     replica_epoch: int = i64(default=-1)
 
 
@@ -44,23 +44,23 @@ class FetchPartition:
 
 @message()
 class FetchTopic:
-    topic: str = string("4-12", default="")
+    topic: str = string("4-12", default="", entity="topic_name")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partitions: list[FetchPartition] = array(FetchPartition)
 
 
 @message()
 class ForgottenTopic:
-    topic: str = string("7-12", default="")
+    topic: str = string("7-12", default="", entity="topic_name")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partitions: list[int] = array(i32())
 
 
-@message(api_key=1, versions="4-18", flexible="12+")
+@message(api_key=1, versions="4-18", flexible="12+", listeners="broker controller")
 class FetchRequest:
     cluster_id: str | None = string("12+", nullable=True, tag=0, default=None)
     #: -1 for consumers. From v15 on a replica says who it is in `replica_state`.
-    replica_id: int = i32("4-14", default=-1)
+    replica_id: int = i32("4-14", default=-1, entity="broker_id")
     replica_state: ReplicaState | None = struct(ReplicaState, "15+", tag=1, default=None)
     max_wait_ms: int = i32()
     min_bytes: int = i32()
@@ -83,7 +83,7 @@ class EpochEndOffset:
 
 @message()
 class LeaderIdAndEpoch:
-    leader_id: int = i32(default=-1)
+    leader_id: int = i32(default=-1, entity="broker_id")
     leader_epoch: int = i32(default=-1)
 
 
@@ -95,7 +95,7 @@ class SnapshotId:
 
 @message()
 class AbortedTransaction:
-    producer_id: int = i64()
+    producer_id: int = i64(entity="producer_id")
     first_offset: int = i64()
 
 
@@ -111,20 +111,20 @@ class PartitionData:
     snapshot_id: SnapshotId | None = struct(SnapshotId, "12+", tag=2, default=None)
     #: None unless the consumer reads committed records only.
     aborted_transactions: list[AbortedTransaction] | None = array(AbortedTransaction, nullable=True)
-    preferred_read_replica: int = i32("11+", default=-1)
+    preferred_read_replica: int = i32("11+", default=-1, entity="broker_id")
     records: Records = records(nullable=True)
 
 
 @message()
 class FetchableTopicResponse:
-    topic: str = string("4-12", default="")
+    topic: str = string("4-12", default="", entity="topic_name")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partitions: list[PartitionData] = array(PartitionData)
 
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = i32()
     rack: str | None = string(nullable=True, default=None)

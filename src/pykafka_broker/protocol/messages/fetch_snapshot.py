@@ -38,21 +38,21 @@ class FetchSnapshotRequestPartitionSnapshot:
 
 @message()
 class FetchSnapshotRequestTopicSnapshot:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[FetchSnapshotRequestPartitionSnapshot] = array(FetchSnapshotRequestPartitionSnapshot)
 
 
-@message(api_key=59, versions="0-1", flexible="0+")
+@message(api_key=59, versions="0-1", flexible="0+", listeners="controller")
 class FetchSnapshotRequest:
     cluster_id: str | None = string(nullable=True, tag=0, default=None)
-    replica_id: int = i32(default=-1)
+    replica_id: int = i32(default=-1, entity="broker_id")
     max_bytes: int = i32(default=0x7FFFFFFF)
     topics: list[FetchSnapshotRequestTopicSnapshot] = array(FetchSnapshotRequestTopicSnapshot)
 
 
 @message()
 class LeaderIdAndEpoch:
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
 
 
@@ -69,13 +69,13 @@ class FetchSnapshotResponsePartitionSnapshot:
 
 @message()
 class FetchSnapshotResponseTopicSnapshot:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[FetchSnapshotResponsePartitionSnapshot] = array(FetchSnapshotResponsePartitionSnapshot)
 
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = u16()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message, string, uuid
 
 
-@message(api_key=71, versions="0", flexible="0+")
+@message(api_key=71, versions="0", flexible="0+", listeners="broker")
 class GetTelemetrySubscriptionsRequest:
     client_instance_id: bytes = uuid()
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import i16, i32, message, string
 
 
-@message(api_key=12, versions="0-4", flexible="4+")
+@message(api_key=12, versions="0-4", flexible="4+", listeners="broker")
 class HeartbeatRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     generation_id: int = i32()
     member_id: str = string()
     group_instance_id: str | None = string("3+", nullable=True, default=None)

@@ -22,7 +22,7 @@ class AlterConfigsResource:
     configs: list[AlterableConfig] = array(AlterableConfig)
 
 
-@message(api_key=44, versions="0-1", flexible="1+")
+@message(api_key=44, versions="0-1", flexible="1+", listeners="broker controller")
 class IncrementalAlterConfigsRequest:
     resources: list[AlterConfigsResource] = array(AlterConfigsResource)
     validate_only: bool = boolean()

@@ -21,7 +21,7 @@ class InitializeStateData:
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@message(api_key=83, versions="0", flexible="0+")
+@message(api_key=83, versions="0", flexible="0+", listeners="broker")
 class InitializeShareGroupStateRequest:
     group_id: str = string()
     topics: list[InitializeStateData] = array(InitializeStateData)

@@ -16,9 +16,9 @@ class JoinGroupRequestProtocol:
     metadata: bytes = binary()
 
 
-@message(api_key=11, versions="0-9", flexible="6+")
+@message(api_key=11, versions="0-9", flexible="6+", listeners="broker")
 class JoinGroupRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     session_timeout_ms: int = i32()
     #: v0 has none and means the session timeout.
     rebalance_timeout_ms: int = i32("1+", default=-1)

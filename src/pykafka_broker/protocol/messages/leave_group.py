@@ -16,9 +16,9 @@ class MemberIdentity:
     reason: str | None = string("5+", nullable=True, default=None)
 
 
-@message(api_key=13, versions="0-5", flexible="4+")
+@message(api_key=13, versions="0-5", flexible="4+", listeners="broker")
 class LeaveGroupRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     #: The one member of v0 to v2.
     member_id: str = string("0-2", default="")
     members: list[MemberIdentity] = array(MemberIdentity, "3+", default=[])

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, i8, i16, i32, message, string
 
 
-@message(api_key=74, versions="0-1", flexible="0+")
+@message(api_key=74, versions="0-1", flexible="0+", listeners="broker")
 class ListConfigResourcesRequest:
     resource_types: list[int] = array(i8(), "1+", default=[])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, i16, i32, message, string
 
 
-@message(api_key=16, versions="0-5", flexible="3+")
+@message(api_key=16, versions="0-5", flexible="3+", listeners="broker")
 class ListGroupsRequest:
     states_filter: list[str] = array(string(), "4+", default=[])
     types_filter: list[str] = array(string(), "5+", default=[])
@@ -16,7 +16,7 @@ class ListGroupsRequest:
 
 @message()
 class ListedGroup:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     protocol_type: str = string()
     group_state: str = string("4+", default="")
     group_type: str = string("5+", default="")

@@ -21,13 +21,13 @@ class ListOffsetsPartition:
 
 @message()
 class ListOffsetsTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[ListOffsetsPartition] = array(ListOffsetsPartition)
 
 
-@message(api_key=2, versions="1-11", flexible="6+")
+@message(api_key=2, versions="1-11", flexible="6+", listeners="broker")
 class ListOffsetsRequest:
-    replica_id: int = i32()
+    replica_id: int = i32(entity="broker_id")
     isolation_level: int = i8("2+", default=0)
     topics: list[ListOffsetsTopic] = array(ListOffsetsTopic)
     timeout_ms: int = i32("10+", default=0)
@@ -44,7 +44,7 @@ class ListOffsetsPartitionResponse:
 
 @message()
 class ListOffsetsTopicResponse:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[ListOffsetsPartitionResponse] = array(ListOffsetsPartitionResponse)
 
 

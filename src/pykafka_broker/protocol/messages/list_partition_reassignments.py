@@ -10,11 +10,11 @@ from pykafka_broker.protocol.schema import array, i16, i32, message, string
 
 @message()
 class ListPartitionReassignmentsTopics:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partition_indexes: list[int] = array(i32())
 
 
-@message(api_key=46, versions="0", flexible="0+")
+@message(api_key=46, versions="0", flexible="0+", listeners="broker controller")
 class ListPartitionReassignmentsRequest:
     timeout_ms: int = i32(default=60000)
     topics: list[ListPartitionReassignmentsTopics] | None = array(
@@ -25,14 +25,14 @@ class ListPartitionReassignmentsRequest:
 @message()
 class OngoingPartitionReassignment:
     partition_index: int = i32()
-    replicas: list[int] = array(i32())
-    adding_replicas: list[int] = array(i32())
-    removing_replicas: list[int] = array(i32())
+    replicas: list[int] = array(i32(entity="broker_id"))
+    adding_replicas: list[int] = array(i32(entity="broker_id"))
+    removing_replicas: list[int] = array(i32(entity="broker_id"))
 
 
 @message()
 class OngoingTopicReassignment:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[OngoingPartitionReassignment] = array(OngoingPartitionReassignment)
 
 

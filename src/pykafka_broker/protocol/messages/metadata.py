@@ -13,10 +13,10 @@ from pykafka_broker.protocol.schema import ZERO_UUID, array, boolean, i16, i32, 
 @message()
 class MetadataRequestTopic:
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
-    name: str | None = string(nullable="10+")
+    name: str | None = string(nullable="10+", entity="topic_name")
 
 
-@message(api_key=3, versions="0-13", flexible="9+")
+@message(api_key=3, versions="0-13", flexible="9+", listeners="broker")
 class MetadataRequest:
     #: None asks for every topic; v0 cannot say None and sends an empty list instead.
     topics: list[MetadataRequestTopic] | None = array(MetadataRequestTopic, nullable="1+")
@@ -27,7 +27,7 @@ class MetadataRequest:
 
 @message()
 class MetadataResponseBroker:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = i32()
     rack: str | None = string("1+", nullable=True, default=None)
@@ -37,17 +37,17 @@ class MetadataResponseBroker:
 class MetadataResponsePartition:
     error_code: int = i16()
     partition_index: int = i32()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32("7+", default=-1)
-    replica_nodes: list[int] = array(i32())
-    isr_nodes: list[int] = array(i32())
-    offline_replicas: list[int] = array(i32(), "5+", default=[])
+    replica_nodes: list[int] = array(i32(entity="broker_id"))
+    isr_nodes: list[int] = array(i32(entity="broker_id"))
+    offline_replicas: list[int] = array(i32(entity="broker_id"), "5+", default=[])
 
 
 @message()
 class MetadataResponseTopic:
     error_code: int = i16()
-    name: str | None = string(nullable="12+")
+    name: str | None = string(nullable="12+", entity="topic_name")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     is_internal: bool = boolean("1+", default=False)
     partitions: list[MetadataResponsePartition] = array(MetadataResponsePartition)
@@ -59,7 +59,7 @@ class MetadataResponse:
     throttle_time_ms: int = i32("3+", default=0)
     brokers: list[MetadataResponseBroker] = array(MetadataResponseBroker)
     cluster_id: str | None = string("2+", nullable=True, default=None)
-    controller_id: int = i32("1+", default=-1)
+    controller_id: int = i32("1+", default=-1, entity="broker_id")
     topics: list[MetadataResponseTopic] = array(MetadataResponseTopic)
     cluster_authorized_operations: int = i32("8-10", default=-0x80000000)
     error_code: int = i16("13+", default=0)

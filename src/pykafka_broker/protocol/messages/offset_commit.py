@@ -19,14 +19,14 @@ class OffsetCommitRequestPartition:
 
 @message()
 class OffsetCommitRequestTopic:
-    name: str = string("2-9", default="")
+    name: str = string("2-9", default="", entity="topic_name")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
 
 
-@message(api_key=8, versions="2-10", flexible="8+")
+@message(api_key=8, versions="2-10", flexible="8+", listeners="broker")
 class OffsetCommitRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     generation_id_or_member_epoch: int = i32(default=-1)
     member_id: str = string()
     group_instance_id: str | None = string("7+", nullable=True, default=None)
@@ -42,7 +42,7 @@ class OffsetCommitResponsePartition:
 
 @message()
 class OffsetCommitResponseTopic:
-    name: str = string("2-9", default="")
+    name: str = string("2-9", default="", entity="topic_name")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
 

@@ -15,13 +15,13 @@ class OffsetDeleteRequestPartition:
 
 @message()
 class OffsetDeleteRequestTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[OffsetDeleteRequestPartition] = array(OffsetDeleteRequestPartition)
 
 
-@message(api_key=47, versions="0")
+@message(api_key=47, versions="0", listeners="broker")
 class OffsetDeleteRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     topics: list[OffsetDeleteRequestTopic] = array(OffsetDeleteRequestTopic)
 
 
@@ -33,7 +33,7 @@ class OffsetDeleteResponsePartition:
 
 @message()
 class OffsetDeleteResponseTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[OffsetDeleteResponsePartition] = array(OffsetDeleteResponsePartition)
 
 

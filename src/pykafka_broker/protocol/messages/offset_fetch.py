@@ -13,28 +13,28 @@ from pykafka_broker.protocol.schema import ZERO_UUID, array, boolean, i16, i32, 
 
 @message()
 class OffsetFetchRequestTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partition_indexes: list[int] = array(i32())
 
 
 @message()
 class OffsetFetchRequestTopics:
-    name: str = string("8-9", default="")
+    name: str = string("8-9", default="", entity="topic_name")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partition_indexes: list[int] = array(i32())
 
 
 @message()
 class OffsetFetchRequestGroup:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     member_id: str | None = string("9+", nullable=True, default=None)
     member_epoch: int = i32("9+", default=-1)
     topics: list[OffsetFetchRequestTopics] | None = array(OffsetFetchRequestTopics, nullable=True)
 
 
-@message(api_key=9, versions="1-10", flexible="6+")
+@message(api_key=9, versions="1-10", flexible="6+", listeners="broker")
 class OffsetFetchRequest:
-    group_id: str = string("1-7", default="")
+    group_id: str = string("1-7", default="", entity="group_id")
     #: None asks for every topic.
     topics: list[OffsetFetchRequestTopic] | None = array(
         OffsetFetchRequestTopic, "1-7", nullable="2+", default=[]
@@ -54,7 +54,7 @@ class OffsetFetchResponsePartition:
 
 @message()
 class OffsetFetchResponseTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition)
 
 
@@ -69,14 +69,14 @@ class OffsetFetchResponsePartitions:
 
 @message()
 class OffsetFetchResponseTopics:
-    name: str = string("8-9", default="")
+    name: str = string("8-9", default="", entity="topic_name")
     topic_id: bytes = uuid("10+", default=ZERO_UUID)
     partitions: list[OffsetFetchResponsePartitions] = array(OffsetFetchResponsePartitions)
 
 
 @message()
 class OffsetFetchResponseGroup:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     topics: list[OffsetFetchResponseTopics] = array(OffsetFetchResponseTopics)
     error_code: int = i16(default=0)
 

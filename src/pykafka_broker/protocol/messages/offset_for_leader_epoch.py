@@ -17,13 +17,13 @@ class OffsetForLeaderPartition:
 
 @message()
 class OffsetForLeaderTopic:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partitions: list[OffsetForLeaderPartition] = array(OffsetForLeaderPartition)
 
 
-@message(api_key=23, versions="2-4", flexible="4+")
+@message(api_key=23, versions="2-4", flexible="4+", listeners="broker")
 class OffsetForLeaderEpochRequest:
-    replica_id: int = i32("3+", default=-2)
+    replica_id: int = i32("3+", default=-2, entity="broker_id")
     topics: list[OffsetForLeaderTopic] = array(OffsetForLeaderTopic)
 
 
@@ -37,7 +37,7 @@ class EpochEndOffset:
 
 @message()
 class OffsetForLeaderTopicResult:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partitions: list[EpochEndOffset] = array(EpochEndOffset)
 
 

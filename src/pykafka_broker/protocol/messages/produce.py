@@ -31,14 +31,14 @@ class PartitionProduceData:
 
 @message()
 class TopicProduceData:
-    name: str = string("3-12", default="")
+    name: str = string("3-12", default="", entity="topic_name")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partition_data: list[PartitionProduceData] = array(PartitionProduceData)
 
 
-@message(api_key=0, versions="3-13", flexible="9+")
+@message(api_key=0, versions="3-13", flexible="9+", listeners="broker")
 class ProduceRequest:
-    transactional_id: str | None = string(nullable=True, default=None)
+    transactional_id: str | None = string(nullable=True, default=None, entity="transactional_id")
     #: 0 wants no answer at all, 1 the leader's write, -1 that of all in-sync replicas.
     acks: int = i16()
     timeout_ms: int = i32()
@@ -53,7 +53,7 @@ class BatchIndexAndErrorMessage:
 
 @message()
 class LeaderIdAndEpoch:
-    leader_id: int = i32(default=-1)
+    leader_id: int = i32(default=-1, entity="broker_id")
     leader_epoch: int = i32(default=-1)
 
 
@@ -71,14 +71,14 @@ class PartitionProduceResponse:
 
 @message()
 class TopicProduceResponse:
-    name: str = string("3-12", default="")
+    name: str = string("3-12", default="", entity="topic_name")
     topic_id: bytes = uuid("13+", default=ZERO_UUID)
     partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
 
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = i32()
     rack: str | None = string(nullable=True, default=None)

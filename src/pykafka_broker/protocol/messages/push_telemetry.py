@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import binary, boolean, i8, i16, i32, message, uuid
 
 
-@message(api_key=72, versions="0", flexible="0+")
+@message(api_key=72, versions="0", flexible="0+", listeners="broker")
 class PushTelemetryRequest:
     client_instance_id: bytes = uuid()
     subscription_id: int = i32()

@@ -20,7 +20,7 @@ class ReadStateData:
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@message(api_key=84, versions="0", flexible="0+")
+@message(api_key=84, versions="0", flexible="0+", listeners="broker")
 class ReadShareGroupStateRequest:
     group_id: str = string()
     topics: list[ReadStateData] = array(ReadStateData)

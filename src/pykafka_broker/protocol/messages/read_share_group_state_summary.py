@@ -20,7 +20,7 @@ class ReadStateSummaryData:
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@message(api_key=87, versions="0-1", flexible="0+")
+@message(api_key=87, versions="0-1", flexible="0+", listeners="broker")
 class ReadShareGroupStateSummaryRequest:
     group_id: str = string()
     topics: list[ReadStateSummaryData] = array(ReadStateSummaryData)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import i16, i32, message, string, uuid
 
 
-@message(api_key=81, versions="0", flexible="0+")
+@message(api_key=81, versions="0", flexible="0+", listeners="controller broker")
 class RemoveRaftVoterRequest:
     cluster_id: str | None = string(nullable=True)
     voter_id: int = i32()

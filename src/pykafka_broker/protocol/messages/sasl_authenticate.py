@@ -8,7 +8,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import binary, i16, i64, message, string
 
 
-@message(api_key=36, versions="0-2", flexible="2+")
+@message(api_key=36, versions="0-2", flexible="2+", listeners="broker controller")
 class SaslAuthenticateRequest:
     auth_bytes: bytes = binary()
 

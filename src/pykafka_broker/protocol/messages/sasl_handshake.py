@@ -9,7 +9,7 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, i16, message, string
 
 
-@message(api_key=17, versions="0-1")
+@message(api_key=17, versions="0-1", listeners="broker controller")
 class SaslHandshakeRequest:
     mechanism: str = string()
 

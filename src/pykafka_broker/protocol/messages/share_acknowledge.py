@@ -27,9 +27,9 @@ class AcknowledgeTopic:
     partitions: list[AcknowledgePartition] = array(AcknowledgePartition)
 
 
-@message(api_key=79, versions="1-2", flexible="0+")
+@message(api_key=79, versions="1-2", flexible="0+", listeners="broker")
 class ShareAcknowledgeRequest:
-    group_id: str | None = string(nullable=True, default=None)
+    group_id: str | None = string(nullable=True, default=None, entity="group_id")
     member_id: str | None = string(nullable=True)
     share_session_epoch: int = i32()
     is_renew_ack: bool = boolean("2+", default=False)
@@ -58,7 +58,7 @@ class ShareAcknowledgeTopicResponse:
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = i32()
     rack: str | None = string(nullable=True, default=None)

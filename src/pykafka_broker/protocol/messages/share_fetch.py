@@ -46,9 +46,9 @@ class ForgottenTopic:
     partitions: list[int] = array(i32())
 
 
-@message(api_key=78, versions="1-2", flexible="0+")
+@message(api_key=78, versions="1-2", flexible="0+", listeners="broker")
 class ShareFetchRequest:
-    group_id: str | None = string(nullable=True, default=None)
+    group_id: str | None = string(nullable=True, default=None, entity="group_id")
     member_id: str | None = string(nullable=True)
     share_session_epoch: int = i32()
     max_wait_ms: int = i32()
@@ -95,7 +95,7 @@ class ShareFetchableTopicResponse:
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = i32()
     rack: str | None = string(nullable=True, default=None)

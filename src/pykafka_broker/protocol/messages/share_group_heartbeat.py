@@ -8,13 +8,13 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, i16, i32, message, string, struct, uuid
 
 
-@message(api_key=76, versions="1", flexible="0+")
+@message(api_key=76, versions="1", flexible="0+", listeners="broker")
 class ShareGroupHeartbeatRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     member_id: str = string()
     member_epoch: int = i32()
     rack_id: str | None = string(nullable=True, default=None)
-    subscribed_topic_names: list[str] | None = array(string(), nullable=True, default=None)
+    subscribed_topic_names: list[str] | None = array(string(entity="topic_name"), nullable=True, default=None)
 
 
 @message()

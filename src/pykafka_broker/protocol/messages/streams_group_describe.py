@@ -8,9 +8,9 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, message, string, struct, u16
 
 
-@message(api_key=89, versions="0", flexible="0+")
+@message(api_key=89, versions="0", flexible="0+", listeners="broker")
 class StreamsGroupDescribeRequest:
-    group_ids: list[str] = array(string())
+    group_ids: list[str] = array(string(entity="group_id"))
     include_authorized_operations: bool = boolean()
 
 
@@ -22,7 +22,7 @@ class KeyValue:
 
 @message()
 class TopicInfo:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: int = i32()
     replication_factor: int = i16()
     topic_configs: list[KeyValue] = array(KeyValue)
@@ -31,8 +31,8 @@ class TopicInfo:
 @message()
 class Subtopology:
     subtopology_id: str = string()
-    source_topics: list[str] = array(string())
-    repartition_sink_topics: list[str] = array(string())
+    source_topics: list[str] = array(string(entity="topic_name"))
+    repartition_sink_topics: list[str] = array(string(entity="topic_name"))
     state_changelog_topics: list[TopicInfo] = array(TopicInfo)
     repartition_source_topics: list[TopicInfo] = array(TopicInfo)
 
@@ -92,7 +92,7 @@ class Member:
 class DescribedGroup:
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     group_state: str = string()
     group_epoch: int = i32()
     assignment_epoch: int = i32()

@@ -16,7 +16,7 @@ class KeyValue:
 
 @message()
 class TopicInfo:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: int = i32()
     replication_factor: int = i16()
     topic_configs: list[KeyValue] = array(KeyValue)
@@ -32,10 +32,10 @@ class CopartitionGroup:
 @message()
 class Subtopology:
     subtopology_id: str = string()
-    source_topics: list[str] = array(string())
+    source_topics: list[str] = array(string(entity="topic_name"))
     source_topic_regex: list[str] = array(string())
     state_changelog_topics: list[TopicInfo] = array(TopicInfo)
-    repartition_sink_topics: list[str] = array(string())
+    repartition_sink_topics: list[str] = array(string(entity="topic_name"))
     repartition_source_topics: list[TopicInfo] = array(TopicInfo)
     copartition_groups: list[CopartitionGroup] = array(CopartitionGroup)
 
@@ -65,9 +65,9 @@ class TaskOffset:
     offset: int = i64()
 
 
-@message(api_key=88, versions="0", flexible="0+")
+@message(api_key=88, versions="0", flexible="0+", listeners="broker")
 class StreamsGroupHeartbeatRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     member_id: str = string()
     member_epoch: int = i32()
     endpoint_information_epoch: int = i32()
@@ -94,7 +94,7 @@ class Status:
 
 @message()
 class TopicPartition:
-    topic: str = string()
+    topic: str = string(entity="topic_name")
     partitions: list[int] = array(i32())
 
 

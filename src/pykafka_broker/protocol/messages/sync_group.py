@@ -14,9 +14,9 @@ class SyncGroupRequestAssignment:
     assignment: bytes = binary()
 
 
-@message(api_key=14, versions="0-5", flexible="4+")
+@message(api_key=14, versions="0-5", flexible="4+", listeners="broker")
 class SyncGroupRequest:
-    group_id: str = string()
+    group_id: str = string(entity="group_id")
     generation_id: int = i32()
     member_id: str = string()
     group_instance_id: str | None = string("3+", nullable=True, default=None)

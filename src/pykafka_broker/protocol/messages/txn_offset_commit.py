@@ -19,15 +19,15 @@ class TxnOffsetCommitRequestPartition:
 
 @message()
 class TxnOffsetCommitRequestTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition)
 
 
-@message(api_key=28, versions="0-5", flexible="3+")
+@message(api_key=28, versions="0-5", flexible="3+", listeners="broker")
 class TxnOffsetCommitRequest:
-    transactional_id: str = string()
-    group_id: str = string()
-    producer_id: int = i64()
+    transactional_id: str = string(entity="transactional_id")
+    group_id: str = string(entity="group_id")
+    producer_id: int = i64(entity="producer_id")
     producer_epoch: int = i16()
     generation_id: int = i32("3+", default=-1)
     member_id: str = string("3+", default="")
@@ -43,7 +43,7 @@ class TxnOffsetCommitResponsePartition:
 
 @message()
 class TxnOffsetCommitResponseTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[TxnOffsetCommitResponsePartition] = array(TxnOffsetCommitResponsePartition)
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pykafka_broker.protocol.schema import i16, i32, message, string
 
 
-@message(api_key=64, versions="0", flexible="0+")
+@message(api_key=64, versions="0", flexible="0+", listeners="broker controller")
 class UnregisterBrokerRequest:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
 
 
 @message(api_key=64, versions="0", flexible="0+")

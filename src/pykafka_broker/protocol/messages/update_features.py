@@ -16,7 +16,7 @@ class FeatureUpdateKey:
     upgrade_type: int = i8("1+", default=1)
 
 
-@message(api_key=57, versions="0-2", flexible="0+")
+@message(api_key=57, versions="0-2", flexible="0+", listeners="broker controller")
 class UpdateFeaturesRequest:
     timeout_ms: int = i32(default=60000)
     feature_updates: list[FeatureUpdateKey] = array(FeatureUpdateKey)

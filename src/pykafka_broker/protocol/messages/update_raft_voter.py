@@ -21,7 +21,7 @@ class KRaftVersionFeature:
     max_supported_version: int = i16()
 
 
-@message(api_key=82, versions="0", flexible="0+")
+@message(api_key=82, versions="0", flexible="0+", listeners="controller")
 class UpdateRaftVoterRequest:
     cluster_id: str | None = string(nullable=True)
     current_leader_epoch: int = i32()
@@ -33,7 +33,7 @@ class UpdateRaftVoterRequest:
 
 @message()
 class CurrentLeader:
-    leader_id: int = i32(default=-1)
+    leader_id: int = i32(default=-1, entity="broker_id")
     leader_epoch: int = i32(default=-1)
     host: str = string()
     port: int = i32()

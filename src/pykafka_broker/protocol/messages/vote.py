@@ -23,7 +23,7 @@ from pykafka_broker.protocol.schema import (
 class VoteRequestPartitionData:
     partition_index: int = i32()
     replica_epoch: int = i32()
-    replica_id: int = i32()
+    replica_id: int = i32(entity="broker_id")
     replica_directory_id: bytes = uuid("1+", default=ZERO_UUID)
     voter_directory_id: bytes = uuid("1+", default=ZERO_UUID)
     last_offset_epoch: int = i32()
@@ -33,14 +33,14 @@ class VoteRequestPartitionData:
 
 @message()
 class VoteRequestTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[VoteRequestPartitionData] = array(VoteRequestPartitionData)
 
 
-@message(api_key=52, versions="0-2", flexible="0+")
+@message(api_key=52, versions="0-2", flexible="0+", listeners="controller")
 class VoteRequest:
     cluster_id: str | None = string(nullable=True, default=None)
-    voter_id: int = i32("1+", default=-1)
+    voter_id: int = i32("1+", default=-1, entity="broker_id")
     topics: list[VoteRequestTopicData] = array(VoteRequestTopicData)
 
 
@@ -48,20 +48,20 @@ class VoteRequest:
 class VoteResponsePartitionData:
     partition_index: int = i32()
     error_code: int = i16()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     leader_epoch: int = i32()
     vote_granted: bool = boolean()
 
 
 @message()
 class VoteResponseTopicData:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")
     partitions: list[VoteResponsePartitionData] = array(VoteResponsePartitionData)
 
 
 @message()
 class NodeEndpoint:
-    node_id: int = i32()
+    node_id: int = i32(entity="broker_id")
     host: str = string()
     port: int = u16()
 

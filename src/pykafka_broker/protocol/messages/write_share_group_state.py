@@ -32,7 +32,7 @@ class WriteStateData:
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@message(api_key=85, versions="0-1", flexible="0+")
+@message(api_key=85, versions="0-1", flexible="0+", listeners="broker")
 class WriteShareGroupStateRequest:
     group_id: str = string()
     topics: list[WriteStateData] = array(WriteStateData)

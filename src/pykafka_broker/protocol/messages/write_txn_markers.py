@@ -10,13 +10,13 @@ from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, i64, me
 
 @message()
 class WritableTxnMarkerTopic:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partition_indexes: list[int] = array(i32())
 
 
 @message()
 class WritableTxnMarker:
-    producer_id: int = i64()
+    producer_id: int = i64(entity="producer_id")
     producer_epoch: int = i16()
     transaction_result: bool = boolean()
     topics: list[WritableTxnMarkerTopic] = array(WritableTxnMarkerTopic)
@@ -24,7 +24,7 @@ class WritableTxnMarker:
     transaction_version: int = i8("2+", default=0)
 
 
-@message(api_key=27, versions="1-2", flexible="1+")
+@message(api_key=27, versions="1-2", flexible="1+", listeners="broker")
 class WriteTxnMarkersRequest:
     markers: list[WritableTxnMarker] = array(WritableTxnMarker)
 
@@ -37,13 +37,13 @@ class WritableTxnMarkerPartitionResult:
 
 @message()
 class WritableTxnMarkerTopicResult:
-    name: str = string()
+    name: str = string(entity="topic_name")
     partitions: list[WritableTxnMarkerPartitionResult] = array(WritableTxnMarkerPartitionResult)
 
 
 @message()
 class WritableTxnMarkerResult:
-    producer_id: int = i64()
+    producer_id: int = i64(entity="producer_id")
     topics: list[WritableTxnMarkerTopicResult] = array(WritableTxnMarkerTopicResult)
 
 

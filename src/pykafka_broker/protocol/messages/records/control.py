@@ -29,7 +29,7 @@ class LeaderChangeMessageVoter:
 @message(versions="0-1", flexible="0+")
 class LeaderChangeMessage:
     version: int = i16()
-    leader_id: int = i32()
+    leader_id: int = i32(entity="broker_id")
     voters: list[LeaderChangeMessageVoter] = array(LeaderChangeMessageVoter)
     granting_voters: list[LeaderChangeMessageVoter] = array(LeaderChangeMessageVoter)
 
@@ -66,7 +66,7 @@ class KRaftVersionFeature:
 
 @message()
 class VotersRecordVoter:
-    voter_id: int = i32()
+    voter_id: int = i32(entity="broker_id")
     voter_directory_id: bytes = uuid()
     endpoints: list[Endpoint] = array(Endpoint)
     kraft_version_feature: KRaftVersionFeature = struct(KRaftVersionFeature)

@@ -44,7 +44,7 @@ class BrokerFeature:
 
 @message(api_key=0, versions="0-4", flexible="0+")
 class RegisterBrokerRecord:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     is_migrating_zk_broker: bool = boolean("2+", default=False)
     incarnation_id: bytes = uuid()
     broker_epoch: int = i64()
@@ -59,13 +59,13 @@ class RegisterBrokerRecord:
 
 @message(api_key=1, versions="0", flexible="0+")
 class UnregisterBrokerRecord:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64()
 
 
 @message(api_key=2, versions="0", flexible="0+")
 class TopicRecord:
-    name: str = string()
+    name: str = string(entity="topic_name")
     topic_id: bytes = uuid()
 
 
@@ -73,17 +73,21 @@ class TopicRecord:
 class PartitionRecord:
     partition_id: int = i32(default=-1)
     topic_id: bytes = uuid()
-    replicas: list[int] = array(i32())
+    replicas: list[int] = array(i32(entity="broker_id"))
     isr: list[int] = array(i32())
-    removing_replicas: list[int] = array(i32())
-    adding_replicas: list[int] = array(i32())
-    leader: int = i32(default=-1)
+    removing_replicas: list[int] = array(i32(entity="broker_id"))
+    adding_replicas: list[int] = array(i32(entity="broker_id"))
+    leader: int = i32(default=-1, entity="broker_id")
     leader_recovery_state: int = i8(tag=0, default=0)
     leader_epoch: int = i32(default=-1)
     partition_epoch: int = i32(default=-1)
     directories: list[bytes] = array(uuid(), "1+", default=[])
-    eligible_leader_replicas: list[int] | None = array(i32(), "2+", nullable=True, tag=1, default=None)
-    last_known_elr: list[int] | None = array(i32(), "2+", nullable=True, tag=2, default=None)
+    eligible_leader_replicas: list[int] | None = array(
+        i32(entity="broker_id"), "2+", nullable=True, tag=1, default=None
+    )
+    last_known_elr: list[int] | None = array(
+        i32(entity="broker_id"), "2+", nullable=True, tag=2, default=None
+    )
 
 
 @message(api_key=4, versions="0", flexible="0+")
@@ -99,28 +103,32 @@ class ConfigRecord:
 class PartitionChangeRecord:
     partition_id: int = i32(default=-1)
     topic_id: bytes = uuid()
-    isr: list[int] | None = array(i32(), nullable=True, tag=0, default=None)
+    isr: list[int] | None = array(i32(entity="broker_id"), nullable=True, tag=0, default=None)
     #: -1 for no leader, -2 for no change.
-    leader: int = i32(tag=1, default=-2)
-    replicas: list[int] | None = array(i32(), nullable=True, tag=2, default=None)
-    removing_replicas: list[int] | None = array(i32(), nullable=True, tag=3, default=None)
-    adding_replicas: list[int] | None = array(i32(), nullable=True, tag=4, default=None)
+    leader: int = i32(tag=1, default=-2, entity="broker_id")
+    replicas: list[int] | None = array(i32(entity="broker_id"), nullable=True, tag=2, default=None)
+    removing_replicas: list[int] | None = array(i32(entity="broker_id"), nullable=True, tag=3, default=None)
+    adding_replicas: list[int] | None = array(i32(entity="broker_id"), nullable=True, tag=4, default=None)
     #: -1 for no change.
     leader_recovery_state: int = i8(tag=5, default=-1)
     directories: list[bytes] | None = array(uuid(), "1+", nullable=True, tag=8, default=None)
-    eligible_leader_replicas: list[int] | None = array(i32(), "2+", nullable=True, tag=6, default=None)
-    last_known_elr: list[int] | None = array(i32(), "2+", nullable=True, tag=7, default=None)
+    eligible_leader_replicas: list[int] | None = array(
+        i32(entity="broker_id"), "2+", nullable=True, tag=6, default=None
+    )
+    last_known_elr: list[int] | None = array(
+        i32(entity="broker_id"), "2+", nullable=True, tag=7, default=None
+    )
 
 
 @message(api_key=7, versions="0", flexible="0+")
 class FenceBrokerRecord:
-    id: int = i32()
+    id: int = i32(entity="broker_id")
     epoch: int = i64()
 
 
 @message(api_key=8, versions="0", flexible="0+")
 class UnfenceBrokerRecord:
-    id: int = i32()
+    id: int = i32(entity="broker_id")
     epoch: int = i64()
 
 
@@ -172,14 +180,14 @@ class ClientQuotaRecord:
 
 @message(api_key=15, versions="0", flexible="0+")
 class ProducerIdsRecord:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64(default=-1)
     next_producer_id: int = i64()
 
 
 @message(api_key=17, versions="0-3", flexible="0+")
 class BrokerRegistrationChangeRecord:
-    broker_id: int = i32()
+    broker_id: int = i32(entity="broker_id")
     broker_epoch: int = i64()
     #: 1 fences, -1 unfences, 0 leaves it.
     fenced: int = i8(tag=0, default=0)
@@ -268,4 +276,4 @@ class RegisterControllerRecord:
 
 @message(api_key=28, versions="0", flexible="0+")
 class ClearElrRecord:
-    topic_name: str = string()
+    topic_name: str = string(entity="topic_name")

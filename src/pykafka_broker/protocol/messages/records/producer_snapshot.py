@@ -1,0 +1,31 @@
+"""The `.snapshot` file of a partition's folder: what the log knows of each producer.
+
+In front of the message stands its version (int16). `crc` is the CRC-32C of everything behind it. The log
+writes and reads these bytes with layouts of its own (`log/FORMAT.md`); the declaration is what tests compare
+them with.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, u32
+
+
+@message()
+class ProducerEntry:
+    producer_id: int = i64()
+    epoch: int = i16()
+    #: Of the producer's last batch; -1 when it wrote none.
+    last_sequence: int = i32()
+    last_offset: int = i64()
+    #: Its last sequence number less its first one.
+    offset_delta: int = i32()
+    timestamp: int = i64()
+    coordinator_epoch: int = i32()
+    #: -1 when no transaction is open.
+    current_txn_first_offset: int = i64()
+
+
+@message(versions="1")
+class ProducerSnapshot:
+    crc: int = u32()
+    producer_entries: list[ProducerEntry] = array(ProducerEntry)

@@ -19,7 +19,8 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
 )
 from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig
-from pykafka_broker.coordinator.service import GroupOffsets, GroupService, java_hash_abs
+from pykafka_broker.coordinator.java_hash import string_hash_abs
+from pykafka_broker.coordinator.service import GroupOffsets, GroupService
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
 from pykafka_broker.server.wall_timers import WallTimers
@@ -133,7 +134,7 @@ class Offsets:
     ],
 )
 def test_group_ids_hash_as_in_java(group_id: str, java_hash: int) -> None:
-    assert java_hash_abs(group_id) == java_hash
+    assert string_hash_abs(group_id) == java_hash
 
 
 async def test_before_the_topic_exists_nobody_is_the_coordinator_and_there_are_no_groups() -> None:

@@ -18,7 +18,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, Union
 
 from pykafka_broker.coordinator.group import events
@@ -46,6 +45,7 @@ from pykafka_broker.coordinator.group.state import (
     Protocol,
 )
 from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.coordinator.java_hash import string_hash_abs
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -118,7 +118,7 @@ class GroupService:
         """
         if not self._partition_count:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return java_hash_abs(group_id) % self._partition_count
+        return string_hash_abs(group_id) % self._partition_count
 
     async def load(
         self,
@@ -533,20 +533,6 @@ def _log_phase(group: ClassicGroup, event: Event) -> None:
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:
     return events.TimerFired(key, now_ms)
-
-
-@lru_cache(maxsize=65_536)
-def java_hash_abs(text: str) -> int:
-    """`Utils.abs(text.hashCode())` of Java: the smallest int, which has no positive counterpart, becomes
-    0.
-    """
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8) + low) & 0xFFFFFFFF
-    if value < 0x80000000:
-        return value
-    return (0x100000000 - value) & 0x7FFFFFFF
 
 
 _Entry = tuple[int, bytes, Union[bytes, None], tuple[()]]

@@ -1,0 +1,35 @@
+"""What an assignor is told and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Set
+from typing import NamedTuple
+
+#: Partitions by topic id; a topic without partitions is left out.
+Assignment = Mapping[bytes, frozenset[int]]
+
+
+class MemberSpec(NamedTuple):
+    """A member as an assignor sees it: existing topics it subscribes to, and its target so far.
+
+    Where two topics share a bucket, the order of `topic_ids` decides: the keys of a dict keep it.
+    """
+
+    topic_ids: Set[bytes]
+    assignment: Assignment
+    instance_id: str | None = None
+
+
+class GroupSpec(NamedTuple):
+    """A group as an assignor sees it."""
+
+    members: Mapping[str, MemberSpec]
+    #: How many partitions each subscribed topic has.
+    partition_counts: Mapping[bytes, int]
+    #: True if all members subscribe to the same topics.
+    is_homogeneous: bool
+    #: Partitions, as (topic id, partition), that are somebody's target so far.
+    assigned: Set[tuple[bytes, int]]
+
+
+Assignor = Callable[[GroupSpec], Mapping[str, Assignment]]

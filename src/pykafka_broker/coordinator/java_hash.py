@@ -1,0 +1,64 @@
+"""Java's hashes, where they show on the wire: which partition a group lives in, and in which order a Java set
+is walked.
+
+Apache Kafka keeps members, topics and partitions in hash tables, and its assignors decide in the order those
+are walked. Whoever wants the same assignment for the same input has to walk in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import lru_cache
+from typing import TypeVar
+
+Key = TypeVar("Key")
+
+#: A new table has this many buckets; it doubles when it is more than three quarters full.
+INITIAL_CAPACITY = 16
+
+
+@lru_cache(maxsize=65_536)
+def string_hash(text: str) -> int:
+    """`String.hashCode()`, as an unsigned 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8) + low) & 0xFFFFFFFF
+    return value
+
+
+def string_hash_abs(text: str) -> int:
+    """`Utils.abs(text.hashCode())`: the smallest int, which has no positive counterpart, becomes 0."""
+    value = string_hash(text)
+    return value if value < 0x80000000 else (0x100000000 - value) & 0x7FFFFFFF
+
+
+def uuid_hash(uuid: bytes) -> int:
+    """`Uuid.hashCode()` of Kafka, as an unsigned 32-bit number."""
+    mixed = int.from_bytes(uuid[:8]) ^ int.from_bytes(uuid[8:])
+    return (mixed >> 32) ^ (mixed & 0xFFFFFFFF)
+
+
+def int_hash(number: int) -> int:
+    """`Integer.hashCode()`, as an unsigned 32-bit number."""
+    return number & 0xFFFFFFFF
+
+
+def walked(keys: Iterable[Key], hash_of: Callable[[Key], int], *, sized: bool = False) -> list[Key]:
+    """`keys` in the order in which a `HashMap` or `HashSet` is walked that they were put into one by one.
+
+    `sized` says that the set was made from a collection, with room for all of it from the start. (A bucket
+    that has become a tree, with more than eight keys of the same place, may be walked differently.)
+    """
+    listed = list(keys)
+    capacity = INITIAL_CAPACITY
+    wanted = int(len(listed) / 0.75) + 1 if sized else 0
+    while len(listed) > capacity * 0.75 or capacity < wanted:
+        capacity *= 2
+
+    def bucket(key: Key) -> int:
+        value = hash_of(key)
+        return (value ^ (value >> 16)) & (capacity - 1)
+
+    listed.sort(key=bucket)
+    return listed

@@ -87,7 +87,8 @@ def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -
     now_ms = home.clock.now_ms()
     producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
     records = batch(*values, timestamp=now_ms, transactional=True, **producer)
-    partition.append(bytearray(records), required_acks=-1, produce_version=12, now_ms=now_ms)
+    guard = partition.log.start_verification(producer_id, 0, 0, bumps_epoch=True, now_ms=now_ms)
+    partition.append(bytearray(records), required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
 
 
 def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -> None:

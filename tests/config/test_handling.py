@@ -9,6 +9,7 @@ import pykafka_broker
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS
 from pykafka_broker.config.keys import ACTS, REFUSED
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
+from pykafka_broker.config.topics import BROKER_WIDE_KEYS
 
 PACKAGE = Path(pykafka_broker.__file__).parent
 
@@ -68,7 +69,7 @@ def test_a_broker_key_acts_exactly_if_something_reads_it() -> None:
     }
     by_name = {key.name for key in BROKER_KEYS if f'"{key.name}"' in text}
     acting = {key.name for key in BROKER_KEYS if key.handling == ACTS}
-    assert acting == by_name | as_default | READ_AS_ATTRIBUTES | {"producer.id.expiration.ms"}
+    assert acting == by_name | as_default | READ_AS_ATTRIBUTES | set(BROKER_WIDE_KEYS)
 
 
 def test_only_keys_with_a_harmless_default_are_refused() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from tests.support.memory_files import MemoryFiles
@@ -40,10 +42,22 @@ def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearr
 
 
 def append(log: PartitionLog, *values: bytes | None, epoch: int = 0, **header: Any) -> AppendResult:
-    """Produce one batch and let everybody see it."""
-    result = log.append(batch(*values, **header), leader_epoch=epoch, now_ms=NOW)
+    """Produce one batch and let everybody see it; of a transaction, as the coordinator would let it."""
+    guard = confirmed(log, header) if header.get("transactional") else NO_GUARD
+    result = log.append(batch(*values, **header), leader_epoch=epoch, now_ms=NOW, guard=guard)
     log.advance_high_watermark(log.log_end_offset)
     return result
+
+
+def confirmed(log: PartitionLog, header: Mapping[str, Any], *, bumps_epoch: bool = False) -> int:
+    """The guard of a batch, once the coordinator has confirmed that the partition is in the transaction."""
+    return log.start_verification(
+        header["producer_id"],
+        header["producer_epoch"],
+        header["base_sequence"],
+        bumps_epoch=bumps_epoch,
+        now_ms=NOW,
+    )
 
 
 def produce(
@@ -62,6 +76,7 @@ def end_transaction(
     producer_epoch: int = 0,
     coordinator_epoch: int = 0,
     epoch: int = 0,
+    transaction_version: int = 0,
 ) -> AppendResult:
     """Write the marker that the transaction coordinator would write."""
     marker = build_marker_batch(
@@ -70,7 +85,13 @@ def end_transaction(
         producer_epoch=producer_epoch,
         timestamp_ms=NOW,
     )
-    return log.append(marker, leader_epoch=epoch, now_ms=NOW, origin=AppendOrigin.COORDINATOR)
+    return log.append(
+        marker,
+        leader_epoch=epoch,
+        now_ms=NOW,
+        origin=AppendOrigin.COORDINATOR,
+        transaction_version=transaction_version,
+    )
 
 
 def values(log: PartitionLog, offset: int | None = None, limit: Any = "log_end") -> list[bytes | None]:

@@ -66,9 +66,17 @@ class LedPartition(Protocol):
     leader_epoch: int
 
     def append(
-        self, records: Buffer, *, required_acks: int, produce_version: int, now_ms: int
+        self,
+        records: Buffer,
+        *,
+        required_acks: int,
+        produce_version: int,
+        now_ms: int,
+        guard: int = 0,
     ) -> AppendResult:
         """Append what a producer sent and, where no other replica has to follow, move the high watermark.
+
+        A transaction's first batch brings the guard under which the coordinator has confirmed it.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.

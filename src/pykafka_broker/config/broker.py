@@ -556,7 +556,7 @@ BROKER_KEYS: tuple[Key, ...] = (
     Key("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3600000,
         Range(1), LOW, READ_ONLY, UNHEEDED,
         "How often unused transactional ids are forgotten."),
-    Key("transaction.partition.verification.enable", BOOLEAN, True, None, LOW, CLUSTER_WIDE, UNHEEDED,
+    Key("transaction.partition.verification.enable", BOOLEAN, True, None, LOW, CLUSTER_WIDE, ACTS,
         "Ask the coordinator whether a partition belongs to the transaction before writing to it."),
     Key("transaction.two.phase.commit.enable", BOOLEAN, False, None, LOW, READ_ONLY, UNHEEDED,
         "Allow transactions that an outside coordinator decides on."),

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogConfig")
 
+#: What a log acts on and no topic may set for itself.
+BROKER_WIDE_KEYS = ("producer.id.expiration.ms", "transaction.partition.verification.enable")
+
 
 def topic_values(overrides: Mapping[str, str], config: BrokerConfig | None) -> dict[str, Any]:
     """Every topic key's typed value: the topic's own, else the broker's, else Kafka's default.
@@ -65,7 +68,8 @@ def log_config_for(topic_overrides: Mapping[str, str], config: BrokerConfig) -> 
     if values["internal.segment.bytes"] is not None:
         values["segment.bytes"] = values["internal.segment.bytes"]
     values["cleanup.policy"] = frozenset(values["cleanup.policy"])
-    values["producer.id.expiration.ms"] = config["producer.id.expiration.ms"]
+    for name in BROKER_WIDE_KEYS:
+        values[name] = config[name]
     return LogConfig(**{field: values[name] for name, field in _log_config_fields().items()})
 
 
@@ -73,7 +77,7 @@ def log_config_for(topic_overrides: Mapping[str, str], config: BrokerConfig) -> 
 def _log_config_fields() -> dict[str, str]:
     """Key -> field of LogConfig: the same words, with underscores."""
     fields = LogConfig._fields
-    names = (*TOPIC, "producer.id.expiration.ms")
+    names = (*TOPIC, *BROKER_WIDE_KEYS)
     return {name: field for name in names if (field := name.replace(".", "_")) in fields}
 
 

@@ -52,6 +52,8 @@ class LogConfig(NamedTuple):
     flush_ms: int = LONG_MAX
 
     producer_id_expiration_ms: int = DAY_MS
+    #: A transaction's first batch must have been confirmed by the coordinator (KIP-890).
+    transaction_partition_verification_enable: bool = True
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
 

@@ -62,6 +62,7 @@ from pykafka_broker.log.retention import SegmentFacts, expired_segments
 from pykafka_broker.log.scanning import scan_segment
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.log.validation import prepare_client_batch
+from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, check_batch, iter_batches
 from pykafka_broker.protocol.records.crc import crc32c
@@ -223,8 +224,13 @@ class PartitionLog:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         produce_version: int = 13,
         internal_topic: bool = False,
+        guard: int = NO_GUARD,
+        transaction_version: int = 0,
     ) -> AppendResult:
         """Validate and write; the batch gets its offset and epoch in place if `records` is writable.
+
+        A transaction's first batch needs the `guard` that `start_verification` gave; `transaction_version` is
+        that of the transaction a marker ends.
 
         Above checksum and `pwrite`, a batch of one record takes 4.3 us (5.9 with a producer id), one of 16
         KiB 8 us (9); half of that is validation.
@@ -233,7 +239,7 @@ class PartitionLog:
         KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
         """
         if origin is not AppendOrigin.CLIENT:
-            return self._append_internal(records, leader_epoch, origin)
+            return self._append_internal(records, leader_epoch, origin, guard, transaction_version)
         if self.offline is not None:
             raise self._storage_error(self.offline)
         buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
@@ -248,7 +254,8 @@ class PartitionLog:
             )
         )
         if header.producer_id >= 0:
-            duplicate = self.producers.check(header, origin)
+            verified_by = guard if self._config.transaction_partition_verification_enable else None
+            duplicate = self.producers.check(header, origin, guard=verified_by)
             if duplicate is not None:
                 return AppendResult(
                     duplicate.last_offset - duplicate.offset_delta,
@@ -271,7 +278,22 @@ class PartitionLog:
             last_offset + 1 - self._flusher.recovery_point >= self._config.flush_messages,
         )
 
-    def _append_internal(self, records: Buffer, leader_epoch: int, origin: AppendOrigin) -> AppendResult:
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> int:
+        """The guard under which to ask the coordinator before a transactional batch; see `ProducerStates`."""
+        return self.producers.start_verification(
+            producer_id, producer_epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms
+        )
+
+    def _append_internal(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        origin: AppendOrigin,
+        guard: int,
+        transaction_version: int,
+    ) -> AppendResult:
         """Batches that this broker or the leader made: trusted in content, checked against the log's
         state.
         """
@@ -294,7 +316,7 @@ class PartitionLog:
                     f"Unexpected offset in append to {self.name}: first offset "
                     f"{header.base_offset} is less than the next offset {self.log_end_offset}",
                 )
-            self._append_batch(batch, header, origin)
+            self._append_batch(batch, header, origin, guard, transaction_version)
             first_offset = header.base_offset if first_offset < 0 else first_offset
             last_offset = header.last_offset
         if first_offset < 0:
@@ -302,10 +324,20 @@ class PartitionLog:
         flush_due = self.unflushed_messages >= self.config.flush_messages
         return AppendResult(first_offset, last_offset, -1, self.log_start_offset, False, flush_due)
 
-    def _append_batch(self, batch: memoryview, header: BatchHeader, origin: AppendOrigin) -> None:
+    def _append_batch(
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        origin: AppendOrigin,
+        guard: int,
+        transaction_version: int,
+    ) -> None:
         marker = transaction_marker(batch, header)
         if header.producer_id >= 0:
-            self.producers.check(header, origin, marker)
+            verified_by = guard if self._config.transaction_partition_verification_enable else None
+            self.producers.check(
+                header, origin, marker, transaction_version=transaction_version, guard=verified_by
+            )
         self._write(
             batch,
             header.partition_leader_epoch,

@@ -3,8 +3,8 @@
 Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight`
 requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap
 is refused, an old epoch is fenced. It also keeps what the last stable offset needs: open transactions, and
-completed ones whose marker is not yet below the high watermark (KIP-890 verification lives with the
-transaction coordinator, not here).
+completed ones whose marker is not yet below the high watermark, and the questions to the transaction
+coordinator that a transaction's first append has to wait for (`verification.py`).
 
 `check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch
 header, so that rebuilding the state from a log is the same call per header (`Origin.REPLICATION`: nothing
@@ -25,6 +25,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from pykafka_broker.log.index import AbortedTxn
+from pykafka_broker.log.verification import NO_GUARD, Verification
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
@@ -35,6 +36,9 @@ NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_OFFSET = -1
+MAX_PRODUCER_EPOCH = (1 << 15) - 1
+#: The transaction.version from which on every transaction has a producer epoch of its own.
+FIRST_VERSION_WITH_EPOCH_BUMP = 2
 _MAX_SEQUENCE = (1 << 31) - 1
 
 
@@ -127,7 +131,7 @@ class ProducerState:
 class ProducerStates:
     """All producers of one partition, and its open transactions."""
 
-    __slots__ = ("end_offset", "ongoing", "producers", "unreplicated")
+    __slots__ = ("end_offset", "ongoing", "producers", "unreplicated", "verifications")
 
     def __init__(self, end_offset: int = 0) -> None:
         self.producers: dict[int, ProducerState] = {}
@@ -137,40 +141,80 @@ class ProducerStates:
         #: Ended transactions whose marker is not below the high watermark yet: first offset -> marker's
         #: offset.
         self.unreplicated: dict[int, int] = {}
+        #: Questions to the coordinator that still stand, by producer id; none survives a restart.
+        self.verifications: dict[int, Verification] = {}
         #: Everything below this offset is accounted for.
         self.end_offset = end_offset
 
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> int:
+        """The guard under which the coordinator has to be asked before a transactional batch is appended;
+        NO_GUARD if the producer's transaction is open here already.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH for an epoch that is over.
+        """
+        state = self.producers.get(producer_id)
+        if state is not None and producer_epoch < state.producer_epoch:
+            raise _old_epoch(producer_id, producer_epoch, state.producer_epoch)
+        if self.has_open_transaction(producer_id, producer_epoch):
+            return NO_GUARD
+        verification = self.verifications.get(producer_id)
+        if verification is None:
+            verification = self.verifications[producer_id] = Verification(
+                producer_epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms
+            )
+        else:
+            verification.asked_again(producer_epoch, sequence)
+        return verification.guard
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has a transaction open here in this epoch."""
+        state = self.producers.get(producer_id)
+        return (
+            state is not None
+            and state.producer_epoch == producer_epoch
+            and state.current_txn_first_offset != NO_OFFSET
+        )
+
     def check(
-        self, header: BatchHeader, origin: AppendOrigin, marker: EndTransactionMarker | None = None
+        self,
+        header: BatchHeader,
+        origin: AppendOrigin,
+        marker: EndTransactionMarker | None = None,
+        *,
+        transaction_version: int = 0,
+        guard: int | None = NO_GUARD,
     ) -> BatchSummary | None:
         """Whether a batch of a producer may be appended: None = yes, a summary = it is there already. 0.4 us.
 
+        `transaction_version` is that of a marker's transaction. `guard` proves that the coordinator knows of
+        the transaction; None switches that check off.
+
         Raises KafkaError with the code Kafka answers: 45 for a gap, 47 for an old epoch, 48 for plain
-        records in a transaction, 52 for a marker of a deposed coordinator.
+        records in a transaction and for transactional ones outside, 52 for a marker of a deposed
+        coordinator.
         """
+        if origin is AppendOrigin.REPLICATION:
+            return None
         state = self.producers.get(header.producer_id)
-        if state is None or origin is AppendOrigin.REPLICATION:
+        if marker is not None:
+            if state is not None:
+                _check_marker(state, header, marker, transaction_version)
             return None
         epoch = header.producer_epoch
-        if origin is AppendOrigin.CLIENT and epoch == state.producer_epoch:
+        if state is not None and origin is AppendOrigin.CLIENT and epoch == state.producer_epoch:
             first, delta = header.base_sequence, header.last_offset_delta
             last = increment_sequence(first, delta)
             for batch in reversed(state.window):
                 if batch.last_sequence == last and batch.offset_delta == delta:
                     return batch
-        if epoch < state.producer_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"Epoch of producer {header.producer_id} is {epoch}, "
-                f"which is smaller than the last seen epoch {state.producer_epoch}",
-            )
-        if marker is not None:
-            if marker.coordinator_epoch < state.coordinator_epoch:
-                raise KafkaError(
-                    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-                    f"Invalid coordinator epoch for producer {header.producer_id}: "
-                    f"{marker.coordinator_epoch} (zombie), {state.coordinator_epoch} (current)",
-                )
+        if state is not None and epoch < state.producer_epoch:
+            raise _old_epoch(header.producer_id, epoch, state.producer_epoch)
+        if header.is_transactional and not self.has_open_transaction(header.producer_id, epoch):
+            self._check_verification(header, origin, state, guard)
+        if state is None:
             return None
         if origin is AppendOrigin.CLIENT:
             self._check_sequence(state, header)
@@ -180,6 +224,29 @@ class ProducerStates:
                 f"Expected transactional write from producer {header.producer_id}",
             )
         return None
+
+    def _check_verification(
+        self, header: BatchHeader, origin: AppendOrigin, state: ProducerState | None, guard: int | None
+    ) -> None:
+        """A transaction's first batch here: has the coordinator been asked, and is it really the first?"""
+        verification = self.verifications.get(header.producer_id)
+        if guard is not None and (verification is None or verification.guard != guard):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        if verification is None or origin is not AppendOrigin.CLIENT:
+            return
+        first = header.base_sequence
+        if verification.bumps_epoch and first != 0 and (state is None or not state.window):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Invalid sequence number for producer {header.producer_id}: {first} (incoming seq. number). "
+                "Expected sequence 0 for transactions v2 idempotent producer with no existing state.",
+            )
+        if first > verification.lowest_sequence:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {header.producer_id}: {first} "
+                f"(incoming seq. number), {verification.lowest_sequence} (earliest seen sequence)",
+            )
 
     @staticmethod
     def _check_sequence(state: ProducerState, header: BatchHeader) -> None:
@@ -208,9 +275,10 @@ class ProducerStates:
         state = self.producers.get(producer_id)
         if state is None:
             state = self.producers[producer_id] = ProducerState(producer_id)
-        batch = BatchSummary(
-            increment_sequence(header.base_sequence, delta), first_offset + delta, delta, timestamp
-        )
+        first = header.base_sequence
+        # What a coordinator commits in a transaction has no sequence numbers.
+        last = increment_sequence(first, delta) if first != NO_SEQUENCE else NO_SEQUENCE
+        batch = BatchSummary(last, first_offset + delta, delta, timestamp)
         if epoch != state.producer_epoch:
             state.producer_epoch = epoch
             state.window = (batch,)
@@ -218,9 +286,12 @@ class ProducerStates:
             state.window = (*state.window[1 - WINDOW_BATCHES :], batch)
         state.last_timestamp = timestamp
         state.idle_since_ms = None
-        if header.is_transactional and state.current_txn_first_offset == NO_OFFSET:
-            state.current_txn_first_offset = first_offset
-            self.ongoing[first_offset] = producer_id
+        if header.is_transactional:
+            if self.verifications:
+                self.verifications.pop(producer_id, None)
+            if state.current_txn_first_offset == NO_OFFSET:
+                state.current_txn_first_offset = first_offset
+                self.ongoing[first_offset] = producer_id
 
     def append_marker(
         self, header: BatchHeader, offset: int, timestamp: int, marker: EndTransactionMarker
@@ -236,6 +307,12 @@ class ProducerStates:
         state.coordinator_epoch = marker.coordinator_epoch
         state.last_timestamp = timestamp
         state.idle_since_ms = None
+        verification = self.verifications.get(producer_id)
+        if verification is not None and not (
+            # The question is about the next transaction, which has this epoch.
+            verification.bumps_epoch and verification.producer_epoch == header.producer_epoch
+        ):
+            del self.verifications[producer_id]
         first_offset, state.current_txn_first_offset = state.current_txn_first_offset, NO_OFFSET
         if first_offset == NO_OFFSET:
             return None
@@ -286,6 +363,9 @@ class ProducerStates:
                 expired.append(state.producer_id)
         for producer_id in expired:
             del self.producers[producer_id]
+        for producer_id, verification in tuple(self.verifications.items()):
+            if now_ms - verification.started_ms >= expiration_ms:
+                del self.verifications[producer_id]
         return len(expired)
 
     def note_idle(self, now_ms: int) -> None:
@@ -302,6 +382,41 @@ class ProducerStates:
         self.ongoing = {s.current_txn_first_offset: s.producer_id for s in open_txns}
         self.unreplicated = {}
         self.end_offset = end_offset
+
+
+def _old_epoch(producer_id: int, epoch: int, last_seen: int) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {last_seen}",
+    )
+
+
+def _check_marker(
+    state: ProducerState, header: BatchHeader, marker: EndTransactionMarker, transaction_version: int
+) -> None:
+    """Refuse a marker that comes too late (KIP-1228).
+
+    From transaction.version 2 on, a marker has an epoch of its own, one above that of the records: with the
+    records' own epoch it belongs to an earlier transaction. Only when nothing is open, the same epoch again
+    is the same marker again, and harmless. (An epoch of 2^15-1 has no successor and must not get stuck.)
+    """
+    epoch, current = header.producer_epoch, state.producer_epoch
+    if epoch < current:
+        raise _old_epoch(header.producer_id, epoch, current)
+    is_open = state.current_txn_first_offset != NO_OFFSET
+    has_own_epoch = transaction_version >= FIRST_VERSION_WITH_EPOCH_BUMP and epoch != MAX_PRODUCER_EPOCH
+    if has_own_epoch and is_open and epoch == current:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {header.producer_id} is {epoch}, "
+            f"which is <= the last seen epoch {current} (TV{transaction_version})",
+        )
+    if marker.coordinator_epoch < state.coordinator_epoch:
+        raise KafkaError(
+            ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+            f"Invalid coordinator epoch for producerId {header.producer_id}: "
+            f"{marker.coordinator_epoch} (zombie), {state.coordinator_epoch} (current)",
+        )
 
 
 def transaction_marker(batch: Buffer, header: BatchHeader) -> EndTransactionMarker | None:

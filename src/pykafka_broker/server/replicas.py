@@ -19,6 +19,7 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.partition import AppendResult, PartitionLog
 from pykafka_broker.log.producers import AppendOrigin
+from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
@@ -74,22 +75,36 @@ class Partition:
             self.log.advance_high_watermark(self.log.log_end_offset)
 
     def append(
-        self, records: Buffer, *, required_acks: int, produce_version: int, now_ms: int
+        self,
+        records: Buffer,
+        *,
+        required_acks: int,
+        produce_version: int,
+        now_ms: int,
+        guard: int = NO_GUARD,
     ) -> AppendResult:
-        """Append what a producer sent.
+        """Append what a producer sent; `guard` is that of a transaction's first batch.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
         """
         log = self.log
         result = log.append(
-            records, leader_epoch=self.leader_epoch, now_ms=now_ms, produce_version=produce_version
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            produce_version=produce_version,
+            guard=guard,
         )
         self._appended(result.flush_due)
         return result
 
-    def append_internal(self, batch: Buffer, now_ms: int) -> int:
+    def append_internal(
+        self, batch: Buffer, now_ms: int, *, guard: int = NO_GUARD, transaction_version: int = 0
+    ) -> int:
         """Append a coordinator's batch; returns the log end offset after it.
+
+        `guard` and `transaction_version` are for what a transaction writes, and for its marker.
 
         Raises:
             KafkaError: this node does not lead the partition, or the storage failed.
@@ -98,7 +113,12 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
         result = log.append(
-            batch, leader_epoch=self.leader_epoch, now_ms=now_ms, origin=AppendOrigin.COORDINATOR
+            batch,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            origin=AppendOrigin.COORDINATOR,
+            guard=guard,
+            transaction_version=transaction_version,
         )
         self._appended(result.flush_due)
         return log.log_end_offset

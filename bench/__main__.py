@@ -8,11 +8,14 @@ import statistics
 import sys
 from pathlib import Path
 
-from bench import load, spark_lane
+from bench import bare, load, spark_lane
 from bench.report import Report, plot
 from bench.rows import NOT_FOR_KFAKE, ONCE, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
 from interop.brokers import BrokerError
+
+#: Rows that a machine's own round trip bounds.
+LATENCY_ROWS = {"ping", "ping16", "echo"}
 
 
 def options() -> argparse.Namespace:
@@ -64,6 +67,8 @@ def main() -> int:
     report = Report(describe_machine(), load.generator()[0], shown)
     if "spark" in chosen.rows:
         report.machine["spark"] = spark_lane.version()
+    if LATENCY_ROWS & set(chosen.rows):
+        report.machine["bare round trip"] = bare.describe()
     for system in chosen.brokers:
         try:
             measure(system, chosen, report)

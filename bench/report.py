@@ -61,6 +61,8 @@ class Report:
             print_rich(self.title(), self.rows())
         except ImportError:
             print_plain(self.title(), self.rows())
+        if bare := self.machine.get("bare round trip"):
+            print(f"a bare round trip without a broker: {bare}")
         for what, why in self.failures.items():
             print(f"not measured: {what}: {why}")
 

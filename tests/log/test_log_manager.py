@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.manager import Intervals, LogDirError, LogManager
+from pykafka_broker.log.manager import Intervals, LogDirError, LogManager, WantedLog
+from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.log.logs import NOW, TOPIC_ID, append, batch, values
 from tests.support.memory_files import MemoryFiles
@@ -181,7 +182,7 @@ async def test_meta_properties_gain_what_older_versions_left_out():
     )
 
 
-async def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay():
+async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the_delay():
     files = MemoryFiles()
     broker = Broker(files)
     manager = await broker.start()
@@ -194,6 +195,9 @@ async def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay():
     assert manager.delete("orders", 0) is True
 
     assert manager.get("orders", 0) is None
+    assert folders(files) == ["orders-0"]
+    for _ in range(10):
+        await asyncio.sleep(0)
     [folder] = folders(files)
     assert folder.startswith("orders-0.") and folder.endswith("-delete")
     assert woken == [True]
@@ -203,6 +207,32 @@ async def test_a_deleted_log_is_renamed_at_once_and_removed_after_the_delay():
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     await broker.pass_time(6)
     assert folders(files) == []
+
+
+async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_made_is_told():
+    files = MemoryFiles()
+    manager = await started(files, "/data", "/more")
+    manager.create("first", 0, TOPIC_ID, LogConfig())
+    files.fail("create", errno.ENOSPC, path="orders-2/")
+    wanted = [WantedLog("orders", n, TOPIC_ID, LogConfig()) for n in range(5)]
+
+    made = await manager.create_all([*wanted, WantedLog("first", 0, TOPIC_ID, LogConfig(segment_ms=5))])
+
+    assert [log.directory for log in made if isinstance(log, PartitionLog)] == [
+        "/more/orders-0",
+        "/data/orders-1",
+        "/data/orders-3",
+        "/more/orders-4",
+        "/data/first-0",
+    ]
+    refused = made[2]
+    assert isinstance(refused, KafkaError)
+    assert refused.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert manager.get("orders", 2) is None
+    first = manager.get("first", 0)
+    assert first is not None
+    assert first.config.segment_ms == 5
+    assert len(manager) == 5
 
 
 async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_successor():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import threading
 from typing import Any
 
 import pytest
@@ -10,7 +12,17 @@ import pytest
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
 from pykafka_broker.server.listeners import UNLIMITED
-from tests.support.broker import BROKER_RESOURCE, DATA, EARLIEST, NOW, TOPIC_RESOURCE, Home, User, until
+from tests.support.broker import (
+    BROKER_RESOURCE,
+    DATA,
+    EARLIEST,
+    NOW,
+    PATIENCE_SECONDS,
+    TOPIC_RESOURCE,
+    Home,
+    User,
+    until,
+)
 
 MINUTE_MS = 60_000
 KIB = 1024
@@ -42,7 +54,7 @@ async def test_a_deleted_topic_leaves_the_disk_after_file_delete_delay() -> None
 
         await user.delete_topic("orders")
 
-        assert all(path.endswith("-delete") for path in folders(home, "orders"))
+        await until(lambda: all(path.endswith("-delete") for path in folders(home, "orders")))
         assert ErrorCode((await user.fetch("orders")).error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         await home.pass_time(MINUTE_MS - 1_000)
         assert len(folders(home, "orders")) == 2
@@ -91,6 +103,85 @@ async def test_a_parked_fetch_of_a_topic_that_is_deleted_is_answered_at_once() -
         await user.delete_topic("orders")
         answer = await asyncio.wait_for(fetching, 5)
     assert ErrorCode(answer.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# --- many partitions at once ----------------------------------------------------------------------
+
+
+async def test_the_event_loop_touches_no_file_while_partitions_are_created_and_deleted(
+    home: Home, user: User
+) -> None:
+    by_loop: list[tuple[str, str]] = []
+    event_loop_thread = threading.get_ident()
+
+    def note(operation: str, path: str) -> None:
+        if f"{DATA}/many-" in path and threading.get_ident() == event_loop_thread:
+            by_loop.append((operation, path))
+
+    home.files.meanwhile = note
+    await user.create_topic("many", partitions=200)
+    assert len(folders(home, "many")) == 200
+    await user.delete_topic("many")
+    await until(lambda: all(path.endswith("-delete") for path in folders(home, "many")))
+    await home.pass_time(MINUTE_MS + 1_000)
+    await until(lambda: not folders(home, "many"))
+    assert by_loop == []
+
+
+async def test_a_topic_is_shown_when_its_partitions_are_there_and_others_are_served_meanwhile(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("orders")
+    is_asked, may_go_on = threading.Event(), threading.Event()
+
+    def wait(operation: str, path: str) -> None:
+        if path.startswith(f"{DATA}/many-7/"):
+            is_asked.set()
+            assert may_go_on.wait(PATIENCE_SECONDS)
+
+    home.files.meanwhile = wait
+    async with await User.connect(home.broker.bootstrap_servers) as other:
+        creating = asyncio.ensure_future(other.create_topic("many", partitions=10))
+        await until(is_asked.is_set)
+        assert await user.produce("orders", b"one") == 0
+        assert await user.values("orders") == [b"one"]
+        assert "many" not in home.broker.image.topics
+        assert not creating.done()
+        may_go_on.set()
+        await creating
+    assert await user.produce("many", b"two", partition=7) == 0
+
+
+async def test_a_topic_that_comes_back_at_once_gets_new_folders(home: Home, user: User) -> None:
+    """The folders of the old one are renamed by whoever comes first."""
+    is_asked, may_go_on = threading.Event(), threading.Event()
+    await user.create_topic("orders", partitions=3)
+    await user.produce("orders", b"old")
+
+    def wait(operation: str, path: str) -> None:
+        if operation == "rename" and path.startswith(f"{DATA}/orders-0"):
+            is_asked.set()
+            assert may_go_on.wait(PATIENCE_SECONDS)
+
+    home.files.meanwhile = wait
+    await user.delete_topic("orders")
+    await until(is_asked.is_set)
+    creating = asyncio.ensure_future(user.create_topic("orders", partitions=3))
+    may_go_on.set()
+    await creating
+    assert await user.produce("orders", b"new") == 0
+    assert await user.values("orders") == [b"new"]
+    await until(lambda: len(folders(home, "orders")) == 6)
+
+
+async def test_what_a_full_disk_refuses_is_created_when_there_is_room(home: Home, user: User) -> None:
+    home.files.fail("create", errno.ENOSPC, path="many-2", times=1)
+    await user.create_topic("many", partitions=4)
+    assert await user.produce("many", b"one", partition=1) == 0
+    refused = await user.try_to_produce("many", b"two", partition=2)
+    assert ErrorCode(refused.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+    await home.pass_time(1_000)
+    assert await user.produce("many", b"two", partition=2) == 0
 
 
 # --- topic configs --------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ def create_log(
     files.write_file(join(directory, PARTITION_METADATA), encode_partition_metadata(topic_id), sync=False)
     path = join(directory, offset_file(start_offset, ""))
     segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
+    segment.release_file()  # thousands of new partitions need no descriptor before their first record
     files.write_file(join(directory, LEADER_EPOCH_CHECKPOINT), encode_epochs(()), sync=False)
     return PartitionLog(
         environment,

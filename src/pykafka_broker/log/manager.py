@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -86,6 +88,17 @@ CLOSING_THREADS = 4
 IDLE_CHECK_MS = 60_000
 
 
+class WantedLog(NamedTuple):
+    """A log that there must be; `is_new` means that it cannot be in a directory that is out of service."""
+
+    topic: str
+    partition: int
+    topic_id: bytes
+    config: LogConfig
+    directory_id: bytes | None = None
+    is_new: bool = True
+
+
 class LogDir:
     """One log directory. `error` is what took it out of service."""
 
@@ -141,6 +154,10 @@ class LogManager:
         self._buried: list[tuple[int, Callable[[], object]]] = []
         self._due: dict[str, int] = {}
         self._last_flush_ms: dict[PartitionKey, int] = {}
+        #: Folders of deleted logs that are still to be renamed, and to what.
+        self._leaving: dict[str, str] = {}
+        #: Held while one is renamed.
+        self._leaving_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = False
         for log_dir in self._all_dirs:
@@ -380,40 +397,83 @@ class LogManager:
         partition: int,
         topic_id: bytes,
         config: LogConfig,
-        *,
         directory_id: bytes | None = None,
         is_new: bool = True,
     ) -> PartitionLog:
         """The log of a partition, made if there is none; one left by a topic of another id is set aside.
 
         A log whose partition.metadata was lost is recognised by its name and gets the file back. A new one
-        goes to the directory `directory_id`, or to the one with the fewest logs.
+        goes to the directory `directory_id`, or to the one with the fewest logs. Waits for the disk.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if the partition is not `is_new`, so that
                 its log may be in a directory that is out of service.
         """
-        log = self.logs.get((topic, partition))
-        if log is not None and log.topic_id == UNKNOWN_TOPIC_ID:
+        wanted = WantedLog(topic, partition, topic_id, config, directory_id, is_new)
+        log = self._existing(wanted)
+        if log is None:
+            log = self._make(wanted, self._dir_for_new_log(wanted, self._log_counts()))
+            self.logs[topic, partition] = log
+        return log
+
+    async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
+        """As `create` for each, with the file work of new logs in a worker thread: a log, or why there is
+        none.
+        """
+        made: dict[int, PartitionLog | KafkaError] = {}
+        missing: list[tuple[int, LogDir]] = []
+        counts = self._log_counts()
+        for number, one in enumerate(wanted):
+            try:
+                log = self._existing(one)
+                if log is None:
+                    log_dir = self._dir_for_new_log(one, counts)
+                    counts[log_dir.path] += 1
+                    missing.append((number, log_dir))
+                else:
+                    made[number] = log
+            except KafkaError as error:
+                made[number] = error
+
+        def make() -> None:
+            for number, log_dir in missing:
+                try:
+                    made[number] = self._make(wanted[number], log_dir)
+                except KafkaError as error:
+                    made[number] = error
+
+        if missing:
+            await self._run_blocking(make)
+        for number, _ in missing:
+            log_or_error = made[number]
+            if isinstance(log_or_error, PartitionLog):
+                self.logs[log_or_error.topic, log_or_error.partition] = log_or_error
+        return [made[number] for number in range(len(wanted))]
+
+    def _existing(self, wanted: WantedLog) -> PartitionLog | None:
+        """The log that is there already, in line with what is wanted."""
+        log = self.logs.get((wanted.topic, wanted.partition))
+        if log is None:
+            return None
+        if log.topic_id == UNKNOWN_TOPIC_ID:
             logger.warning("%s: partition.metadata was lost, written again", log.directory)
             path = join(log.directory, PARTITION_METADATA)
-            self.files.replace_file(path, encode_partition_metadata(topic_id), sync=False)
-            log.topic_id = topic_id
-        if log is not None:
-            if log.topic_id == topic_id:
-                log.config = config
-                return log
-            self._set_aside(log)
-        if not is_new and not all(log_dir.is_online for log_dir in self.log_dirs):
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"The log of {topic}-{partition} may be in a directory that is out of service",
-            )
-        log_dir = self._dir_for_new_log(directory_id)
+            self.files.replace_file(path, encode_partition_metadata(wanted.topic_id), sync=False)
+            log.topic_id = wanted.topic_id
+        if log.topic_id == wanted.topic_id:
+            log.config = wanted.config
+            return log
+        self._set_aside(log)
+        return None
+
+    def _make(self, wanted: WantedLog, log_dir: LogDir) -> PartitionLog:
+        """A new log in a new folder. Worker-safe."""
         assert log_dir.environment is not None
+        topic, partition = wanted.topic, wanted.partition
         directory = join(log_dir.path, partition_folder(topic, partition))
+        self._leave(directory)
         try:
-            log = create_log(log_dir.environment, directory, topic, partition, topic_id, config)
+            log = create_log(log_dir.environment, directory, topic, partition, wanted.topic_id, wanted.config)
         except OSError as error:
             if not isinstance(error, FileExistsError):  # a log nobody knows of, which is no fault of the disk
                 log_dir.environment.write_failed(error)
@@ -421,7 +481,6 @@ class LogManager:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create the log of {topic}-{partition}: {error}"
             ) from error
-        self.logs[topic, partition] = log
         return log
 
     def _remove_half_made(self, directory: str) -> None:
@@ -433,39 +492,63 @@ class LogManager:
         except OSError as error:
             logger.debug("%s cannot be removed: %s", directory, error)
 
-    def _dir_for_new_log(self, directory_id: bytes | None) -> LogDir:
+    def _dir_for_new_log(self, wanted: WantedLog, counts: Mapping[str, int]) -> LogDir:
+        """The directory it shall have, or the one with the fewest logs; `counts` is by path."""
+        if not wanted.is_new and not all(log_dir.is_online for log_dir in self.log_dirs):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"The log of {wanted.topic}-{wanted.partition} may be in a directory that is out of service",
+            )
         online = [log_dir for log_dir in self.log_dirs if log_dir.is_online]
         for log_dir in online:
-            if log_dir.directory_id == directory_id:
+            if log_dir.directory_id == wanted.directory_id:
                 return log_dir
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directory is in service")
-        if len(online) == 1:
-            return online[0]
-        counts = {log_dir.path: 0 for log_dir in online}
-        for log in self:
-            parent = directory_name(log.directory)
-            if parent in counts:
-                counts[parent] += 1
         return min(online, key=lambda log_dir: counts[log_dir.path])
 
+    def _log_counts(self) -> Counter[str]:
+        """How many logs each directory has, by path."""
+        if len(self.log_dirs) == 1:  # nothing to choose from, so nothing to count
+            return Counter()
+        return Counter(directory_name(log.directory) for log in self)
+
     def delete(self, topic: str, partition: int) -> bool:
-        """Take a log out of service now and off the disk later; readers that wait for it are woken."""
+        """Take a log out of service now and off the disk later; readers that wait for it are woken.
+
+        Its folder is renamed in a worker thread, and removed `file.delete.delay.ms` later.
+        """
         log = self.logs.pop((topic, partition), None)
         if log is None:
             return False
-        delay_ms = log.config.file_delete_delay_ms
-        parent = directory_name(log.directory)
-        aside = join(parent, set_aside_folder(topic, partition, random_id(), "delete"))
+        aside = join(directory_name(log.directory), set_aside_folder(topic, partition, random_id(), "delete"))
         log.retire()
-        try:
-            self.files.rename(log.directory, aside)
-        except OSError as error:
-            logger.error("%s cannot be deleted: %s", log.directory, error)
-            return False
-        logger.info("%s is renamed to %s and is scheduled for deletion", log.directory, aside)
-        self._bury_folder(aside, delay_ms)
+        self._leaving[log.directory] = aside
+        self._bury_folder(aside, log.config.file_delete_delay_ms, formerly=log.directory)
+        if len(self._leaving) == 1:
+            self._run_later(self._leave_all)
         return True
+
+    def _leave_all(self) -> None:
+        """Rename the folders of deleted logs. Worker thread."""
+        while self._leaving:
+            self._leave(next(iter(self._leaving)))
+
+    def _leave(self, directory: str) -> None:
+        """Rename the folder of a deleted log, if that is still to do. Worker-safe."""
+        if directory not in self._leaving:
+            return
+        with self._leaving_lock:
+            aside = self._leaving.get(directory)
+            if aside is None:
+                return
+            try:
+                self.files.rename(directory, aside)
+            except OSError as error:
+                logger.error("%s cannot be deleted: %s", directory, error)
+            else:
+                logger.info("%s is renamed to %s and is scheduled for deletion", directory, aside)
+            del self._leaving[directory]
 
     def set_strays_aside(self, is_wanted: Callable[[PartitionLog], bool]) -> list[PartitionLog]:
         """Take the logs that the metadata does not know out of service and keep their data; those logs."""
@@ -544,8 +627,10 @@ class LogManager:
     def _bury(self, job: Callable[[], object], delay_ms: int) -> None:
         self._buried.append((self._now_ms() + delay_ms, job))
 
-    def _bury_folder(self, path: str, delay_ms: int) -> None:
+    def _bury_folder(self, path: str, delay_ms: int, *, formerly: str | None = None) -> None:
         def remove() -> None:
+            if formerly is not None:
+                self._leave(formerly)
             try:
                 self.files.remove_tree(path)
                 logger.info("Deleted %s", path)

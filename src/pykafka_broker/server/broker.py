@@ -215,7 +215,10 @@ class Broker:
         undo.push_async_callback(self._sign_off)
         self.logs.set_strays_aside(self._is_placed_here)
         undo.push_async_callback(self._offsets.close)
+        if (preparation := self._replicas.prepare(self.image)) is not None:
+            await preparation
         self._image_published(ClusterImage(), self.image)
+        self.controller.prepare_with(self._replicas.prepare)
         self.controller.subscribe(self._image_published)
         await self.controller.unfence_broker(self._broker_epoch)
         await self._offsets.loaded()

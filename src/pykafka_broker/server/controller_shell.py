@@ -1,10 +1,13 @@
 """The controller as the rest of a node sees it: ask for a change, get the answer once it is committed.
 
-event -> core -> records appended to the metadata log -> fsynced, so committed -> image published -> answer
+event -> core -> records appended to the metadata log -> fsynced, so committed -> image prepared for
+      -> image published -> answer
 
 `Controller` is the shell of cluster/controller.py over the Raft replica of raft/driver.py. Answers wait for
 the commit (coordinator/shard.py parks them), and the image that an answer is about is published before the
-answer goes out: whoever asks the same node next sees what was changed.
+answer goes out: whoever asks the same node next sees what was changed. What an image takes long to make true
+(folders of thousands of new partitions) is done before it is published, while the node goes on with the
+image it has: see `prepare_with`.
 
 Time-outs live here, for the core has no clock: a change whose caller has no time left is not begun, and one
 that takes too long is answered with REQUEST_TIMED_OUT, although it may still happen.
@@ -20,7 +23,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Optional
 
 from pykafka_broker.cluster import events
 from pykafka_broker.cluster.brokers import activate
@@ -70,6 +73,7 @@ logger = logging.getLogger(__name__)
 COMMIT_TIMEOUT_MS = 60_000
 
 Subscriber = Callable[[ClusterImage, ClusterImage], None]
+Preparer = Callable[[ClusterImage], Optional[Awaitable[None]]]
 
 
 class _Follower:
@@ -138,6 +142,10 @@ class Controller:
         )
         self._image = ClusterImage(rules.cluster_id)
         self._subscribers: list[Subscriber] = []
+        self._prepare: Preparer = lambda image: None
+        #: Runs while the next image is prepared for.
+        self._preparing: asyncio.Task[None] | None = None
+        self._committed = 0
         self._unpublished: deque[tuple[int, ClusterImage]] = deque()
         self._shard: Shard[ControllerState, events.Event] | None = None
         #: Done when this start's first records are committed; `start` waits for it.
@@ -168,6 +176,13 @@ class Controller:
         """
         self._subscribers.append(subscriber)
         return lambda: self._subscribers.remove(subscriber)
+
+    def prepare_with(self, preparer: Preparer) -> None:
+        """Call `preparer(new)` before an image is published; if it returns something to await, for that long.
+
+        Meanwhile nothing newer is published, and what waits for it is not answered.
+        """
+        self._prepare = preparer
 
     # -- life ------------------------------------------------------------------------------------------
 
@@ -202,6 +217,8 @@ class Controller:
         if self._shard is not None:
             self._shard.close(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
         await self._driver.close()
+        if self._preparing is not None:
+            await self._preparing
         if self._snapshot is not None:
             await self._snapshot
 
@@ -248,9 +265,38 @@ class Controller:
         return end_offset
 
     def _on_commit(self, offset: int) -> None:
+        self._committed = offset
+        if self._preparing is None:
+            self._publish_committed()
+
+    def _publish_committed(self) -> None:
         """Show what is committed first, then let the answers go."""
-        while self._unpublished and self._unpublished[0][0] <= offset:
-            self._publish(self._unpublished.popleft()[1])
+        while self._unpublished and self._unpublished[0][0] <= self._committed:
+            end_offset, image = self._unpublished[0]
+            preparation = self._prepare(image)
+            if preparation is not None:
+                self._preparing = asyncio.get_running_loop().create_task(self._publish_prepared(preparation))
+                return
+            self._unpublished.popleft()
+            self._published(image, end_offset)
+        self._answer(self._committed)
+
+    async def _publish_prepared(self, preparation: Awaitable[None]) -> None:
+        """Publish the image at the head of the queue when it has been prepared for, then what came after."""
+        try:
+            await preparation
+        except Exception:
+            logger.exception("What the metadata asks for could not be prepared in advance")
+        end_offset, image = self._unpublished.popleft()
+        self._preparing = None
+        self._published(image, end_offset)
+        self._publish_committed()
+
+    def _published(self, image: ClusterImage, end_offset: int) -> None:
+        self._publish(image)
+        self._answer(end_offset)
+
+    def _answer(self, offset: int) -> None:
         if self._shard is not None:
             self._shard.on_commit(offset)
         if not self._first_commit.done():

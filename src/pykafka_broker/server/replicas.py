@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Union
 
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.manager import LogManager
+from pykafka_broker.log.manager import LogManager, WantedLog
 from pykafka_broker.log.partition import AppendResult, PartitionLog
 from pykafka_broker.log.producers import AppendOrigin
 from pykafka_broker.log.verification import NO_GUARD
@@ -188,6 +188,8 @@ class ReplicaManager:
         #: What should be here and could not be created yet; False if that was so at the start already, for
         #: then there may be a log of it in a directory that is out of service.
         self._missing: dict[tuple[str, int], bool] = {}
+        #: What `prepare` has made, or could not make, for the next image.
+        self._prepared: dict[tuple[str, int], PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
 
@@ -207,14 +209,42 @@ class ReplicaManager:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.KAFKA_STORAGE_ERROR
 
+    def prepare(self, image: ClusterImage) -> Awaitable[None] | None:
+        """Make the logs that `image` wants and this node has not, in a worker thread; None if it has all.
+
+        `apply` is then only bookkeeping: 5,000 partitions take it 30 ms, and their files 0.6 s.
+        """
+        wanted = [
+            self._wanted(topic, registration, config)
+            for topic, config in self._changed_topics(image)
+            for registration in topic.partitions.values()
+            if self._node_id in registration.replicas
+            and (topic.name, registration.partition_id) not in self._partitions
+        ]
+        return self._make_logs(wanted) if wanted else None
+
+    async def _make_logs(self, wanted: list[WantedLog]) -> None:
+        logs = await self._logs.create_all(wanted)
+        self._prepared = {(w.topic, w.partition): log for w, log in zip(wanted, logs, strict=True)}
+
+    def _changed_topics(self, image: ClusterImage) -> Iterator[tuple[TopicImage, LogConfig]]:
+        """The topics of `image` that are not as they were, with their settings."""
+        if image.topics is not self._image.topics:
+            for name, topic in image.topics.items():
+                if self._image.topics.get(name) is not topic:
+                    yield topic, self._log_config(image.config(ResourceType.TOPIC, name))
+
     def apply(self, image: ClusterImage) -> None:
         """Make logs and roles what `image` says; what did not change since the last image costs nothing."""
+        changed_topics = list(self._changed_topics(image))
         old, self._image = self._image, image
         if image.topics is not old.topics:
             self._remove_deleted(old, image)
-            for name, topic in image.topics.items():
-                if old.topics.get(name) is not topic:
-                    self._apply_topic(topic)
+        for topic, config in changed_topics:
+            for registration in topic.partitions.values():
+                if self._node_id in registration.replicas:
+                    self._apply_partition(topic, registration, config)
+        self._prepared.clear()
         if image.configs is not old.configs:
             for kind, name in image.configs.keys() | old.configs.keys():
                 changed = image.configs.get((kind, name)) != old.configs.get((kind, name))
@@ -240,12 +270,6 @@ class ReplicaManager:
                         removed.is_leader = False
                         self._on_resigned(removed)
                     self._logs.delete(name, index)
-
-    def _apply_topic(self, topic: TopicImage) -> None:
-        config = self._config_of(topic)
-        for registration in topic.partitions.values():
-            if self._node_id in registration.replicas:
-                self._apply_partition(topic, registration, config)
 
     def _apply_partition(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
@@ -273,26 +297,33 @@ class ReplicaManager:
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig
     ) -> Partition | None:
         key = topic.name, registration.partition_id
-        is_new = self._missing.get(key, self._is_running)
-        directories = dict(zip(registration.replicas, registration.directories, strict=False))
         try:
-            log = self._logs.create(
-                *key,
-                topic.topic_id,
-                config,
-                directory_id=directories.get(self._node_id),
-                is_new=is_new,
+            log = self._prepared.pop(key, None) or self._logs.create(
+                *self._wanted(topic, registration, config)
             )
+            if isinstance(log, KafkaError):
+                raise log
         except KafkaError as error:
             if key not in self._missing:
                 logger.error("Partition %s-%d is offline: %s", *key, error.message)
-                self._missing[key] = is_new
+                self._missing[key] = self._is_running
             return None
         self._missing.pop(key, None)
         partition = self._partitions[key] = Partition(
             topic.name, topic.topic_id, key[1], log, self._run_blocking
         )
         return partition
+
+    def _wanted(self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig) -> WantedLog:
+        key = topic.name, registration.partition_id
+        directories = dict(zip(registration.replicas, registration.directories, strict=False))
+        return WantedLog(
+            *key,
+            topic.topic_id,
+            config,
+            directories.get(self._node_id),
+            self._missing.get(key, self._is_running),
+        )
 
     def _configure(self, topic: TopicImage) -> None:
         config = self._config_of(topic)

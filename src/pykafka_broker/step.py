@@ -38,14 +38,13 @@ class CancelTimer(NamedTuple):
     key: Hashable
 
 
-class Send(NamedTuple):
-    """Send `message` to the node `to`."""
+class Start(NamedTuple):
+    """Let the owner of the core begin `work`; what comes of it comes back as an event."""
 
-    to: int
-    message: object
+    work: object
 
 
-Effect = Union[Reply, SetTimer, CancelTimer, Send]
+Effect = Union[Reply, SetTimer, CancelTimer, Start]
 
 
 class Step(NamedTuple, Generic[State]):

@@ -230,8 +230,8 @@ async def test_join_version_0_waits_for_a_rebalance_as_long_as_for_a_session() -
     (described,) = await offsets.service.describe_groups(["g"], version=6)
 
     assert described.state == "Stable"
-    shard = offsets.service._partitions[offsets.service.partition_for("g")]
-    assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000  # type: ignore[union-attr]
+    shard = offsets.service._shards.shard_of(offsets.service.partition_for("g"))
+    assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
 
 
 async def test_a_protocol_that_is_offered_twice_counts_once() -> None:

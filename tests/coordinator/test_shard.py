@@ -11,7 +11,7 @@ import pytest
 from pykafka_broker.coordinator.shard import TIMER_RETRY_MS, Shard
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.server.wall_timers import WallTimers
-from pykafka_broker.step import CancelTimer, Effect, Reply, Send, SetTimer, Step
+from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start, Step
 from tests.support.clock import VirtualClock
 
 
@@ -68,14 +68,14 @@ class World:
         self.log: list[object] = []
         self.commits_at_once = commits_at_once
         self.disk_error: KafkaError | None = None
-        self.sent: list[Send] = []
+        self.started: list[object] = []
         self.shard: Shard[int, Event] = Shard(
             0,
             transition=transition,
             timer_event=Fired,
             append=self.append,
             scheduler=WallTimers(self.clock),
-            send=self.sent.append,
+            start=self.started.append,
         )
 
     def append(self, records: tuple[object, ...]) -> int:
@@ -222,15 +222,29 @@ async def test_a_timer_whose_records_could_not_be_appended_fires_again() -> None
     assert (world.shard.state, world.log) == (100, ["fired t"])
 
 
-async def test_messages_wait_like_answers_and_keep_their_place() -> None:
+async def test_work_waits_for_the_commit_like_answers_and_keeps_its_place() -> None:
     world = World()
     world.shard.ask(lambda token: Add(token, 1))
-    world.shard.tell(Do((Send(2, "hello"),)))
-    assert world.sent == []
+    world.shard.tell(Do((Start("hello"),)))
+    assert world.started == []
 
     world.shard.on_commit(1)
 
-    assert world.sent == [Send(2, "hello")]
+    assert world.started == ["hello"]
+
+
+async def test_work_waits_however_long_the_commit_takes_and_answers_behind_it_do_not() -> None:
+    world = World()
+    world.shard.ask(lambda token: Add(token, 1)).cancel()
+    world.shard.tell(Do((Start("hello"),)))
+    answer = world.shard.ask(Read)
+    world.clock.advance(60_000)
+    assert (world.started, answer.done()) == ([], True)
+    with pytest.raises(KafkaError, match="timed out"):
+        answer.result()
+
+    world.shard.on_commit(1)
+    assert world.started == ["hello"]
 
 
 async def test_a_commit_that_does_not_come_fails_the_answers_but_not_the_state() -> None:

@@ -1,10 +1,5 @@
 """The group coordinator as the broker's API handlers see it: one method per API, over one shard per
-partition.
-
-A group lives in the shard of partition `abs(hash(group id)) % partitions` of `__consumer_offsets`, with
-Java's hash, so that every broker agrees. A shard exists while its partition is led by this broker:
-
-    unload ◀── NOT_COORDINATOR ── load(): COORDINATOR_LOAD_IN_PROGRESS ── served
+partition of `__consumer_offsets` (`shards.py`).
 
 Before the topic exists nobody is a group's coordinator: NOT_COORDINATOR, except that no groups can be listed
 without an error. A heartbeat during the load is answered well: the session starts anew when the load is done.
@@ -15,7 +10,6 @@ Nothing here raises for what a client did: errors are `ErrorCode`s in the result
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, Union
@@ -45,8 +39,8 @@ from pykafka_broker.coordinator.group.state import (
     Protocol,
 )
 from pykafka_broker.coordinator.group.transitions import transition
-from pykafka_broker.coordinator.java_hash import string_hash_abs
 from pykafka_broker.coordinator.shard import Scheduler, Shard
+from pykafka_broker.coordinator.shards import Shards, as_answered
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
@@ -55,21 +49,11 @@ from pykafka_broker.step import Step
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
 
-#: A load gives the event loop a turn after this many records.
-RECORDS_PER_TURN = 2_000
 #: Deletions that do not fit into one batch may be spread over several; anything else must stay together.
 MAX_TOMBSTONE_BATCH_BYTES = 512 * 1024
 
 Result = TypeVar("Result")
 GroupShard = Shard[Groups, Event]
-
-
-class _Loading:
-    """A partition whose log is being read, and the topics deleted meanwhile."""
-
-    def __init__(self) -> None:
-        self.high_watermark = 0
-        self.deleted_topics: list[tuple[str, bytes]] = []
 
 
 class GroupOffsets(NamedTuple):
@@ -100,14 +84,13 @@ class GroupService:
         self._append_batch = append
         self._scheduler = scheduler
         self._new_uuid = new_uuid
-        self._partition_count = 0
-        self._partitions: dict[int, Union[GroupShard, _Loading]] = {}
+        self._shards: Shards[Groups, Event] = Shards(new_loader=Loader, new_shard=self._new_shard)
 
     # ---- partitions ----
 
     def set_partition_count(self, count: int) -> None:
         """Say how many partitions `__consumer_offsets` has; 0 while there is no such topic."""
-        self._partition_count = count
+        self._shards.set_partition_count(count)
 
     def partition_for(self, group_id: str) -> int:
         """The partition a group belongs to.
@@ -116,9 +99,7 @@ class GroupService:
             KafkaError: NOT_COORDINATOR while there is no topic.
 
         """
-        if not self._partition_count:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR)
-        return string_hash_abs(group_id) % self._partition_count
+        return self._shards.partition_for(group_id)
 
     async def load(
         self,
@@ -127,75 +108,30 @@ class GroupService:
         *,
         high_watermark: int | None = None,
     ) -> None:
-        """Serve a partition from now on, after reading its log.
-
-        `batches` yields buffers of whole record batches, from the log's start to its end. `high_watermark` is
-        needed where the log's end may not be committed yet; answers then wait until it is.
-
-        Raises:
-            KafkaError, ProtocolError: the log cannot be understood; the partition is not served.
-
-        """
-        self.unload(partition)
-        loading = self._partitions[partition] = _Loading()
-        loader = Loader()
-        try:
-            unpaused = 0
-            async for buffer in _each(batches):
-                if self._partitions.get(partition) is not loading:
-                    return  # unloaded, or loaded once more, meanwhile
-                unpaused += loader.add(buffer)
-                if unpaused >= RECORDS_PER_TURN:
-                    unpaused = 0
-                    await _let_others_run()
-            while not loader.digest(RECORDS_PER_TURN):
-                await _let_others_run()
-            state = loader.state()
-        except BaseException:
-            if self._partitions.get(partition) is loading:
-                del self._partitions[partition]
-            raise
-        if self._partitions.get(partition) is not loading:
-            return
-        committed = loader.end_offset if high_watermark is None else high_watermark
-        shard = self._make_shard(partition, state, loader.end_offset, max(committed, loading.high_watermark))
-        self._partitions[partition] = shard
-        shard.tell(events.Loaded(self._scheduler.now_ms()))
-        if loading.deleted_topics:
-            self._forget_topics(shard, loading.deleted_topics)
+        """Serve a partition from now on, after reading its log; see `Shards.load`."""
+        await self._shards.load(partition, batches, high_watermark=high_watermark)
 
     def unload(self, partition: int) -> None:
         """Stop serving a partition: everybody who waits is told to look for the coordinator again."""
-        shard = self._partitions.pop(partition, None)
-        if isinstance(shard, Shard):
-            shard.close(KafkaError(ErrorCode.NOT_COORDINATOR))
+        self._shards.unload(partition)
 
     def close(self) -> None:
         """Stop serving all partitions."""
-        for partition in tuple(self._partitions):
-            self.unload(partition)
+        self._shards.close()
 
     @property
     def loaded_partitions(self) -> frozenset[int]:
         """The partitions that are served."""
-        return frozenset(p for p, shard in self._partitions.items() if isinstance(shard, Shard))
+        return self._shards.loaded_partitions
 
     def on_high_watermark(self, partition: int, offset: int) -> None:
         """Everything below `offset` of a partition is committed."""
-        shard = self._partitions.get(partition)
-        if isinstance(shard, Shard):
-            shard.on_commit(offset)
-        elif shard is not None:
-            shard.high_watermark = offset
+        self._shards.on_high_watermark(partition, offset)
 
     def forget_topics(self, topics: Iterable[tuple[str, bytes]]) -> None:
         """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
-        deleted = list(topics)
-        for shard in tuple(self._partitions.values()):
-            if isinstance(shard, Shard):
-                self._forget_topics(shard, deleted)
-            else:
-                shard.deleted_topics.extend(deleted)
+        deleted = tuple(topics)
+        self._shards.for_each(lambda shard: self._forget_topics(shard, deleted))
 
     def _forget_topics(self, shard: GroupShard, topics: Sequence[tuple[str, bytes]]) -> None:
         try:
@@ -205,8 +141,8 @@ class GroupService:
             # new.
             return
 
-    def _make_shard(self, partition: int, state: Groups, written: int, committed: int) -> GroupShard:
-        return Shard(
+    def _new_shard(self, partition: int, state: Groups, written: int, committed: int) -> GroupShard:
+        shard: GroupShard = Shard(
             state,
             transition=self._transition,
             timer_event=_timer_event,
@@ -215,6 +151,8 @@ class GroupService:
             written=written,
             committed=committed,
         )
+        shard.tell(events.Loaded(self._scheduler.now_ms()))
+        return shard
 
     def _transition(self, state: Groups, event: Event) -> Step[Groups]:
         group_id = _group_of(event)
@@ -236,13 +174,6 @@ class GroupService:
             end_offset = self._append_batch(partition, build_batch(batch, codec=codec))
         return end_offset
 
-    def _shard(self, group_id: str) -> GroupShard:
-        shard = self._partitions.get(self.partition_for(group_id))
-        if isinstance(shard, Shard):
-            return shard
-        loading = shard is not None
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR)
-
     async def _ask(self, group_id: str, event_with: Callable[[int], Event]) -> Any:
         """Let the group's shard answer.
 
@@ -250,10 +181,7 @@ class GroupService:
             KafkaError: with the code a client is to see.
 
         """
-        try:
-            return await self._shard(group_id).ask(event_with)
-        except KafkaError as error:
-            raise KafkaError(_as_answered(error.code), error.message) from None
+        return await self._shards.ask(group_id, event_with)
 
     # ---- membership ----
 
@@ -440,14 +368,16 @@ class GroupService:
         """ListGroups: the groups coordinated here. While a partition loads, the list would not be true."""
         wanted_states, wanted_types = tuple(states), tuple(types)
         listed: list[ListedGroup] = []
-        for shard in tuple(self._partitions.values()):
-            if not isinstance(shard, Shard):
-                return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, []
+        try:
+            shards = self._shards.all_loaded()
+        except KafkaError as error:
+            return error.code, []
+        for shard in shards:
             try:
                 listed += await shard.ask(lambda token: events.ListGroups(token, wanted_states, wanted_types))
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_COORDINATOR:
-                    return _as_answered(error.code), []
+                    return as_answered(error.code), []
         return ErrorCode.NONE, listed
 
     async def describe_groups(self, group_ids: Iterable[str], *, version: int) -> list[DescribedGroup]:
@@ -477,22 +407,6 @@ class GroupService:
 
 FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL = 7
 FIRST_SYNC_VERSION_WITH_PROTOCOL = 5
-
-_ANSWERED = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def _as_answered(code: ErrorCode) -> ErrorCode:
-    """What a client is told when the log says `code`: a client of the coordinator knows no log."""
-    return _ANSWERED.get(code, code)
 
 
 def _group_of(event: Event) -> str | None:
@@ -552,16 +466,3 @@ def _batches(entries: list[_Entry]) -> Iterable[list[_Entry]]:
         batch.append(entry)
         size += len(entry[1])
     yield batch
-
-
-async def _let_others_run() -> None:
-    await asyncio.sleep(0)
-
-
-async def _each(buffers: Iterable[Buffer] | AsyncIterator[Buffer]) -> AsyncIterator[Buffer]:
-    if isinstance(buffers, AsyncIterator):
-        async for buffer in buffers:
-            yield buffer
-    else:
-        for buffer in buffers:
-            yield buffer

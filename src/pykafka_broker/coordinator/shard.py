@@ -16,6 +16,8 @@ What the shell guarantees, and its tests show:
 * A commit that does not come fails the answers that wait for it after `commit_timeout_ms` with
   REQUEST_TIMED_OUT: their writes may still succeed. Replies a core holds back itself (a parked JoinGroup) are
   not concerned.
+* Work that a core starts waits for the commit too, however long that takes: it never begins on the strength
+  of what may still be lost.
 * Timers belong to the installed state, not to the commit: they are set and cancelled at once.
 
 Durable state is rebuilt by the owner, which folds `replay` over the log, builds the shard with the result
@@ -32,7 +34,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.step import CancelTimer, Reply, Send, SetTimer, Step
+from pykafka_broker.step import CancelTimer, Reply, SetTimer, Start, Step
 
 State = TypeVar("State")
 Event = TypeVar("Event")
@@ -64,7 +66,8 @@ class Shard(Generic[State, Event]):
 
     `append(records)` puts the records into the log as one atomic write and returns the log end offset after
     them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
-    once). `timer_event(key, now_ms)` builds the event that tells the core a timer has fired.
+    once). `timer_event(key, now_ms)` builds the event that tells the core a timer has fired. `start(work)`
+    begins what a core has started; it must not call back before it returns.
     """
 
     def __init__(
@@ -78,14 +81,14 @@ class Shard(Generic[State, Event]):
         written: int = 0,
         committed: int = 0,
         commit_timeout_ms: int = 5_000,
-        send: Callable[[Send], None] | None = None,
+        start: Callable[[object], None] | None = None,
     ) -> None:
         self.state = state
         self._transition = transition
         self._timer_event = timer_event
         self._append = append
         self._scheduler = scheduler
-        self._send = send
+        self._start = start
         self._written = written
         self._committed = committed
         self._commit_timeout_ms = commit_timeout_ms
@@ -124,7 +127,7 @@ class Shard(Generic[State, Event]):
         self.state = step.state
         for effect in step.effects:
             match effect:
-                case Reply() | Send():
+                case Reply() | Start():
                     if self._parked or self._written > self._committed:
                         self._park(effect)
                     else:
@@ -162,26 +165,31 @@ class Shard(Generic[State, Event]):
             if not answer.done():
                 answer.set_exception(error)
 
-    def _park(self, effect: Reply | Send) -> None:
+    def _park(self, effect: Reply | Start) -> None:
         due_ms = self._scheduler.now_ms() + self._commit_timeout_ms
         self._parked.append(_Parked(self._written, effect, due_ms))
-        if self._commit_check is None:
+        if self._commit_check is None and isinstance(effect, Reply):
             self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
 
     def _fail_overdue(self) -> None:
         self._commit_check = None
         now_ms = self._scheduler.now_ms()
-        while self._parked and self._parked[0].due_ms <= now_ms:
-            effect = self._parked.popleft().effect
-            if isinstance(effect, Reply):
-                self._answer(effect.token, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
-        if self._parked:
-            self._commit_check = self._scheduler.call_at(self._parked[0].due_ms, self._fail_overdue)
+        waiting, self._parked = self._parked, deque()
+        for parked in waiting:
+            if isinstance(parked.effect, Reply) and parked.due_ms <= now_ms:
+                self._answer(parked.effect.token, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            else:
+                self._parked.append(parked)
+        due_ms = min(
+            (parked.due_ms for parked in self._parked if isinstance(parked.effect, Reply)), default=None
+        )
+        if due_ms is not None:
+            self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
 
-    def _perform(self, effect: Reply | Send) -> None:
-        if isinstance(effect, Send):
-            assert self._send is not None, effect
-            self._send(effect)
+    def _perform(self, effect: Reply | Start) -> None:
+        if isinstance(effect, Start):
+            assert self._start is not None, effect
+            self._start(effect.work)
             return
         self._answer(effect.token, effect.result)
 
@@ -238,7 +246,7 @@ class _Parked(NamedTuple):
     """An effect that waits until everything below `offset` is committed, or until `due_ms`."""
 
     offset: int
-    effect: Reply | Send
+    effect: Reply | Start
     due_ms: int
 
 

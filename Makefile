@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= pykafka-data
 
-.PHONY: run test check fix bench interop clean
+.PHONY: run test check fix bench interop conformance clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
 test: $(VENV)/.test ; $(BIN)/python -m pytest
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
 fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
+conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@

@@ -1,0 +1,100 @@
+"""`make conformance`: hold every conversation with both brokers, store what came out, and write the page.
+
+Ends with a non-zero status when a difference is not accepted, a conversation does not see with Apache what it
+expects, or an accepted difference does not occur any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from fnmatch import fnmatchcase
+
+from interop.brokers import OurBroker
+from interop.conformance import results, table
+from interop.conformance.conversation import Case, cases
+from interop.conformance.play import (
+    OUR_SETTINGS,
+    Result,
+    Verdict,
+    both_brokers,
+    run,
+    sample,
+    side_of,
+    stale,
+    unnoticed,
+)
+
+#: Differences of one conversation that are printed; all are stored.
+SHOWN = 12
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m interop.conformance", description=__doc__)
+    parser.add_argument("--api", default="", help="only these files of apis/, comma separated")
+    parser.add_argument(
+        "--only", default="", help="only conversations whose name holds this, or fits this pattern"
+    )
+    parser.add_argument("--version", type=int, help="only at this version")
+    parser.add_argument("--sample", type=int, metavar="K", help="only K of them, chosen by --seed")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--dry", action="store_true", help="store nothing and leave the page alone")
+    parser.add_argument("--sabotage", action="store_true", help="only prove that every one of them can fail")
+    parser.add_argument("--table", action="store_true", help="only write the page from what is stored")
+    parser.add_argument("--list", action="store_true", help="only name the conversations")
+    return parser.parse_args()
+
+
+def chosen(asked: argparse.Namespace) -> list[Case]:
+    apis = [api for api in asked.api.split(",") if api]
+    found = [
+        case
+        for case in cases()
+        if (not apis or case.conversation.api in apis)
+        and (asked.only in case.conversation.name or fnmatchcase(case.conversation.name, asked.only))
+        and (asked.version is None or case.version == asked.version)
+    ]
+    return sample(found, asked.seed, asked.sample) if asked.sample else found
+
+
+def report(result: Result) -> None:
+    if result.verdict in (Verdict.DIFFERENT, Verdict.BROKEN):
+        lines = [f"{result.verdict.value}: {result.case}" + (f": {result.problem}" if result.problem else "")]
+        lines += [f"    {difference}" for difference in result.differences[:SHOWN]]
+        if len(result.differences) > SHOWN:
+            lines.append(f"    and {len(result.differences) - SHOWN} more")
+        print("\n".join(lines), flush=True)
+
+
+def main() -> int:
+    asked = options()
+    if asked.table:
+        table.write()
+        return 0
+    playing = chosen(asked)
+    if asked.list:
+        print(*playing, sep="\n")
+        return 0
+    began = time.monotonic()
+    if asked.sabotage:
+        with OurBroker(OUR_SETTINGS) as honest, OurBroker(OUR_SETTINGS) as other:
+            found = unnoticed(playing, side_of(honest), side_of(other))
+        print(*found, f"{len(playing) - len(found)} of {len(playing)} conversations can fail", sep="\n")
+        return 1 if found else 0
+    with both_brokers() as (apache, ours):
+        print(f"{len(playing)} conversations, brokers up after {time.monotonic() - began:.0f} s", flush=True)
+        came_out = run(playing, apache, ours, report)
+    if not asked.dry:
+        results.store(results.merge(results.load(), came_out))
+        table.write()
+    counts = table.totals(results.merge({}, came_out))
+    forgotten = stale(came_out, cases())
+    for entry in forgotten:
+        print(f"stale: nothing differs any more as accepted under {entry.name!r}")
+    print(f"{table.summary(counts)}, in {time.monotonic() - began:.0f} s")
+    return 1 if forgotten or counts[Verdict.DIFFERENT] or counts[Verdict.BROKEN] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

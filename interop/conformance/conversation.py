@@ -1,0 +1,141 @@
+"""How a conversation is declared: a function that talks to a broker, and the versions at which it is held.
+
+    @conversation
+    def an_unknown_topic_is_named_with_an_error(talk: Talk) -> None:
+        talk.ask(MetadataRequest(topics=[...]), E.UNKNOWN_TOPIC_OR_PARTITION)
+
+The file says which API is meant (`apis/metadata.py`), the name of the function what is to be seen. Played at
+every version that is served, a declaration counts as one conversation per version; `@conversation("4+")`,
+`"0-3"` or `LATEST` choose some. The function is called once per broker and version with a `Talk` (`talk.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, overload
+
+from interop.conformance.apis import FILES
+from pykafka_broker.protocol.messages import API_NAMES, module_name
+from pykafka_broker.protocol.schema import HIGHEST_VERSION, version_range
+
+if TYPE_CHECKING:
+    from interop.conformance.talk import Talk
+
+Function = Callable[["Talk"], None]
+
+#: The newest version only: for what does not depend on the version.
+LATEST = "latest"
+#: The oldest and the newest.
+ENDS = "ends"
+
+
+@dataclass(frozen=True)
+class Conversation:
+    #: The file below `apis/` that holds it: an API, or "framing".
+    api: str
+    name: str
+    versions: tuple[int, ...]
+    #: Nobody else talks to the broker meanwhile: it sees or changes what belongs to all.
+    alone: bool
+    function: Function = field(compare=False)
+
+    @property
+    def id(self) -> str:
+        return f"{self.api}/{self.name}"
+
+    @property
+    def title(self) -> str:
+        return self.name.replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A conversation at one version: what is counted."""
+
+    conversation: Conversation
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.conversation.id} v{self.version}"
+
+
+@overload
+def conversation(function: Function, /) -> Conversation: ...
+
+
+@overload
+def conversation(versions: str = "0+", /, *, alone: bool = False) -> Callable[[Function], Conversation]: ...
+
+
+def conversation(
+    what: Function | str = "0+", /, *, alone: bool = False
+) -> Conversation | Callable[[Function], Conversation]:
+    """Declare a conversation, at all served versions or at those that `what` names."""
+    if not isinstance(what, str):
+        return declare(what, "0+", alone)
+    return lambda function: declare(function, what, alone)
+
+
+def declare(function: Function, versions: str, alone: bool) -> Conversation:
+    api = function.__module__.rpartition(".")[2]
+    chosen = choose(served_versions(api), versions)
+    if not chosen:
+        raise ValueError(f"{api}/{function.__name__}: none of the versions {versions} is served")
+    return Conversation(api, function.__name__, chosen, alone, function)
+
+
+def choose(served: tuple[int, ...], versions: str) -> tuple[int, ...]:
+    if versions == LATEST:
+        return served[-1:]
+    if versions == ENDS:
+        return tuple(sorted({served[0], served[-1]}))
+    wanted = version_range(versions)
+    return tuple(version for version in served if version in wanted)
+
+
+def served_versions(api: str) -> tuple[int, ...]:
+    """The versions of an API that our broker serves; those of a file that is about no API are "0"."""
+    return _served().get(api, (0,))
+
+
+@cache
+def _served() -> dict[str, tuple[int, ...]]:
+    from pykafka_broker.apis import APIS
+
+    return {module_name(api.key): tuple(range(api.min_version, api.max_version + 1)) for api in APIS}
+
+
+def latest_version(api_key: int) -> int:
+    """The newest served version: what set-up uses."""
+    from pykafka_broker.protocol.messages import request_type
+    from pykafka_broker.protocol.schema import schema_of
+
+    served = _served().get(module_name(api_key))
+    newest = served[-1] if served else schema_of(request_type(api_key)).versions[-1]
+    assert newest <= HIGHEST_VERSION
+    return newest
+
+
+def load(api: str) -> ModuleType:
+    return import_module(f"interop.conformance.apis.{api}")
+
+
+def conversations() -> Iterator[Conversation]:
+    """Every declared conversation, in the order of the files and in each in the order of the text."""
+    for api in FILES:
+        for value in vars(load(api)).values():
+            if isinstance(value, Conversation):
+                yield value
+
+
+def cases() -> list[Case]:
+    return [Case(told, version) for told in conversations() for version in told.versions]
+
+
+def api_title(api: str) -> str:
+    """The API's name as the protocol spells it: "OffsetFetch"; a file that is about none keeps its name."""
+    return next((name for key, name in API_NAMES.items() if module_name(key) == api), api)

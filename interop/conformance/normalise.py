@@ -1,0 +1,240 @@
+"""What is different in every run gets a stable name; everything else is compared as it is.
+
+Ids that a broker makes up are named in the order in which a conversation meets them, in requests too: an
+id that a broker answers instead of the one it was asked about gets a name of its own, and is a difference.
+Times, ports and paths are volatile only where they are what they should be: a port that is not the broker's
+own and a time that is not now are compared as they stand.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from interop.conformance.records_view import view_of_records
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.schema import Field, schema_of
+
+#: A message as plain values: dicts by field name, lists, and dicts by key where Apache knows no order.
+Tree = Any
+
+#: What a broker's clock may be off, and how long a run takes at most.
+CLOCK_TOLERANCE_MS = 60_000
+LONGEST_RUN_MS = 3_600_000
+
+#: Ids that mean "none" are no ids.
+NOBODY = (bytes(16), "", None, -1, 0)
+
+MEMBER_ID = re.compile(r"^(?P<prefix>.*?)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of volatile value and why no two runs agree on it."""
+
+    name: str
+    why: str
+    #: Gives a value its stable name, or returns it as it is when it is not volatile after all.
+    stable: Callable[[Names, str, Any], Any]
+
+
+@dataclass
+class Names:
+    """The stable names that one broker's values have been given in one conversation."""
+
+    #: The broker's own address, paths and the like: text -> what stands for it.
+    fixed: Mapping[str, str]
+    #: The broker's own ports.
+    ports: frozenset[int] = frozenset()
+    given: dict[tuple[str, Any], str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    #: How the named ids look inside error messages.
+    spelled: dict[str, str] = field(default_factory=dict)
+
+    def named(self, kind: str, value: Any) -> str:
+        name = self.given.get((kind, value))
+        if name is None:
+            self.counts[kind] = number = self.counts.get(kind, 0) + 1
+            name = self.given[kind, value] = f"<{kind} {number}>"
+            self.spelled[spelling(value)] = name
+        return name
+
+    def text(self, text: str, *, with_ids: bool = False) -> str:
+        """`text` with the broker's own address and paths (and the ids it was given) replaced."""
+        for found, stands in (*self.fixed.items(), *(self.spelled.items() if with_ids else ())):
+            if found in text:
+                text = text.replace(found, stands)
+        return text
+
+
+def spelling(value: Any) -> str:
+    """How Kafka writes an id in a sentence."""
+    if isinstance(value, bytes):
+        return base64.urlsafe_b64encode(value).decode().rstrip("=")
+    return str(value)
+
+
+def an_id(names: Names, kind: str, value: Any) -> Any:
+    return value if value in NOBODY else names.named(kind, value)
+
+
+def a_member_id(names: Names, kind: str, value: str) -> str:
+    """The client id or instance id in front of a generated member id is not volatile."""
+    found = MEMBER_ID.match(value)
+    return found["prefix"] + names.named(kind, value) if found else value
+
+
+def the_port(names: Names, kind: str, value: int) -> Any:
+    return f"<{kind}>" if value in names.ports else value
+
+
+def now(names: Names, kind: str, value: int) -> Any:
+    age_ms = time.time() * 1000 - value
+    return f"<{kind}>" if -CLOCK_TOLERANCE_MS < age_ms < LONGEST_RUN_MS else value
+
+
+def not_negative(names: Names, kind: str, value: int) -> Any:
+    return f"<{kind}>" if value >= 0 else value
+
+
+def some_bytes(names: Names, kind: str, value: int) -> Any:
+    return f"<{kind}>" if value > 0 else value
+
+
+TOPIC_ID = Kind("topic id", "drawn at random when the topic is created", an_id)
+MEMBER = Kind("member id", "holds a random part", a_member_id)
+PRODUCER_ID = Kind("producer id", "counted over the whole run", an_id)
+SESSION_ID = Kind("session", "drawn at random", an_id)
+CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", an_id)
+DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", an_id)
+PORT = Kind("port", "a free port of the machine", the_port)
+TIME = Kind("now", "the broker's clock", now)
+METADATA_OFFSET = Kind("metadata offset", "grows with every change of the cluster", not_negative)
+VOLUME = Kind("bytes", "the size and the free space of the machine's volume", some_bytes)
+
+#: By field name, or "Struct.field" where the name alone could mean something else.
+VOLATILE: dict[str, Kind] = {
+    "topic_id": TOPIC_ID,
+    "member_id": MEMBER,
+    "JoinGroupResponse.leader": MEMBER,
+    "producer_id": PRODUCER_ID,
+    "FetchRequest.session_id": SESSION_ID,
+    "FetchResponse.session_id": SESSION_ID,
+    "cluster_id": CLUSTER_ID,
+    "replica_directory_id": DIRECTORY_ID,
+    "port": PORT,
+    "log_append_time_ms": TIME,
+    "ListOffsetsPartitionResponse.timestamp": TIME,
+    "last_timestamp": TIME,
+    "finalized_features_epoch": METADATA_OFFSET,
+    "total_bytes": VOLUME,
+    "usable_bytes": VOLUME,
+}
+
+#: Sentences: compared apart from values, as words.
+WORDS = frozenset({"error_message", "batch_index_error_message", "documentation"})
+
+#: Arrays in which Apache keeps no order, with the fields by which their elements are told apart, and why.
+UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
+    "ApiVersionsResponse.api_keys": (("api_key",), "a set of what is enabled"),
+    "ApiVersionsResponse.supported_features": (("name",), "a hash map"),
+    "ApiVersionsResponse.finalized_features": (("name",), "a hash map"),
+}
+
+
+def tree_of(message: Any, version: int, names: Names) -> Tree:
+    """A decoded message as plain values that two brokers can agree on."""
+    return dict(fields_of(message, version, names))
+
+
+def learn(message: Any, version: int, names: Names) -> None:
+    """Meet the ids of a message that is not compared: a request, or the answer to a step of set-up."""
+    tree_of(message, version, names)
+
+
+def fields_of(message: Any, version: int, names: Names) -> list[tuple[str, Tree]]:
+    schema = schema_of(message)
+    return [
+        (declared.name, value_of(getattr(message, declared.name), declared, schema.name, version, names))
+        for declared in schema.fields
+        if version in declared.versions
+    ]
+
+
+def value_of(value: Any, declared: Field, struct: str, version: int, names: Names) -> Tree:
+    if value is None:
+        return None
+    qualified = f"{struct}.{declared.name}"
+    kind = VOLATILE.get(qualified) or VOLATILE.get(declared.name)
+    if declared.kind == "array":
+        assert declared.element is not None
+        return array_of(value, declared.element, qualified, version, names, declared.name)
+    if declared.kind == "struct":
+        return tree_of(value, version, names)
+    if declared.kind == "records":
+        return view_of_records(
+            value,
+            lambda time_ms: now(names, "now", time_ms),
+            lambda producer_id: an_id(names, "producer id", producer_id),
+        )
+    if kind is not None:
+        value = kind.stable(names, kind.name, value)
+    if declared.name.endswith("error_code"):
+        return error_name(value)
+    if isinstance(value, str):
+        return names.text(value, with_ids=declared.name in WORDS)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return f"0x{bytes(value).hex()}"
+    return value
+
+
+def array_of(
+    values: list[Any], element: Field, qualified: str, version: int, names: Names, name: str
+) -> Tree:
+    unordered = UNORDERED.get(qualified)
+    if unordered is None:
+        return [element_of(value, element, qualified, version, names) for value in values]
+    keys, _why = unordered
+    if not keys:
+        return sorted(element_of(value, element, qualified, version, names) for value in values)
+    by_key: dict[str, Tree] = {}
+    for value in sorted(values, key=lambda each: [str(getattr(each, key)) for key in keys]):
+        label = "/".join(names.text(str(getattr(value, key))) for key in keys)
+        while label in by_key:
+            label += " again"
+        by_key[label] = element_of(value, element, qualified, version, names)
+    return by_key
+
+
+def element_of(value: Any, element: Field, qualified: str, version: int, names: Names) -> Tree:
+    if element.kind == "struct":
+        return tree_of(value, version, names)
+    return value_of(value, element, qualified, version, names)
+
+
+def error_name(code: int) -> str:
+    try:
+        return f"{code} {ErrorCode(code).name}"
+    except ValueError:
+        return f"{code} (no such code)"
+
+
+def error_codes(message: Any, version: int) -> list[int]:
+    """Every error code in a message other than NONE, in the order of the wire."""
+    found: list[int] = []
+    for declared in schema_of(message).fields:
+        value = getattr(message, declared.name)
+        if version not in declared.versions or value is None:
+            continue
+        if declared.kind == "array" and declared.element is not None and declared.element.kind == "struct":
+            for each in value:
+                found += error_codes(each, version)
+        elif declared.kind == "struct":
+            found += error_codes(value, version)
+        elif declared.name.endswith("error_code") and value:
+            found.append(value)
+    return found

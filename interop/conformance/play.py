@@ -1,0 +1,179 @@
+"""Play conversations to both brokers and judge each: equal, other words, accepted, different, or broken."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from interop.brokers import BrokerProcess, OurBroker
+from interop.conformance.accepted import ACCEPTED, Accepted
+from interop.conformance.compare import Difference, compare
+from interop.conformance.conversation import Case
+from interop.conformance.talk import BrokenOffError, SetUpError, Side, Talk, Transcript
+from interop.conformance.wire import Closed, NoAnswer
+from interop.oracle import ApacheBroker
+
+#: What both brokers are started with.
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+#: Ours is told as well to be the node that the oracle is.
+OUR_SETTINGS = {**SETTINGS, "node.id": "1"}
+
+#: Conversations wait more than they compute, and Apache answers several connections at once.
+WORKERS = 6
+
+
+class Verdict(Enum):
+    EQUAL = "equal"
+    #: Every value is the same, a message says it in other words.
+    WORDS = "words"
+    #: Every difference of value is in the list of accepted ones.
+    ACCEPTED = "accepted"
+    DIFFERENT = "different"
+    #: Apache does not do what the conversation expects, or it could not be played to Apache.
+    BROKEN = "broken"
+
+
+@dataclass(frozen=True)
+class Result:
+    case: Case
+    verdict: Verdict
+    differences: tuple[Difference, ...] = ()
+    #: The names of the entries that accept the differences of value.
+    accepted: tuple[str, ...] = ()
+    #: Why it is broken.
+    problem: str = ""
+
+    @property
+    def of_value(self) -> tuple[Difference, ...]:
+        return tuple(difference for difference in self.differences if not difference.is_of_words)
+
+    @property
+    def of_words(self) -> tuple[Difference, ...]:
+        return tuple(difference for difference in self.differences if difference.is_of_words)
+
+
+def side_of(broker: BrokerProcess) -> Side:
+    ports = {broker.port}
+    fixed = {broker.address: "<address>", str(broker.data_dir): "<log dir>"}
+    if isinstance(broker, ApacheBroker):
+        ports.add(broker.controller_port)
+        fixed[f"127.0.0.1:{broker.controller_port}"] = "<controller address>"
+    return Side(broker.name, broker.address, fixed, frozenset(ports))
+
+
+@contextmanager
+def both_brokers() -> Iterator[tuple[Side, Side]]:
+    """Apache Kafka and ours, each a fresh node with the same settings."""
+    with ApacheBroker(SETTINGS) as apache, OurBroker(OUR_SETTINGS) as ours:
+        yield side_of(apache), side_of(ours)
+
+
+def play(case: Case, side: Side) -> Transcript:
+    """Hold one conversation with one broker."""
+    transcript = Transcript()
+    talk = Talk(case, side, transcript=transcript)
+    try:
+        case.conversation.function(talk)
+    except (BrokenOffError, SetUpError) as error:
+        transcript.broke_off = f"{type(error).__name__}: {error}"
+    except Closed:
+        transcript.broke_off = "the connection was closed"
+    except NoAnswer:
+        transcript.broke_off = "there was no answer"
+    except Exception:
+        transcript.broke_off = traceback.format_exc(limit=-2)
+    finally:
+        try:
+            talk.tidy()
+        except (Closed, NoAnswer, OSError) as error:
+            transcript.broke_off = transcript.broke_off or f"the topics could not be deleted: {error!r}"
+        talk.close()
+    return transcript
+
+
+def judge(
+    case: Case, apache: Transcript, ours: Transcript, accepted: Sequence[Accepted] = ACCEPTED
+) -> Result:
+    """What came out of a case."""
+    found = tuple(compare(apache, ours))
+    if apache.broke_off or apache.unexpected:
+        problem = "; ".join([*apache.unexpected, *([apache.broke_off] if apache.broke_off else [])])
+        return Result(case, Verdict.BROKEN, found, problem=f"with Apache Kafka: {problem}")
+    if not apache.answers:
+        return Result(case, Verdict.BROKEN, problem="nothing is compared in it")
+    of_value = [difference for difference in found if not difference.is_of_words]
+    if not of_value:
+        return Result(case, Verdict.WORDS if found else Verdict.EQUAL, found)
+    by = {
+        difference: [entry for entry in accepted if entry.matches(case, difference)]
+        for difference in of_value
+    }
+    if all(by.values()):
+        names = tuple(dict.fromkeys(entry.name for entries in by.values() for entry in entries))
+        return Result(case, Verdict.ACCEPTED, found, names)
+    return Result(case, Verdict.DIFFERENT, found, problem=ours.broke_off or "")
+
+
+def run(
+    cases: Iterable[Case],
+    apache: Side,
+    ours: Side,
+    report: Callable[[Result], None] = lambda result: None,
+    accepted: Sequence[Accepted] = ACCEPTED,
+) -> list[Result]:
+    """Play every case to both; those that want to be alone first and one after the other."""
+
+    def one(case: Case) -> Result:
+        result = judge(case, play(case, apache), play(case, ours), accepted)
+        report(result)
+        return result
+
+    cases = list(cases)
+    results = [one(case) for case in cases if case.conversation.alone]
+    with ThreadPoolExecutor(WORKERS) as workers:
+        results += workers.map(one, [case for case in cases if not case.conversation.alone])
+    return results
+
+
+def unnoticed(cases: Iterable[Case], honest_side: Side, other_side: Side) -> list[str]:
+    """The cases that go on as if nothing had happened when every answer of the other side is spoilt."""
+
+    def one(case: Case) -> str | None:
+        honest, spoilt = play(case, honest_side), play(case, replace(other_side, sabotaged=True))
+        if judge(case, honest, spoilt, ()).verdict not in (Verdict.DIFFERENT, Verdict.BROKEN):
+            return f"{case}: a spoilt answer is not noticed"
+        if spoilt.error_spoilt and not spoilt.unexpected:
+            return f"{case}: another error code than expected is not noticed"
+        return None
+
+    with ThreadPoolExecutor(WORKERS) as workers:
+        return [found for found in workers.map(one, list(cases)) if found]
+
+
+def sample(cases: Sequence[Case], seed: int, size: int) -> list[Case]:
+    """`size` cases chosen by `seed`, in their order."""
+    chosen = random.Random(seed).sample(range(len(cases)), min(size, len(cases)))
+    return [cases[index] for index in sorted(chosen)]
+
+
+def stale(
+    results: Sequence[Result], declared: Sequence[Case], accepted: Sequence[Accepted] = ACCEPTED
+) -> list[Accepted]:
+    """The entries that accepted nothing, although every declared case that they concern was played."""
+    used = {name for result in results for name in result.accepted}
+    played = {result.case for result in results}
+    return [
+        entry
+        for entry in accepted
+        if entry.name not in used and played.issuperset(case for case in declared if entry.concerns(case))
+    ]

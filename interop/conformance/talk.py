@@ -1,0 +1,388 @@
+"""What a conversation talks through: one connection to one broker, fresh names, and the steps of set-up.
+
+`ask` sends a request and waits for the answer, which is written down to be compared; it also says which error
+codes have to stand in it, so that a conversation is about something even if two brokers agree. `do` is for
+set-up: it must succeed and is not compared. `send` does not wait; its `Pending` is answered later, which is
+how conversations of several members or of a waiting fetch are told. `another()` opens a second connection.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from socket import MSG_PEEK
+from typing import Any, Final
+
+from interop.conformance.conversation import Case, latest_version
+from interop.conformance.normalise import Names, Tree, error_codes, error_name, learn, tree_of
+from interop.conformance.sabotage import spoil_error, spoil_number
+from interop.conformance.wire import (
+    ANSWER_TIMEOUT_S,
+    Closed,
+    NoAnswer,
+    Wire,
+    correlation_id_of,
+    read_answer,
+)
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import API_NAMES, module_name
+from pykafka_broker.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from pykafka_broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.schema import ZERO_UUID
+
+E = ErrorCode
+
+#: The broker is still creating, electing or loading something: set-up asks again.
+NOT_YET: Final = frozenset(
+    {
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        E.UNKNOWN_TOPIC_ID,
+        E.LEADER_NOT_AVAILABLE,
+        E.NOT_LEADER_OR_FOLLOWER,
+        E.COORDINATOR_LOAD_IN_PROGRESS,
+        E.COORDINATOR_NOT_AVAILABLE,
+        E.NOT_COORDINATOR,
+        E.CONCURRENT_TRANSACTIONS,
+    }
+)
+SET_UP_TIMEOUT_S = 15.0
+PAUSE_S = 0.01
+
+
+@dataclass(frozen=True)
+class _Expectation:
+    name: str
+
+
+#: The broker closes the connection instead of answering.
+CLOSED = _Expectation("the connection is closed")
+#: Which errors stand in the answer is left to the comparison.
+ANY = _Expectation("any errors")
+
+Expected = ErrorCode | _Expectation
+
+
+class SetUpError(Exception):
+    """A step that is not under test was refused."""
+
+
+class BrokenOffError(Exception):
+    """The connection ended where the conversation wanted to go on."""
+
+
+@dataclass
+class Transcript:
+    """What one broker said in one conversation."""
+
+    #: Of each compared answer: "Metadata v12" and the answer, in which nothing volatile is left.
+    answers: list[tuple[str, Tree]] = field(default_factory=list)
+    #: Answers that did not hold the errors that the conversation expects.
+    unexpected: list[str] = field(default_factory=list)
+    #: Why the conversation ended early.
+    broke_off: str | None = None
+    #: Whether an error code was spoilt that the conversation has an opinion about.
+    error_spoilt: bool = False
+
+
+@dataclass
+class Side:
+    """One of the two brokers."""
+
+    name: str
+    address: str
+    #: Its own address and paths, and what stands for them.
+    fixed: dict[str, str]
+    ports: frozenset[int]
+    #: Spoil every compared answer, to see the conversation fail (`sabotage.py`).
+    sabotaged: bool = False
+
+
+@dataclass(frozen=True)
+class Topic:
+    name: str
+    id: bytes
+
+
+class Talk:
+    """One connection of a conversation."""
+
+    def __init__(
+        self,
+        case: Case,
+        side: Side,
+        *,
+        transcript: Transcript | None = None,
+        names: Names | None = None,
+        client_id: str | None = "conformance",
+    ) -> None:
+        self.case = case
+        self.side = side
+        self.transcript = transcript if transcript is not None else Transcript()
+        self.names = names or Names(side.fixed, side.ports)
+        self.wire = Wire(side.address, client_id)
+        self.opened: list[Talk] = []
+        self.created: list[str] = []
+
+    # ---- what it is about ----
+
+    @property
+    def version(self) -> int:
+        """The version under test."""
+        return self.case.version
+
+    def name(self, label: str = "topic") -> str:
+        """A name of this conversation's own: the same with both brokers, another at each version."""
+        told = self.case.conversation.id
+        return f"{label}-{zlib.crc32(told.encode()):08x}-v{self.version}"
+
+    # ---- asking ----
+
+    def ask(
+        self,
+        request: Any,
+        *expected: Expected,
+        version: int | None = None,
+        until: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        """Send `request` and compare the answer, in which exactly the errors `expected` stand, in that order.
+
+        The version is the one under test if the request is of the API under test, the newest otherwise. With
+        `until` the request is repeated until that holds of the answer, which alone is compared: for what a
+        broker does a moment after it has answered.
+        """
+        version = self._version_of(request, version)
+        if until is not None:
+            return self._ask_until(request, version, expected, until)
+        return self.send(request, version=version).answer(*expected)
+
+    def send(self, request: Any, *, version: int | None = None) -> Pending:
+        """Send `request` without waiting for the answer, which there need not be."""
+        version = self._version_of(request, version)
+        learn(request, version, self.names)
+        return Pending(self, request.api_key, version, self.wire.send(request, version))
+
+    def do(self, request: Any, *, version: int | None = None) -> Any:
+        """A step of set-up: must succeed, is repeated while the broker is not ready, is not compared."""
+        version = latest_version(request.api_key) if version is None else version
+        learn(request, version, self.names)
+        deadline = time.monotonic() + SET_UP_TIMEOUT_S
+        while True:
+            answer = Pending(self, request.api_key, version, self.wire.send(request, version)).receive()
+            errors = error_codes(answer, version)
+            if not errors:
+                learn(answer, version, self.names)
+                return answer
+            if not NOT_YET.issuperset(errors) or time.monotonic() > deadline:
+                raise SetUpError(f"{answer} to {request}")
+            time.sleep(PAUSE_S)
+
+    def send_bytes(self, data: bytes) -> None:
+        """Whatever it is, as it is."""
+        self.wire.send_bytes(data)
+
+    def send_frame(self, api_key: int, version: int, frame: bytes) -> Pending:
+        """A frame that our encoder would not make; its answer is read as one of this API and version."""
+        self.wire.send_frame(frame)
+        return Pending(self, api_key, version, None)
+
+    def is_closed(self) -> None:
+        """Compare whether the broker closes this connection without a word."""
+        try:
+            said = f"0x{self.wire.receive().hex()}"
+        except Closed:
+            said = "closed"
+        except NoAnswer:
+            said = "open and silent"
+        self.note("the connection", said)
+        if said != "closed":
+            self.transcript.unexpected.append(f"the connection is {said}")
+
+    def another(self, client_id: str | None = "conformance") -> Talk:
+        """A second connection of the same conversation."""
+        other = Talk(self.case, self.side, transcript=self.transcript, names=self.names, client_id=client_id)
+        self.opened.append(other)
+        return other
+
+    def note(self, title: str, said: Tree) -> None:
+        """Write down what was said, or how nothing was."""
+        if self.side.sabotaged and isinstance(said, str):
+            said = f"not {said}"
+        self.transcript.answers.append((title, said))
+
+    def close(self) -> None:
+        for other in self.opened:
+            other.close()
+        self.wire.close()
+
+    def _version_of(self, request: Any, version: int | None) -> int:
+        if version is not None:
+            return version
+        about = module_name(request.api_key) == self.case.conversation.api
+        return self.version if about else latest_version(request.api_key)
+
+    def _ask_until(
+        self, request: Any, version: int, expected: Sequence[Expected], until: Callable[[Any], bool]
+    ) -> Any:
+        learn(request, version, self.names)
+        deadline = time.monotonic() + SET_UP_TIMEOUT_S
+        while True:
+            pending = Pending(self, request.api_key, version, self.wire.send(request, version))
+            answer = pending.receive()
+            if until(answer) or time.monotonic() > deadline:
+                pending.compare(answer, expected)
+                return answer
+            time.sleep(PAUSE_S)
+
+    # ---- set-up ----
+
+    def topic(
+        self,
+        label: str = "topic",
+        *,
+        partitions: int = 1,
+        configs: dict[str, str] | None = None,
+        name: str | None = None,
+    ) -> Topic:
+        """A new topic whose partitions all have leaders; it is deleted when the conversation ends."""
+        name = name or self.name(label)
+        new = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            assignments=[],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+        )
+        created = self.do(CreateTopicsRequest(topics=[new], timeout_ms=10_000, validate_only=False))
+        self.created.append(name)
+        self.is_led(name, partitions)
+        return Topic(name, created.topics[0].topic_id)
+
+    def is_led(self, name: str, partitions: int = 1) -> None:
+        """Wait until every partition of a topic can be used."""
+        asked = [ListOffsetsPartition(partition_index=index, timestamp=-2) for index in range(partitions)]
+        self.do(ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)]))
+
+    def produce(
+        self,
+        topic: Topic,
+        *values: bytes | None,
+        partition: int = 0,
+        key: bytes | None = None,
+        timestamp_ms: int = 1_700_000_000_000,
+        **batch: Any,
+    ) -> int:
+        """Append one batch of these values; its base offset. `batch` goes to `build_batch`."""
+        records = [(timestamp_ms + index, key, value, []) for index, value in enumerate(values)]
+        return self.append(topic, build_batch(records, **batch), partition)
+
+    def append(self, topic: Topic, batch: bytes, partition: int = 0) -> int:
+        """Append a batch as it is; its base offset."""
+        data = [PartitionProduceData(index=partition, records=batch)]
+        answer = self.do(
+            ProduceRequest(
+                acks=-1,
+                timeout_ms=10_000,
+                topic_data=[TopicProduceData(name=topic.name, topic_id=topic.id, partition_data=data)],
+            )
+        )
+        base_offset: int = answer.responses[0].partition_responses[0].base_offset
+        return base_offset
+
+    def tidy(self) -> None:
+        """Delete the topics of the conversation, as far as they are still there."""
+        names = [name for each in (self, *self.opened) for name in each.created]
+        if names:
+            wire = Wire(self.side.address, "conformance")
+            topics = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names]
+            wire.send(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=10_000), 6)
+            wire.receive()
+            wire.close()
+
+
+@dataclass
+class Pending:
+    """A request that was sent and is not answered yet. Answers come in the order of the requests."""
+
+    talk: Talk
+    api_key: int
+    version: int
+    correlation_id: int | None
+
+    @property
+    def title(self) -> str:
+        return f"{API_NAMES[self.api_key]} v{self.version}"
+
+    def answer(self, *expected: Expected) -> Any:
+        """Wait for the answer and compare it, as `Talk.ask` does. None if the connection was closed."""
+        try:
+            message = self.receive()
+        except Closed:
+            return self._ended("connection closed", CLOSED in expected)
+        except NoAnswer:
+            return self._ended(f"no answer within {ANSWER_TIMEOUT_S:g} s", False)
+        self.compare(message, expected)
+        return message
+
+    def receive(self) -> Any:
+        """The answer, not compared."""
+        frame = self.talk.wire.receive()
+        if self.correlation_id is not None and correlation_id_of(frame) != self.correlation_id:
+            raise BrokenOffError(f"{self.title} was answered out of turn")
+        answer = read_answer(self.api_key, self.version, frame)
+        self._as_declared = answer.as_declared
+        return answer.message
+
+    def compare(self, message: Any, expected: Sequence[Expected]) -> None:
+        spoilt = self.talk.side.sabotaged and self._spoil(message, expected)
+        tree = tree_of(message, self.version, self.talk.names)
+        if not self._as_declared:
+            tree["(encoding)"] = "not as our encoder writes it"
+        if spoilt:
+            tree["(spoilt)"] = True
+        self.talk.note(self.title, tree)
+        errors = error_codes(message, self.version)
+        if ANY not in expected and errors != list(expected):
+            found = ", ".join(error_name(code) for code in errors) or "no error"
+            wanted = ", ".join(
+                str(each) if isinstance(each, _Expectation) else error_name(each) for each in expected
+            )
+            self.talk.transcript.unexpected.append(
+                f"{len(self.talk.transcript.answers)} {self.title}: {found} instead of {wanted or 'no error'}"
+            )
+
+    def _spoil(self, message: Any, expected: Sequence[Expected]) -> bool:
+        """Spoil the answer; True if there is nothing in it to spoil."""
+        if spoil_error(message, self.version):
+            self.talk.transcript.error_spoilt |= ANY not in expected
+            return False
+        return not spoil_number(message, self.version)
+
+    def is_waiting(self, for_s: float = 0.3) -> None:
+        """Compare that the broker has said nothing for a while: the request is parked."""
+        self.talk.wire.socket.settimeout(for_s)
+        try:
+            said = "answered" if self.talk.wire.socket.recv(1, MSG_PEEK) else "closed"
+        except TimeoutError:
+            said = "waiting"
+        self.talk.note(self.title, said)
+        if said != "waiting":
+            self.talk.transcript.unexpected.append(f"{self.title} is not waiting but {said}")
+
+    def _ended(self, how: str, expected: bool) -> None:
+        self.talk.note(self.title, how)
+        if not expected:
+            self.talk.transcript.unexpected.append(f"{self.title}: {how}")
+            raise BrokenOffError(f"{self.title}: {how}")

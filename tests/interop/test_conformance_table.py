@@ -1,0 +1,78 @@
+"""The published page is what the stored results say, and those are about the declared conversations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interop.conformance import results, table
+from interop.conformance.accepted import ACCEPTED
+from interop.conformance.apis import FILES
+from interop.conformance.conversation import cases, conversations, load
+from interop.conformance.play import Verdict
+from interop.conformance.results import Outcomes
+
+RERUN = "run `make conformance`, or with --api and --only what has changed"
+APIS = Path(table.__file__).parent / "apis"
+
+
+def test_the_page_is_what_the_stored_results_generate() -> None:
+    assert table.PAGE.read_text() == table.page(results.load()), RERUN
+
+
+def test_the_stored_results_know_every_declared_conversation_and_no_other() -> None:
+    stored = results.load()
+    assert not results.missing(stored, cases()), RERUN
+    assert not results.superfluous(stored, cases()), RERUN
+
+
+def test_every_file_of_conversations_is_listed_and_holds_some() -> None:
+    assert sorted(FILES) == sorted(path.stem for path in APIS.glob("*.py") if path.stem != "__init__")
+    assert {told.api for told in conversations()} == {load(api).__name__.rpartition(".")[2] for api in FILES}
+
+
+def test_every_difference_is_accepted_with_a_reason() -> None:
+    counts = table.totals(results.load())
+    assert not counts[Verdict.DIFFERENT]
+    assert not counts[Verdict.BROKEN]
+    assert all(entry.reason for entry in ACCEPTED)
+
+
+def test_every_accepted_difference_occurs() -> None:
+    occurring = {
+        name
+        for told in results.load().values()
+        for versions in told.values()
+        for outcome in versions.values()
+        if isinstance(outcome, dict)
+        for name in outcome.get("accepted", ())
+    }
+    assert occurring == {entry.name for entry in ACCEPTED}
+    assert len(ACCEPTED) == len({entry.name for entry in ACCEPTED})
+
+
+def test_what_is_stored_is_what_is_loaded(tmp_path: Path) -> None:
+    stored = results.load()
+    results.store(stored, tmp_path)
+    assert results.load(tmp_path) == stored
+
+
+def test_versions_with_the_same_outcome_share_an_entry() -> None:
+    differs = {"verdict": "words", "differences": [{"path": "1 Metadata v4.x", "apache": "1", "ours": "2"}]}
+    same_at_5 = {"verdict": "words", "differences": [{"path": "1 Metadata v5.x", "apache": "1", "ours": "2"}]}
+    told = results.compressed({0: "equal", 1: "equal", 3: "equal", 4: differs, 5: same_at_5})
+    assert list(told) == ["0-1", "3", "4-5"]
+
+
+def test_a_page_tells_of_what_differs() -> None:
+    shown = [{"path": "1 Metadata vN.error_code", "apache": '"0 NONE"', "ours": '"3"'}]
+    outcomes: Outcomes = {
+        "metadata": {
+            "a_topic": {0: "equal", 1: {"verdict": "different", "differences": shown}},
+            "words": {2: {"verdict": "words", "differences": [{**shown[0], "path": "x.error_message"}]}},
+        }
+    }
+    page = table.page(outcomes)
+    assert "**2 of 3 conversations equal (1 of them say an error in other words, 1 differ).**" in page
+    assert "| Metadata | 0-2 | 3 | 2 | 1 | 0 | 1 |" in page
+    assert '- Metadata v1, a topic\n  - `1 Metadata vN.error_code`: Apache "0 NONE", ours "3"' in page
+    assert '| Metadata | "0 NONE" | "3" |' in page

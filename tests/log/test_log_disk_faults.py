@@ -158,7 +158,7 @@ def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_inde
     """The flush once moved the recovery point to the roll, and the next took the rolled segment for done."""
     files = MemoryFiles()
     log = new_log(files, index_interval_bytes=50)
-    log._environment.run_later = lambda job: None
+    log._environment.run_in_turn = lambda job: None
     for n in range(5):
         append(log, b"%d" % n)
 
@@ -229,7 +229,7 @@ def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
 def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
     files = MemoryFiles()
     log = new_log(files, segment_bytes=150)
-    log._environment.run_later = lambda job: None
+    log._environment.run_in_turn = lambda job: None
     for n in range(3):
         append(log, b"%d" % n)
     files.calls.clear()
@@ -288,7 +288,7 @@ def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch():
 def test_an_append_never_waits_for_the_disk():
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
-    log._environment.run_later = lambda job: None
+    log._environment.run_in_turn = lambda job: None
     files.calls.clear()
 
     for n in range(20):

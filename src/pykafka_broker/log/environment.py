@@ -14,23 +14,41 @@ EXHAUSTED_ERRORS = frozenset({errno.EMFILE, errno.ENFILE})
 PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM}) | EXHAUSTED_ERRORS
 
 
+#: A stop, and the recovery after a crash, take as long as there is left to sync, or to scan: this much a log.
+WRITE_BEHIND_BYTES = 64 << 20
+
+
 class Environment:
     """The owner's services; the defaults do everything at once, which suits tests and tools."""
 
-    __slots__ = ("_on_exhausted", "_on_failure", "bury", "files", "run_later")
+    __slots__ = (
+        "_on_exhausted",
+        "_on_failure",
+        "bury",
+        "files",
+        "run_in_turn",
+        "run_later",
+        "write_behind_bytes",
+    )
 
     def __init__(
         self,
         files: FileSystem,
         *,
         run_later: Callable[[Callable[[], object]], None] | None = None,
+        run_in_turn: Callable[[Callable[[], object]], None] | None = None,
         bury: Callable[[Callable[[], object], int], None] | None = None,
         on_failure: Callable[[OSError], None] | None = None,
         on_exhausted: Callable[[], None] | None = None,
+        write_behind_bytes: int = WRITE_BEHIND_BYTES,
     ) -> None:
         self.files = files
         #: Run a job that may wait for the disk, in a worker thread, soon.
         self.run_later = run_later or _at_once
+        #: The same for jobs that keep the disk busy and nobody waits for: one of them at a time.
+        self.run_in_turn = run_in_turn or self.run_later
+        #: How much of a segment may be unsynced before it is synced in the background.
+        self.write_behind_bytes = write_behind_bytes
         #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
         self.bury = bury or _at_once
         self._on_failure = on_failure

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -151,6 +151,8 @@ class LogManager:
         self._config_for = config_for
         self._recovery_threads = recovery_threads
         self._jobs: set[asyncio.Future[Any]] = set()
+        #: Jobs that run one after the other, the one that runs among them.
+        self._in_turn: deque[Callable[[], object]] = deque()
         self._buried: list[tuple[int, Callable[[], object]]] = []
         self._due: dict[str, int] = {}
         self._last_flush_ms: dict[PartitionKey, int] = {}
@@ -164,6 +166,7 @@ class LogManager:
             log_dir.environment = Environment(
                 files,
                 run_later=self._run_later,
+                run_in_turn=self._run_in_turn,
                 bury=self._bury,
                 on_failure=partial(self._disk_failed, log_dir),
                 on_exhausted=self._release_files,
@@ -618,6 +621,20 @@ class LogManager:
         future = asyncio.ensure_future(self._run_blocking(job))
         self._jobs.add(future)
         future.add_done_callback(self._job_done)
+
+    def _run_in_turn(self, job: Callable[[], object]) -> None:
+        """Run a job in a worker thread when those before it have ended, so that other work finds threads."""
+        self._in_turn.append(job)
+        if len(self._in_turn) == 1:
+            self._run_later(self._run_turns)
+
+    def _run_turns(self) -> None:
+        while self._in_turn:
+            try:
+                self._in_turn[0]()
+            except Exception:
+                logger.exception("file work failed")
+            self._in_turn.popleft()
 
     def _job_done(self, future: asyncio.Future[Any]) -> None:
         self._jobs.discard(future)

@@ -386,6 +386,15 @@ class PartitionLog:
             segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp)
         except OSError as error:
             raise self._append_failed(segment, error) from error
+        if segment.size >= segment.write_behind_at:
+            self._write_behind(segment)
+
+    def _write_behind(self, segment: Segment) -> None:
+        """Much of the segment is not synced: have that done, after the whole first portion for a new one."""
+        is_due = segment.write_behind_at > 0
+        segment.write_behind_at = segment.size + self._environment.write_behind_bytes
+        if is_due:
+            self._environment.run_in_turn(self._flush_behind)
 
     def _append_failed(self, segment: Segment, error: OSError) -> KafkaError:
         """Take back what was half written; a broken disk is reported, a full one is waited out."""
@@ -454,11 +463,18 @@ class PartitionLog:
         self._active = new
         self._flusher.note_names()
         self._take_snapshot(base_offset)
-        self._environment.run_later(self._flush_closed)
+        self._environment.run_in_turn(self._flush_closed)
 
     def _take_snapshot(self, offset: int) -> None:
         self._flusher.pending_snapshots.append(Snapshot(offset, self.producers.producers.values()))
         self._snapshot_offset = offset
+
+    def _flush_behind(self) -> None:
+        """Make durable what there is. Worker thread."""
+        try:
+            self.flush()
+        except KafkaError as error:
+            logger.warning("%s: not flushed in the background: %s", self.name, error)
 
     def _flush_closed(self) -> None:
         """Make all but the active segment durable. Worker thread."""

@@ -78,6 +78,7 @@ class Segment:
         "tail_last_offsets",
         "tail_positions",
         "was_scanned",
+        "write_behind_at",
     )
 
     def __init__(
@@ -101,6 +102,8 @@ class Segment:
         self.index_is_saved = True
         #: Log and indexes are on stable storage; an active segment never counts as flushed.
         self.is_flushed = False
+        #: When the file has grown to this, it is synced in the background.
+        self.write_behind_at = 0
         #: A failed append may have left bytes behind `size`; they go before the next append.
         self.has_torn_tail = False
         self.aborted_txns: list[AbortedTxn] = []

@@ -1,0 +1,152 @@
+"""What the transaction coordinator knows: each transactional id's producer, and how far its transaction is.
+
+`Transactions` is the state of one shard, that is, of one partition of `__transaction_state`. All of it is
+immutable and all of it but `last_producer_epoch` is durable: what a step installs is what it writes.
+
+    Empty ──┐                      ┌─▶ PrepareCommit ──▶ CompleteCommit ─┐
+            ├─▶ Ongoing ───────────┤                                     ├─▶ Ongoing, Empty, PrepareAbort
+    Complete┘                      └─▶ PrepareAbort ───▶ CompleteAbort ──┘
+
+*Prepare* is the decision: once it is in the log the outcome stands, whoever crashes when. *Complete* says
+that every partition has its marker. PrepareEpochFence and Dead are Kafka's names for moments between two
+records; nothing is ever stored in them.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from pykafka_broker.coordinator.versioned_map import VersionedMap
+
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_TIMESTAMP = -1
+MAX_PRODUCER_EPOCH = (1 << 15) - 1
+#: The timeout of a transaction that an outside coordinator decides on (KIP-939): it never times out.
+NO_TIMEOUT_MS = (1 << 31) - 1
+
+#: transaction.version levels: 1 makes records flexible, 2 gives every transaction an epoch of its own.
+FLEXIBLE_RECORDS = 1
+EPOCH_BUMP = 2
+
+
+class TransactionState(enum.Enum):
+    """Kafka's states; the value is the number in the records."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def display_name(self) -> str:
+        """What administrators see: "CompleteCommit"."""
+        return _NAMES[self]
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is open: the next transaction may begin, or the id be forgotten."""
+        return self in _OVER
+
+    @property
+    def is_decided(self) -> bool:
+        """The outcome is in the log, and markers are on their way."""
+        return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+
+
+_NAMES = {state: "".join(word.capitalize() for word in state.name.split("_")) for state in TransactionState}
+STATES_BY_NAME = {name: state for state, name in _NAMES.items()}
+_OVER = frozenset({TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
+
+#: From which states each state may be reached.
+VALID_PREVIOUS_STATES: dict[TransactionState, frozenset[TransactionState]] = {
+    TransactionState.EMPTY: _OVER,
+    TransactionState.ONGOING: _OVER | {TransactionState.ONGOING},
+    TransactionState.PREPARE_COMMIT: frozenset({TransactionState.ONGOING}),
+    TransactionState.PREPARE_ABORT: _OVER | {TransactionState.ONGOING},
+    TransactionState.COMPLETE_COMMIT: frozenset({TransactionState.PREPARE_COMMIT}),
+    TransactionState.COMPLETE_ABORT: frozenset({TransactionState.PREPARE_ABORT}),
+}
+
+
+class TopicPartition(NamedTuple):
+    """A partition by its topic's name."""
+
+    topic: str
+    partition: int
+
+
+class TransactionMetadata(NamedTuple):
+    """One transactional id: who may use it, and its present or last transaction."""
+
+    transactional_id: str
+    producer_id: int
+    timeout_ms: int
+    last_update_ms: int
+    #: The producer id before the last change of state; differs only right after an id was replaced.
+    previous_producer_id: int = NO_PRODUCER_ID
+    #: With which id the producer goes on once the present transaction is complete; its epochs are used up.
+    next_producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    #: The epoch before the last bump, so that a retry of InitProducerId is known as one. Soft.
+    last_producer_epoch: int = NO_PRODUCER_EPOCH
+    state: TransactionState = TransactionState.EMPTY
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = NO_TIMESTAMP
+    #: How the client works that began or ended the transaction.
+    client_transaction_version: int = 0
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """One epoch is kept back, so that the coordinator can always fence."""
+        return is_epoch_exhausted(self.producer_epoch)
+
+    def moved_to(self, state: TransactionState, **changes: object) -> TransactionMetadata:
+        """The metadata in its next state; illegal moves are bugs."""
+        assert self.state in VALID_PREVIOUS_STATES[state], (self, state)
+        return self._replace(state=state, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
+
+    def durable(self, transaction_version: int) -> TransactionMetadata:
+        """What of this is found in the log, at the finalised level of the feature."""
+        found = self._replace(last_producer_epoch=NO_PRODUCER_EPOCH)
+        if transaction_version >= FLEXIBLE_RECORDS:
+            return found
+        return found._replace(
+            previous_producer_id=NO_PRODUCER_ID, next_producer_id=NO_PRODUCER_ID, client_transaction_version=0
+        )
+
+
+def is_epoch_exhausted(producer_epoch: int) -> bool:
+    """True if no producer may get the epoch after this one."""
+    return producer_epoch >= MAX_PRODUCER_EPOCH - 1
+
+
+class TransactionConfig(NamedTuple):
+    """The configuration values the coordinator acts on; may be swapped while it runs."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
+    transaction_abort_timed_out_interval_ms: int = 10_000
+    transaction_remove_expired_interval_ms: int = 60 * 60 * 1000
+    #: The finalised level of the feature.
+    transaction_version: int = EPOCH_BUMP
+
+
+class Transactions(NamedTuple):
+    """Everything one shard knows."""
+
+    by_id: VersionedMap[str, TransactionMetadata]
+
+    @classmethod
+    def empty(cls) -> Transactions:
+        """The state of a shard whose partition is empty."""
+        return cls(VersionedMap())
+
+    def with_metadata(self, metadata: TransactionMetadata) -> Transactions:
+        """The state with one transactional id put in or replaced."""
+        return Transactions(self.by_id.with_item(metadata.transactional_id, metadata))

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= pykafka-data
 
-.PHONY: run test check fix bench interop conformance clean
+.PHONY: run test check fix bench interop conformance reencode clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
 test: $(VENV)/.test ; $(BIN)/python -m pytest
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -12,6 +12,7 @@ fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
 conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
+reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@

@@ -1,37 +1,60 @@
-"""Let Apache Kafka's own message classes read and rewrite what we encode.
+"""Our codec against Apache Kafka's own message classes, both ways: `make reencode`.
 
     python -m interop.reencode [EXAMPLES]
 
-Every version of every message, with every field set and then with EXAMPLES random values (none by default),
-must come back byte for byte. What has no captured frames in `tests/protocol/wire` (records, and APIs between
-brokers) is then kept in `tests/protocol/reencoded.txt`, where `tests/protocol/test_reencoded.py` compares.
+Every version of every message, records included, with every field set and then with EXAMPLES random values
+(20 by default), is encoded by us and written down as JSON the way Kafka does. Kafka's classes decode our bytes,
+encode them again and say in JSON what they read, and encode the message that our JSON describes, which never saw
+our encoder; we decode that. All bytes and all values have to be equal.
+
+What has no captured frames in `tests/protocol/wire` (records, and APIs between brokers) is then kept in
+`tests/protocol/reencoded.txt`, where `tests/protocol/test_reencoded.py` compares without Java.
 
 Needs a JDK, not only a JRE: the Java side is compiled on the fly.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, given, settings
 
 from interop.oracle import java, libs
-from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.schema import schema_of
+from tests.support.kafka_json import kafka_json
 from tests.support.messages import as_of, everything, full, messages
 
 PROGRAM = Path(__file__).parent / "oracle" / "Reencode.java"
 TESTS = Path(__file__).parents[1] / "tests" / "protocol"
 
 
-def encodings(message: Any) -> Iterator[str]:
-    """One line "name version hex" for every version of `message`."""
+class Sample(NamedTuple):
+    """One message in one version, as bytes in hex and as Kafka's JSON."""
+
+    message: Any
+    version: int
+    encoded: str
+    described: Any
+
+    @property
+    def name(self) -> str:
+        return schema_of(self.message).name
+
+    def line(self) -> str:
+        return f"{self.name}\t{self.version}\t{self.encoded}\t{json.dumps(self.described)}"
+
+
+def samples_of(message: Any) -> Iterator[Sample]:
+    """`message` in every version."""
     for version in schema_of(message).versions:
-        yield f"{schema_of(message).name} {version} {encode(as_of(message, version), version).hex()}"
+        carried = as_of(message, version)
+        yield Sample(carried, version, encode(carried, version).hex(), kafka_json(carried, version))
 
 
 def random_messages(cls: type[Any], examples: int) -> list[Any]:
@@ -53,11 +76,29 @@ def random_messages(cls: type[Any], examples: int) -> list[Any]:
     return drawn
 
 
-def reencoded(lines: list[str]) -> list[str]:
-    """What Apache's classes make of `lines`, in the same order: hex, or what they complained about."""
+def answers(samples: list[Sample]) -> list[list[str]]:
+    """What Apache's classes make of each: re-encoded bytes, JSON, and the bytes of our JSON."""
     command = [java(), "-cp", str(libs() / "*"), str(PROGRAM)]
-    run = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=True)
-    return run.stdout.splitlines()
+    lines = "\n".join(sample.line() for sample in samples)
+    run = subprocess.run(command, input=lines.encode(), stdout=subprocess.PIPE, check=True)
+    return [line.split("\t") for line in run.stdout.decode().rstrip("\n").split("\n")]
+
+
+def complaints(sample: Sample, answer: list[str]) -> Iterator[str]:
+    """What is not equal; nothing when all is well."""
+    again, described, independent = answer
+    if again != sample.encoded:
+        yield f"comes back as {again}"
+    expected = kafka_json(sample.message, sample.version, written=True)
+    if not described.startswith("{") or json.loads(described) != expected:
+        yield f"is read as {described}, not as {json.dumps(expected)}"
+    if independent != sample.encoded:
+        yield f"is {independent} when Kafka encodes {json.dumps(sample.described)}"
+    elif decode(type(sample.message), sample.version, bytes.fromhex(independent)) != (
+        sample.message,
+        len(independent) // 2,
+    ):
+        yield f"is not read back as {sample.message}"
 
 
 def captured() -> set[str]:
@@ -71,26 +112,31 @@ def captured() -> set[str]:
 
 
 def main() -> int:
-    examples = int(sys.argv[1]) if len(sys.argv) > 1 else 0
-    samples = [line for cls in everything() for line in encodings(full(cls))]
+    examples = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    full_ones = [sample for cls in everything() for sample in samples_of(full(cls))]
     drawn = [
-        line
+        sample
         for cls in everything()
         for message in (random_messages(cls, examples) if examples else [])
-        for line in encodings(message)
+        for sample in samples_of(message)
     ]
-    lines = samples + drawn
+    samples = full_ones + drawn
     wrong = [
-        f"{line}\n  comes back as {again}"
-        for line, again in zip(lines, reencoded(lines), strict=True)
-        if line.rpartition(" ")[2] != again
+        f"{sample.name} v{sample.version} {sample.encoded}\n  {complaint}"
+        for sample, answer in zip(samples, answers(samples), strict=True)
+        for complaint in complaints(sample, answer)
     ]
     if wrong:
         print(*wrong, sep="\n")
+        print(f"{len(wrong)} differences in {len(samples)} encodings")
         return 1
-    kept = [line for line in samples if line.partition(" ")[0] not in captured()]
+    kept = [f"{s.name} {s.version} {s.encoded}" for s in full_ones if s.name not in captured()]
     (TESTS / "reencoded.txt").write_text("\n".join(kept) + "\n")
-    print(f"Apache Kafka reads and rewrites all {len(lines)} encodings; {len(kept)} kept")
+    versions = len({(sample.name, sample.version) for sample in samples})
+    print(
+        f"Apache Kafka agrees on all {len(samples)} encodings of {versions} versions of {len(everything())} "
+        f"messages; {len(kept)} are kept"
+    )
     return 0
 
 

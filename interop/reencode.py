@@ -3,9 +3,9 @@
     python -m interop.reencode [EXAMPLES]
 
 Every version of every message, records included, with every field set and then with EXAMPLES random values
-(20 by default), is encoded by us and written down as JSON the way Kafka does. Kafka's classes decode our bytes,
-encode them again and say in JSON what they read, and encode the message that our JSON describes, which never saw
-our encoder; we decode that. All bytes and all values have to be equal.
+(20 by default), is encoded by us and written down as JSON the way Kafka does. Kafka's classes decode our
+bytes, encode them again and say in JSON what they read; and they encode the message that our JSON describes,
+which never saw our encoder, for us to decode. All bytes and all values have to be equal.
 
 What has no captured frames in `tests/protocol/wire` (records, and APIs between brokers) is then kept in
 `tests/protocol/reencoded.txt`, where `tests/protocol/test_reencoded.py` compares without Java.

@@ -1,25 +1,11 @@
-"""Capture golden frames from a running Apache Kafka: `python -m interop.capture_frames HOST:PORT [FOLDER]`.
-
-For every API below and each of its versions, one request that we encode and the response with which the
-broker answers it go into FOLDER/<api>.txt as hex (tests/protocol/wire by default), header and body, without
-the length in front. `tests/protocol/test_wire.py` decodes and encodes them again. Use a broker that nobody
-else uses, with `group.initial.rebalance.delay.ms=0` and `offsets.topic.num.partitions=1`, or the frames get
-long.
-"""
+"""Producing, fetching, topics, configs and classic groups: the frames of an ordinary client."""
 
 from __future__ import annotations
 
-import socket
-import struct
-import sys
-import textwrap
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
-from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.messages import module_name, response_type
+from interop.frames.kafka import Kafka
+from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.alter_configs import AlterableConfig as FullConfig
 from pykafka_broker.protocol.messages.alter_configs import AlterConfigsRequest
 from pykafka_broker.protocol.messages.alter_configs import AlterConfigsResource as FullResource
@@ -53,12 +39,6 @@ from pykafka_broker.protocol.messages.describe_topic_partitions import (
 from pykafka_broker.protocol.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from pykafka_broker.protocol.messages.headers import (
-    RequestHeader,
-    ResponseHeader,
-    request_header_version,
-    response_header_version,
-)
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -100,11 +80,8 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from pykafka_broker.protocol.records.batch import build_batch
-from pykafka_broker.protocol.schema import schema_of
 
-WIRE = Path(__file__).parents[1] / "tests" / "protocol" / "wire"
 TOPIC_RESOURCE = 2
-CLIENT_ID = "golden"
 
 #: What the members of a group say, each behind its version; the broker parses them.
 SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(topics=["golden"]), 1)
@@ -113,45 +90,7 @@ ASSIGNMENT = b"\x00\x01" + encode(
 )
 
 
-class Kafka:
-    """A blocking connection that keeps the bytes of the last exchange."""
-
-    def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-        self.correlation_id = 0
-        self.request_frame = self.response_frame = b""
-
-    def call(self, request: Any, version: int) -> Any:
-        """Send `request` and return the response message."""
-        api_key = schema_of(request).api_key
-        assert api_key is not None
-        self.correlation_id += 1
-        header = RequestHeader(
-            request_api_key=api_key,
-            request_api_version=version,
-            correlation_id=self.correlation_id,
-            client_id=CLIENT_ID,
-        )
-        frame = encode(header, request_header_version(api_key, version)) + encode(request, version)
-        self.socket.sendall(struct.pack(">i", len(frame)) + frame)
-        (length,) = struct.unpack(">i", self._receive(4))
-        self.request_frame, self.response_frame = frame, self._receive(length)
-        _, pos = decode(ResponseHeader, response_header_version(api_key, version), self.response_frame)
-        response, _ = decode(response_type(api_key), version, self.response_frame, pos)
-        return response
-
-    def _receive(self, length: int) -> bytes:
-        data = b""
-        while len(data) < length:
-            received = self.socket.recv(length - len(data))
-            if not received:
-                raise ConnectionError("the broker closed the connection")
-            data += received
-        return data
-
-
-class Scenario:
+class RecordsAndGroups:
     """One method per API: whatever must happen before, and then the request to capture."""
 
     def __init__(self, kafka: Kafka) -> None:
@@ -160,20 +99,9 @@ class Scenario:
         self.produced = build_batch(
             [(1_700_000_000_000, b"key", b"value", [("trace", b"1")])], producer_id=-1, base_offset=0
         )
-        self.call_until_ok(self.produce(9), 9)
-        self.call_until_ok(self.find_coordinator(4), 4)
-        self.call_until_ok(self.offset_commit(8), 8)
-
-    def call_until_ok(self, request: Any, version: int) -> None:
-        """Repeat while the broker is still electing, creating or loading something."""
-        for _ in range(100):
-            answer = repr(self.kafka.call(request, version))
-            if "error_code=0" in answer and not any(
-                f"error_code={code}," in answer for code in (3, 5, 6, 14, 15, 16)
-            ):
-                return
-            time.sleep(0.1)
-        raise TimeoutError(f"{request} is never answered without an error: {answer}")
+        self.kafka.call_until_ok(self.produce(9), 9)
+        self.kafka.call_until_ok(self.find_coordinator(4), 4)
+        self.kafka.call_until_ok(self.offset_commit(8), 8)
 
     def create(self, name: str, partitions: int = 1) -> bytes:
         created = self.kafka.call(self._creation(name, partitions), 7)
@@ -404,65 +332,3 @@ class Scenario:
 
     def list_config_resources(self, version: int) -> ListConfigResourcesRequest:
         return ListConfigResourcesRequest(resource_types=[TOPIC_RESOURCE] if version else [])
-
-
-#: The APIs to capture, in the order in which they are called.
-APIS = [
-    18,
-    3,
-    60,
-    75,
-    1,
-    2,
-    23,
-    0,
-    10,
-    16,
-    11,
-    14,
-    12,
-    13,
-    8,
-    9,
-    15,
-    42,
-    47,
-    19,
-    37,
-    20,
-    32,
-    44,
-    33,
-    22,
-    35,
-    61,
-    74,
-    21,
-]
-
-#: Declared but not served.
-UNSTABLE = {(22, 6)}
-
-
-def main() -> None:
-    address, folder = sys.argv[1], Path(sys.argv[2]) if len(sys.argv) > 2 else WIRE
-    folder.mkdir(parents=True, exist_ok=True)
-    kafka = Kafka(address)
-    scenario = Scenario(kafka)
-    for api_key in APIS:
-        name = module_name(api_key)
-        prepare: Callable[[int], Any] = getattr(scenario, name)
-        text = [f"# {name}: frames of Apache Kafka 4.3.1, by interop/capture_frames.py"]
-        for version in schema_of(response_type(api_key)).versions:
-            if (api_key, version) in UNSTABLE:
-                continue
-            request = prepare(version)
-            kafka.call(request, version)
-            for what, frame in (("request", kafka.request_frame), ("response", kafka.response_frame)):
-                text += ["", f"{what} v{version}", *textwrap.wrap(frame.hex(), 100)]
-        (folder / f"{name}.txt").write_text("\n".join(text) + "\n")
-        print(name)
-
-
-if __name__ == "__main__":
-    main()

@@ -8,8 +8,11 @@ import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.Map;
 
+import com.fasterxml.jackson.core.json.JsonReadFeature;
+import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.json.JsonMapper;
 
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Message;
@@ -35,7 +38,10 @@ public class Reencode {
         "org.apache.kafka.storage.internals.log.",
         "org.apache.kafka.storage.generated.",
     };
-    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final ObjectMapper JSON = JsonMapper.builder()
+        .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
+        .disable(JsonWriteFeature.WRITE_NAN_AS_STRINGS)
+        .build();
     private static final Map<String, Class<?>> CLASSES = new HashMap<>();
 
     private interface Attempt {

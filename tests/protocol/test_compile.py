@@ -65,6 +65,11 @@ class Tagged:
 
 
 @message(versions="0", flexible="0+")
+class TaggedOptional:
+    inner: Inner | None = struct_field(Inner, nullable=True, tag=0, default=None)
+
+
+@message(versions="0", flexible="0+")
 class Optional:
     inner: Inner | None = struct_field(Inner, nullable=True)
 
@@ -117,6 +122,22 @@ def test_tags_are_written_in_order_and_only_when_they_differ_from_their_default(
     assert encode(Tagged(count=-1, names=["a"], inner=Inner(value=1)), 0) == (
         b"\x02" + b"\x02\x05\x00\x00\x00\x01\x00" + b"\x05\x03\x02\x02a"
     )
+
+
+@pytest.mark.parametrize(
+    ("inner", "encoded"),
+    [
+        (None, b"\x01\x00\x01\x00"),
+        (Inner(value=0), b"\x00"),
+        (Inner(value=7), b"\x01\x00\x06\x01\x00\x00\x00\x07\x00"),
+    ],
+)
+def test_a_tagged_struct_that_may_be_null_is_left_out_when_it_is_blank_and_not_when_it_is_null(
+    inner: Inner | None, encoded: bytes
+) -> None:
+    """Null was left out: Kafka would have taken members of the consumer protocol for classic ones."""
+    assert encode(TaggedOptional(inner=inner), 0) == encoded
+    assert decode(TaggedOptional, 0, encoded) == (TaggedOptional(inner=inner), len(encoded))
 
 
 def test_a_string_that_kafka_could_not_read_is_not_written() -> None:

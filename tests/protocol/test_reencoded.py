@@ -80,7 +80,9 @@ def test_kafkas_json_has_its_own_names_and_writes_bytes_in_base64() -> None:
     topic = {"topicId": "AAAAAAAAAAAAAAAAAAAA_w", "partitionData": [{"index": 0, "records": "//4="}]}
 
     assert kafka_json(message, 13) == {
-        "transactionalId": None, "acks": -1, "timeoutMs": 1,
+        "transactionalId": None,
+        "acks": -1,
+        "timeoutMs": 1,
         "topicData": [topic],
     }
     topic["partitionData"] = [{"index": 0, "recordsSizeInBytes": 2}]

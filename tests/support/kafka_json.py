@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from pykafka_broker.protocol.schema import Field, schema_of
+from pykafka_broker.protocol.schema import Field, blank, schema_of
 
 
 def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str, Any]:
@@ -19,7 +19,7 @@ def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str
         if version not in field.versions:
             continue
         value = getattr(message, field.name)
-        if field.tag is not None and value == field.default:
+        if field.tag is not None and value == _absent(field, version):
             continue
         name = camel_case(field.name)
         if written and field.kind == "records" and value is not None:
@@ -27,6 +27,13 @@ def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str
         else:
             described[name] = _described(field, value, version, written)
     return described
+
+
+def _absent(field: Field, version: int) -> Any:
+    """What a tagged field has that is not on the wire."""
+    if field.struct is not None and version in field.nullable:
+        return blank(field.struct)
+    return field.default
 
 
 def _described(field: Field, value: Any, version: int, written: bool) -> Any:

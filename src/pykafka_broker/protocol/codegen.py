@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.schema import REQUIRED, ZERO_UUID, Field, schema_of
+from pykafka_broker.protocol.schema import REQUIRED, ZEROS, Field, blank, schema_of
 from pykafka_broker.protocol.wire import (
     MAX_ARRAY_ELEMENTS,
     MAX_STRING_BYTES,
@@ -45,15 +45,6 @@ _CODES = {
     "uuid": "16s",
 }
 _layouts = {(verb, code): ArrayLayouts(verb, code) for verb in ("pack", "unpack_from") for code in "bhHiIqd?"}
-_ZEROS: dict[str, object] = {
-    "f64": 0.0,
-    "boolean": False,
-    "uuid": ZERO_UUID,
-    "string": "",
-    "binary": b"",
-    "records": None,
-    "struct": None,
-}
 
 
 class Source:
@@ -236,19 +227,23 @@ class DecoderSource(CodecSource):
         with self.block(f"def {self.function_of(cls)}(buf, pos, end):"):
             self.line(f"m = new({cls.__name__})")
             for field in absent + tagged:
-                self.line(f"m.{field.name} = {self.default(field)}")
+                self.line(f"m.{field.name} = {self.default(field, field in tagged)}")
             self.emit_inline(cls, inline, tagged)
             if self.flexible and tagged:
                 self.emit_tags(cls, tagged)
             self.line("return m, pos")
 
-    def default(self, field: Field) -> str:
-        """The text of the value of a field that is not on the wire; a list is made anew each time."""
+    def default(self, field: Field, in_version: bool) -> str:
+        """The text of the value of a field that is not on the wire; lists and structs are made anew."""
+        if in_version and field.struct is not None and self.nullable(field):
+            self.scope["blank"] = blank
+            self.scope[field.struct.__name__] = field.struct
+            return f"blank({field.struct.__name__})"
         if field.default is not REQUIRED:
             return repr(field.default)
         if field.kind == "array":
             return "None" if self.version in field.nullable else "[]"
-        return repr(_ZEROS.get(field.kind, 0))
+        return repr(ZEROS.get(field.kind, 0))
 
     def emit_inline(self, cls: type, inline: list[Field], tagged: list[Field]) -> None:
         """Read the fields in their order; a run also takes in the length or the tag count that follows it."""
@@ -330,8 +325,13 @@ class DecoderSource(CodecSource):
         if not self.nullable(field):
             self.line(read)
             return
-        self.line("pos += 1")
-        with self.block("if buf[pos - 1] > 127:"):
+        if field.tag is None:
+            self.line("pos += 1")
+            null = "buf[pos - 1] > 127"
+        else:  # Kafka writes null as -1 in place, but as 0 in a tag
+            self.line("present, pos = uvarint(buf, pos)")
+            null = "not present"
+        with self.block(f"if {null}:"):
             self.line(f"{target} = None")
         with self.block("else:"):
             self.line(read)
@@ -466,6 +466,9 @@ class EncoderSource(CodecSource):
             self.line("out.append(0)")
 
     def differs(self, field: Field) -> str:
+        if field.struct is not None and self.nullable(field):
+            self.scope[f"BLANK_{field.struct.__name__}"] = blank(field.struct)
+            return f"m.{field.name} != BLANK_{field.struct.__name__}"
         if field.default is None:
             return f"m.{field.name} is not None"
         if field.default == []:
@@ -491,7 +494,7 @@ class EncoderSource(CodecSource):
 
     def emit_null(self, field: Field, out: str) -> None:
         if field.kind == "struct":
-            self.line(f"{out}.append(255)")
+            self.line(f"{out}.append({255 if field.tag is None else 0})")
         elif self.flexible and field.compact:
             self.line(f"{out}.append(0)")
         else:

@@ -13,7 +13,8 @@ A field without `default=` must be given when we build a message. A field that a
 when encoding, and has its default (or its type's zero) after decoding.
 
 What Apache's own schemas say and we do not carry: `ignorable` (we never refuse to leave out a field that an
-older version lacks) and `mapKey`. A tagged struct that is absent is None here, not a struct of defaults.
+older version lacks) and `mapKey`. A tagged struct that is absent is None here, not a struct of defaults,
+unless it may also be null on the wire: then None is that null, and an absent one is `blank`.
 
 Declaring a class costs about as much as creating it twice, because slots need that; nothing is compiled, so
 importing a message module stays cheap.
@@ -40,6 +41,18 @@ Entity = Literal["broker_id", "group_id", "producer_id", "topic_name", "transact
 
 #: The id that stands for "no id".
 ZERO_UUID = bytes(16)
+
+
+#: The value of a field without a default that is not on the wire; 0 if it is not named here.
+ZEROS: dict[str, object] = {
+    "f64": 0.0,
+    "boolean": False,
+    "uuid": ZERO_UUID,
+    "string": "",
+    "binary": b"",
+    "records": None,
+    "struct": None,
+}
 
 
 class _Required:
@@ -175,6 +188,17 @@ def schema_of(message_or_class: object) -> Schema:
     """The schema of a declared class or of one of its objects."""
     schema: Schema = message_or_class.__schema__  # type: ignore[attr-defined]
     return schema
+
+
+def blank(cls: type[M]) -> M:
+    """A struct of defaults and, where there are none, zeros."""
+    return cls(
+        **{
+            field.name: [] if field.kind == "array" else ZEROS.get(field.kind, 0)
+            for field in schema_of(cls).fields
+            if field.default is REQUIRED
+        }
+    )
 
 
 # The field declarations. `versions` says which versions have the field, `nullable` in which it may be None

@@ -6,10 +6,13 @@ import pytest
 
 from pykafka_broker.cluster.events import EventError, FeatureUpdate, UpdateFeatures, UpgradeType
 from pykafka_broker.cluster.features import (
+    KEPT_FEATURES,
     METADATA_VERSION_NAMES,
     NODE_FEATURES,
     SERVED_FEATURES,
     bootstrap_records,
+    can_work_at,
+    merely_kept,
 )
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, replay
 from pykafka_broker.cluster.state import ControllerState
@@ -120,3 +123,32 @@ def test_switching_on_eligible_leader_replicas_gives_the_cluster_one_min_insync_
     state, _, _ = update(state, ("eligible.leader.replicas.version", 1))
 
     assert state.image.configs == {(4, ""): {"min.insync.replicas": "1"}}
+
+
+def test_a_level_that_is_merely_kept_can_be_lowered_and_not_raised():
+    records = [
+        m.FeatureLevelRecord(name="metadata.version", feature_level=30),
+        m.FeatureLevelRecord(name="share.version", feature_level=1),
+    ]
+    state = an_empty_cluster()
+    kept = ControllerState(replay(state.image, records, offset=1, epoch=1), state.rules)
+    assert kept.image.features["share.version"] == 1
+
+    lowered, _, answer = update(kept, ("share.version", 0, UpgradeType.SAFE_DOWNGRADE))
+    assert (answer, "share.version" in lowered.image.features) == (None, False)
+
+    _, records, answer = update(lowered, ("share.version", 1))
+    assert (records, answer.error) == ((), ErrorCode.INVALID_UPDATE_VERSION)
+
+
+@pytest.mark.parametrize("name, level", KEPT_FEATURES.items())
+def test_a_node_can_be_where_a_feature_has_a_level_that_is_kept_and_no_higher_one(name, level):
+    assert [can_work_at(name, n, FeatureRange(0, 0)) for n in range(level + 2)] == [True] * (level + 1) + [
+        False
+    ]
+
+
+def test_kept_is_what_is_finalized_above_what_is_served():
+    levels = {**SERVED_FEATURES, "share.version": SERVED_FEATURES["share.version"] + 1}
+    assert merely_kept(SERVED_FEATURES) == {}
+    assert merely_kept(levels) == {"share.version": levels["share.version"]}

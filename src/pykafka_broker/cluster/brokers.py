@@ -18,6 +18,7 @@ from pykafka_broker.cluster.events import (
     RegisterController,
     UnregisterBroker,
 )
+from pykafka_broker.cluster.features import can_work_at
 from pykafka_broker.cluster.image import (
     METADATA_VERSION,
     BrokerRegistration,
@@ -126,7 +127,7 @@ def _check_registration(state: ControllerState, event: RegisterBroker) -> None:
         raise KafkaError(ErrorCode.INVALID_REGISTRATION, text)
     for name, level in image.features.items():
         supported = event.features.get(name, FeatureRange(0, 0))
-        if not supported.min_level <= level <= supported.max_level:
+        if not can_work_at(name, level, supported):
             text = (
                 f"Unable to register because the broker does not support finalized version {level} of "
                 f"{name}. The broker wants a version between {supported.min_level} and "

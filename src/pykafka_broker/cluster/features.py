@@ -2,6 +2,11 @@
 
 `SERVED_FEATURES` is the one table to touch when an API family becomes served: its level is what `format`
 finalizes, what the broker registers as its maximum, and what ApiVersions tells clients.
+
+A cluster that Apache Kafka formatted has levels that are not served yet. `KEPT_FEATURES` says up to which
+level that does no harm: the level stays in the metadata, its records stay in the logs, its APIs are not
+advertised, and Apache Kafka finds all of it as it left it. Raising a level to one that is merely kept is
+refused; lowering it is not.
 """
 
 from __future__ import annotations
@@ -28,11 +33,30 @@ SERVED_FEATURES: dict[str, int] = {
     "transaction.version": 0,
 }
 
+#: Levels that others may have finalized and that stay as they are, though what they stand for is not served.
+KEPT_FEATURES: dict[str, int] = {
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+    "transaction.version": 2,
+}
+
 #: The ranges a node registers with. kraft.version lives in control records and cannot be updated here.
 NODE_FEATURES: dict[str, FeatureRange] = {
     name: FeatureRange(MINIMUM_METADATA_VERSION if name == METADATA_VERSION else 0, level)
     for name, level in (*SERVED_FEATURES.items(), (KRAFT_VERSION, KRAFT_VERSION_LEVEL))
 }
+
+
+def can_work_at(name: str, level: int, supported: FeatureRange) -> bool:
+    """Whether a node that supports this range can be in a cluster that has the feature at `level`."""
+    return supported.min_level <= level <= max(supported.max_level, KEPT_FEATURES.get(name, 0))
+
+
+def merely_kept(features: Mapping[str, int]) -> dict[str, int]:
+    """Those of the finalized features that are kept and not served at their level."""
+    return {name: level for name, level in features.items() if level > SERVED_FEATURES.get(name, level)}
+
 
 #: metadata.version levels by the name of the release that brought them.
 METADATA_VERSION_NAMES: dict[int, str] = {

@@ -43,7 +43,7 @@ from pykafka_broker.cluster.events import (
     ProducerIdBlock,
 )
 from pykafka_broker.cluster.feature_control import elr_safety_records
-from pykafka_broker.cluster.features import ELR_VERSION, NODE_FEATURES
+from pykafka_broker.cluster.features import ELR_VERSION, NODE_FEATURES, can_work_at, merely_kept
 from pykafka_broker.cluster.image import (
     MINIMUM_METADATA_VERSION,
     ClusterImage,
@@ -196,7 +196,7 @@ class Controller:
         follower = _Follower(self._rules.cluster_id)
         loaded = self._driver.storage.load(follower)
         loader = follower.loader
-        _refuse_unserved_features(loader.image)
+        _check_features(loader.image)
         self._driver.boot(loaded)
         loader.skip_to(self._driver.storage.end_offset - 1, self._driver.epoch)
         self._append_first_records(loader)
@@ -585,13 +585,19 @@ class Controller:
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
 
 
-def _refuse_unserved_features(image: ClusterImage) -> None:
-    """What another version has finalized, this one may not understand."""
+def _check_features(image: ClusterImage) -> None:
+    """What another version has finalized, this one may not understand; what it merely keeps is said once."""
     for name, level in image.features.items():
         known = NODE_FEATURES.get(name)
-        if known is None or not known.min_level <= level <= known.max_level:
+        if known is None or not can_work_at(name, level, known):
             served = "does not know it" if known is None else f"serves {known.min_level} to {known.max_level}"
             raise CorruptMetadataError(f"the cluster has {name} at level {level}, this version {served}")
+    if kept := merely_kept(image.features):
+        logger.warning(
+            "The cluster has features that this version does not serve: %s. "
+            "Their levels and their records are kept as they are",
+            ", ".join(f"{name} at level {level}" for name, level in sorted(kept.items())),
+        )
 
 
 def _time_out(answer: asyncio.Future[Any]) -> None:

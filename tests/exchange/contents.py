@@ -1,0 +1,170 @@
+"""What a node holds as clients see it, as one value that can be compared before and after an exchange."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from confluent_kafka import (
+    OFFSET_END,
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
+from confluent_kafka.error import KafkaError
+
+TIMEOUT_S = 30
+QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200}
+
+LOADING = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+    KafkaError._TRANSPORT,
+)
+
+Result = TypeVar("Result")
+
+
+class Record(NamedTuple):
+    offset: int
+    leader_epoch: int
+    timestamp: tuple[int, int]
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Partition(NamedTuple):
+    start: int
+    end: int
+    #: Of committed transactions, and those outside of transactions.
+    records: tuple[Record, ...]
+    #: The offset for the timestamp of the middle record.
+    middle: int | None
+
+
+class Topic(NamedTuple):
+    topic_id: str
+    configs: dict[str, str]
+    partitions: dict[int, Partition]
+
+
+class Contents(NamedTuple):
+    topics: dict[str, Topic]
+    #: group -> topic and partition -> offset and metadata
+    groups: dict[str, dict[tuple[str, int], tuple[int, str | None]]]
+    broker_configs: dict[str, str]
+    cluster_id: str
+
+
+def retried(ask: Callable[[], Result]) -> Result:
+    """Ask again while a coordinator that has just started still loads."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if time.monotonic() > deadline or error.args[0].code() not in LOADING:
+                raise
+            time.sleep(0.1)
+
+
+def contents(address: str) -> Contents:
+    """Everything that is not internal."""
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    described = admin.list_topics(timeout=TIMEOUT_S)
+    names = sorted(name for name in described.topics if not name.startswith("__"))
+    futures = admin.describe_topics(TopicCollection(names), request_timeout=TIMEOUT_S)
+    ids = {name: str(future.result().topic_id) for name, future in futures.items()}
+    configs = {name: own_configs(admin, ResourceType.TOPIC, name) for name in names}
+    topics = {
+        name: Topic(
+            ids[name], configs[name], partitions(address, name, sorted(described.topics[name].partitions))
+        )
+        for name in names
+    }
+    groups = [group.group_id for group in retried(lambda: admin.list_consumer_groups().result()).valid]
+    return Contents(
+        topics,
+        {group: offsets for group in sorted(groups) if (offsets := committed(admin, group))},
+        own_configs(admin, ResourceType.BROKER, "1"),
+        described.cluster_id,
+    )
+
+
+def own_configs(admin: AdminClient, kind: Any, name: str) -> dict[str, str]:
+    """The configs that somebody set, as opposed to defaults and files."""
+    resource = ConfigResource(kind, name)
+    entries = admin.describe_configs([resource])[resource].result(TIMEOUT_S)
+    own = (
+        ConfigSource.DYNAMIC_TOPIC_CONFIG.value,
+        ConfigSource.DYNAMIC_BROKER_CONFIG.value,
+        ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG.value,
+    )
+    return {entry.name: entry.value for entry in entries.values() if entry.source in own}
+
+
+def committed(admin: AdminClient, group: str) -> dict[tuple[str, int], tuple[int, str | None]]:
+    asked = ConsumerGroupTopicPartitions(group)
+    found = retried(lambda: admin.list_consumer_group_offsets([asked])[group].result(TIMEOUT_S))
+    return {(p.topic, p.partition): (p.offset, p.metadata or None) for p in found.topic_partitions}
+
+
+def partitions(address: str, topic: str, numbers: list[int]) -> dict[int, Partition]:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "not used",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
+            **QUIET,
+        }
+    )
+    try:
+        return {number: partition(consumer, topic, number) for number in numbers}
+    finally:
+        consumer.close()
+
+
+def partition(consumer: Consumer, topic: str, number: int) -> Partition:
+    where = TopicPartition(topic, number)
+    start, end = retried(lambda: consumer.get_watermark_offsets(where, timeout=TIMEOUT_S))
+    consumer.assign([TopicPartition(topic, number, start)])
+    records: list[Record] = []
+    deadline = time.monotonic() + TIMEOUT_S
+    at_end = False
+    while not at_end:
+        messages = consumer.consume(1_000, timeout=0.1)
+        assert messages or time.monotonic() < deadline, f"{topic}-{number} is not read to its end"
+        for message in messages:
+            if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                at_end = True
+                continue
+            records.append(
+                Record(
+                    message.offset(),
+                    message.leader_epoch(),
+                    message.timestamp(),
+                    message.key(),
+                    message.value(),
+                    tuple(message.headers() or ()),
+                )
+            )
+    return Partition(start, end, tuple(records), middle(consumer, topic, number, records))
+
+
+def middle(consumer: Consumer, topic: str, number: int, records: list[Record]) -> int | None:
+    if not records:
+        return None
+    timestamp = records[len(records) // 2].timestamp[1]
+    [found] = consumer.offsets_for_times([TopicPartition(topic, number, timestamp)], timeout=TIMEOUT_S)
+    assert found.offset != OFFSET_END
+    return found.offset

@@ -1,0 +1,133 @@
+"""A data folder goes from Apache Kafka 4.3.1 to our broker and back, and the other way round.
+
+Both directions, after stops in order and after kill -9; the folder and the `server.properties` are the same,
+byte for byte. Clients see the same topics, ids, configs, records, offsets, timestamps, leader epochs and
+committed offsets, an idempotent producer goes on as if nothing had been, and neither broker has more to
+complain of than on a folder of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.exchange.contents import Contents, contents
+from tests.exchange.filling import TOPICS, TRANSACTIONS, Continued, create_topics, fill, transact
+from tests.exchange.node import Node
+
+NOT_SERVED = "The cluster has features that this version does not serve: "
+
+
+@pytest.fixture
+def node(kafka_jars: Path, tmp_path: Path) -> Iterator[Node]:
+    node = Node(tmp_path)
+    yield node
+    node.kill()
+
+
+def assert_same(found: Contents, expected: Contents) -> None:
+    """Topic by topic, for a readable difference."""
+    assert found._replace(topics={}) == expected._replace(topics={})
+    assert found.topics.keys() == expected.topics.keys()
+    for name, topic in expected.topics.items():
+        assert found.topics[name] == topic, name
+
+
+def complaints_of_ours(node: Node) -> list[str]:
+    """What our broker complains of, without its note on features that it keeps for Apache Kafka."""
+    return [line for line in node.complaints() if NOT_SERVED not in line]
+
+
+def metadata_snapshots(node: Node) -> set[str]:
+    """Without the one that only names the first voter."""
+    names = {path.name for path in (node.data_dir / "__cluster_metadata-0").glob("*.checkpoint")}
+    return names - {"00000000000000000000-0000000000.checkpoint"}
+
+
+def opened_without_recovery(node: Node) -> bool:
+    """Whether the broker took the folder for one that was closed in order."""
+    said = "\n".join(node.log_lines())
+    if node.software == "ours":
+        return "since clean shutdown file was found" in said and "Recovering" not in said
+    return (
+        "Skipping recovery of" in said
+        and "No recovery checkpoint" not in said
+        and "no clean shutdown" not in said
+    )
+
+
+@pytest.mark.timeout(300)
+def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back(node: Node) -> None:
+    with node.running("apache"):
+        create_topics(node.address, *TOPICS, TRANSACTIONS)
+        fill(node.address)
+        transact(node.address)
+        producer = Continued(node.address)
+        producer.produce()
+        written = contents(node.address)
+
+    snapshots = metadata_snapshots(node)
+    assert snapshots, "the metadata is to be read from a snapshot too"
+
+    with node.running("ours"):
+        assert opened_without_recovery(node)
+        assert_same(contents(node.address), written)
+        producer.produce()
+        fill(node.address)
+        written = contents(node.address)
+    assert complaints_of_ours(node) == []
+    [told] = [line for line in node.complaints() if NOT_SERVED in line]
+    assert "share.version at level 1" in told
+    assert metadata_snapshots(node) - snapshots
+
+    node.run("apache")
+    assert opened_without_recovery(node)
+    assert_same(contents(node.address), written)
+    producer.produce()
+    fill(node.address)
+    written = contents(node.address)
+    node.kill()
+    assert node.complaints() == []
+
+    node.run("ours")
+    assert_same(contents(node.address), written)
+    producer.produce()
+    written = contents(node.address)
+    node.kill()
+
+    with node.running("apache"):
+        assert_same(contents(node.address), written)
+        producer.produce()
+        records = contents(node.address).topics[Continued.TOPIC].partitions[0].records
+    assert sorted(producer.acknowledged) == producer.acknowledged
+    assert [o for o, _ in producer.acknowledged] == [r.offset for r in records]
+    assert [v for _, v in producer.acknowledged] == [r.value for r in records]
+
+
+@pytest.mark.timeout(300)
+def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_back(node: Node) -> None:
+    with node.running("ours"):
+        create_topics(node.address, *TOPICS)
+        fill(node.address)
+        producer = Continued(node.address)
+        producer.produce()
+        written = contents(node.address)
+    assert complaints_of_ours(node) == []
+
+    with node.running("apache"):
+        assert opened_without_recovery(node)
+        assert_same(contents(node.address), written)
+        producer.produce()
+        fill(node.address)
+        create_topics(node.address, TRANSACTIONS)
+        transact(node.address)
+        written = contents(node.address)
+    assert node.complaints() == []
+
+    with node.running("ours"):
+        assert opened_without_recovery(node)
+        assert_same(contents(node.address), written)
+        producer.produce()
+    assert complaints_of_ours(node) == []

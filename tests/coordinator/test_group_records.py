@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.records import decode_record, encode_record, replay
+from pykafka_broker.coordinator.group.record import decode_record, encode_record
+from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import ClassicGroup, CommittedOffset, Phase
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue

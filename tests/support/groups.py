@@ -17,7 +17,8 @@ from pykafka_broker.coordinator.group.events import (
     SyncResult,
     TopicCommit,
 )
-from pykafka_broker.coordinator.group.records import Record, decode_record, encode_record, replay
+from pykafka_broker.coordinator.group.record import Record, decode_record, encode_record
+from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import (
     ClassicGroup,
     GroupCoordinatorConfig,

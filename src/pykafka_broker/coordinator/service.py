@@ -30,7 +30,7 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
 )
 from pykafka_broker.coordinator.group.loading import Loader
-from pykafka_broker.coordinator.group.records import Record, encode_record
+from pykafka_broker.coordinator.group.record import Record, encode_record
 from pykafka_broker.coordinator.group.state import (
     ClassicGroup,
     GroupCoordinatorConfig,
@@ -158,9 +158,9 @@ class GroupService:
         group_id = _group_of(event)
         if group_id is None:
             return transition(state, event, self.config)
-        before = state.groups.get(group_id)
+        before = state.classic(group_id)
         step = transition(state, event, self.config)
-        after = step.state.groups.get(group_id)
+        after = step.state.classic(group_id)
         if after is not None and (before is None or after.phase is not before.phase):
             _log_phase(after, event)
         return step

@@ -56,24 +56,27 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 def on_join(groups: Groups, event: JoinGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Take somebody into the next generation; the answer waits until that generation begins."""
-
-    def reject(error: ErrorCode) -> Step[Groups]:
-        return refuse(groups, event.token, JoinResult(error, event.member_id))
-
-    if not event.group_id:
-        return reject(ErrorCode.INVALID_GROUP_ID)
-    if not (
-        config.group_min_session_timeout_ms <= event.session_timeout_ms <= config.group_max_session_timeout_ms
-    ):
-        return reject(ErrorCode.INVALID_SESSION_TIMEOUT)
-    known = groups.groups.get(event.group_id)
-    if known is None and event.member_id:
-        return reject(ErrorCode.UNKNOWN_MEMBER_ID)
+    known = groups.classic(event.group_id)
+    refusal = join_refusal(event, config)
+    if refusal is ErrorCode.NONE and known is None and event.member_id:
+        refusal = ErrorCode.UNKNOWN_MEMBER_ID
+    if refusal is not ErrorCode.NONE:
+        return refuse(groups, event.token, JoinResult(refusal, event.member_id))
     turn = Turn(known or ClassicGroup(event.group_id, phase_began_ms=event.now_ms), event.now_ms, config)
     _join(turn, event)
     if known is None and not turn.records:
         turn.records.append(new_group_record(event.group_id, event.now_ms))
     return turn.step(groups)
+
+
+def join_refusal(event: JoinGroup, config: GroupCoordinatorConfig) -> ErrorCode:
+    """What is wrong with a request whatever the group."""
+    if not event.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    lowest, highest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
+    if not lowest <= event.session_timeout_ms <= highest:
+        return ErrorCode.INVALID_SESSION_TIMEOUT
+    return ErrorCode.NONE
 
 
 def _join(turn: Turn, event: JoinGroup) -> None:
@@ -257,7 +260,7 @@ def on_sync(groups: Groups, event: SyncGroup, config: GroupCoordinatorConfig) ->
 
     if not event.group_id:
         return reject(ErrorCode.INVALID_GROUP_ID)
-    group = groups.groups.get(event.group_id)
+    group = groups.classic(event.group_id)
     if group is None or group.phase is Phase.EMPTY:
         return reject(ErrorCode.UNKNOWN_MEMBER_ID)
     error = fenced(group, event.member_id, event.group_instance_id)
@@ -312,7 +315,7 @@ def _assigned(group: ClassicGroup, member: Member) -> SyncResult:
 
 def on_heartbeat(groups: Groups, event: Heartbeat) -> Step[Groups]:
     """Keep a member's session alive and tell it whether to join again. The hot path: no state changes."""
-    group = groups.groups.get(event.group_id)
+    group = groups.classic(event.group_id)
     error = _heartbeat_error(group, event)
     if error not in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
         return refuse(groups, event.token, error)
@@ -346,7 +349,7 @@ def on_leave(groups: Groups, event: LeaveGroup, config: GroupCoordinatorConfig) 
     """Take members off the group at once; those that stay rebalance."""
     if not event.group_id:
         return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
-    group = groups.groups.get(event.group_id)
+    group = groups.classic(event.group_id)
     if group is None:
         strangers = tuple((leaving, ErrorCode.UNKNOWN_MEMBER_ID) for leaving in event.members)
         return refuse(groups, event.token, LeaveResult(ErrorCode.NONE, strangers))

@@ -10,6 +10,7 @@ from collections.abc import Hashable
 from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.state import NO_TOPIC_ID, Protocol
+from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.protocol.errors import ErrorCode
 
 
@@ -162,6 +163,9 @@ class FetchOffsets(NamedTuple):
     topics: tuple[TopicPartitions, ...] | None
     #: Ask to be told UNSTABLE_OFFSET_COMMIT rather than an offset an open transaction is about to replace.
     require_stable: bool = False
+    #: OffsetFetch v9+ says which member of a consumer group asks; None stands for nobody in particular.
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class FetchedOffset(NamedTuple):
@@ -251,6 +255,105 @@ class DeleteGroup(NamedTuple):
     group_id: str
 
 
+class ConsumerGroupHeartbeat(NamedTuple):
+    """A consumer joins a consumer group, stays in it, or leaves it (KIP-848).
+
+    What is None has not changed since the member said it last. `owned` are the partitions the member has at
+    the moment, as (topic id, partitions).
+    """
+
+    token: int
+    now_ms: int
+    version: int
+    group_id: str
+    member_id: str
+    member_epoch: int
+    client_id: str
+    client_host: str
+    #: A fresh random id, used if a member id has to be made up.
+    uuid: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    owned: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None
+
+
+class ConsumerGroupHeartbeatResult(NamedTuple):
+    """The answer to ConsumerGroupHeartbeat; no assignment means that it is as before."""
+
+    error: ErrorCode = ErrorCode.NONE
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    #: (topic id, partitions).
+    assignment: tuple[tuple[bytes, tuple[int, ...]], ...] | None = None
+
+
+class DescribeConsumerGroup(NamedTuple):
+    """Describe one consumer group."""
+
+    token: int
+    group_id: str
+
+
+#: Partitions of topics as a description shows them: (topic id, name, partitions).
+DescribedPartitions = tuple[tuple[bytes, str, tuple[int, ...]], ...]
+
+
+class DescribedConsumer(NamedTuple):
+    """A member as ConsumerGroupDescribe shows it."""
+
+    member_id: str
+    instance_id: str | None
+    rack_id: str | None
+    member_epoch: int
+    client_id: str
+    client_host: str
+    subscribed_topic_names: tuple[str, ...]
+    subscribed_topic_regex: str | None
+    assignment: DescribedPartitions
+    target_assignment: DescribedPartitions
+    is_classic: bool
+
+
+class DescribedConsumerGroup(NamedTuple):
+    """The answer to DescribeConsumerGroup."""
+
+    error: ErrorCode
+    group_id: str
+    error_message: str | None = None
+    state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor: str = ""
+    members: tuple[DescribedConsumer, ...] = ()
+
+
+class TopicsChanged(NamedTuple):
+    """The cluster's topics are now those of `topics`; `changed` names those that came, changed or went."""
+
+    topics: TopicDirectory
+    changed: frozenset[str]
+    has_new_topics: bool
+
+
+class RegexesResolved(NamedTuple):
+    """The shell has resolved regular expressions of a group, given as (expression, topics).
+
+    `version` is that of the metadata it looked at; `resolved` None says that it could not.
+    """
+
+    now_ms: int
+    group_id: str
+    started_ms: int
+    version: int
+    resolved: tuple[tuple[str, frozenset[str]], ...] | None
+
+
 class TopicsDeleted(NamedTuple):
     """Topics are gone from the cluster, given as (name, topic id): so are the offsets committed to them."""
 
@@ -273,6 +376,10 @@ class TimerFired(NamedTuple):
 Event = Union[
     JoinGroup,
     SyncGroup,
+    ConsumerGroupHeartbeat,
+    DescribeConsumerGroup,
+    TopicsChanged,
+    RegexesResolved,
     Heartbeat,
     LeaveGroup,
     CommitOffsets,

@@ -14,7 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from pykafka_broker.coordinator.group.records import Replay, decode_record
+from pykafka_broker.coordinator.group.record import decode_record
+from pykafka_broker.coordinator.group.records import Replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records

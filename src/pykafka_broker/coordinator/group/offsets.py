@@ -14,8 +14,11 @@ Offsets of transactions are not handled here yet: `require_stable` therefore fin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from pykafka_broker.coordinator.group.consumer import commits
+from pykafka_broker.coordinator.group.consumer.records import consumer_group_tombstones
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     CommitResult,
@@ -28,8 +31,8 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
+from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.records import (
-    Record,
     group_tombstone,
     offset_record,
     offset_tombstone,
@@ -38,6 +41,7 @@ from pykafka_broker.coordinator.group.state import (
     NO_TOPIC_ID,
     ClassicGroup,
     CommittedOffset,
+    Group,
     GroupCoordinatorConfig,
     Groups,
     Phase,
@@ -90,7 +94,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     if changes:
         state = state.with_offsets(event.group_id, changes)
     effects: list[Effect] = [Reply(event.token, tuple(answers))]
-    if group is not None and group.phase in (Phase.STABLE, Phase.PREPARING_REBALANCE):
+    if isinstance(group, ClassicGroup) and group.phase in (Phase.STABLE, Phase.PREPARING_REBALANCE):
         # Who commits is alive.
         timeout_ms = group.members[event.member_id].session_timeout_ms
         key = session_timer(event.group_id, event.member_id)
@@ -98,7 +102,9 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     return Step(state, tuple(records), tuple(effects))
 
 
-def _commit_error(group: ClassicGroup | None, event: CommitOffsets) -> ErrorCode:
+def _commit_error(group: Group | None, event: CommitOffsets) -> ErrorCode:
+    if isinstance(group, ConsumerGroup):
+        return commits.commit_error(group, event)
     if group is None:
         if event.generation < 0:
             return ErrorCode.NONE
@@ -146,6 +152,10 @@ def _length(metadata: str | None) -> int:
 
 def on_fetch(groups: Groups, event: FetchOffsets) -> Step[Groups]:
     """Read offsets. What is not there, group or partition, reads as offset -1 without an error."""
+    group = groups.consumer(event.group_id)
+    error = ErrorCode.NONE if group is None else commits.fetch_error(group, event)
+    if error is not ErrorCode.NONE:
+        return refuse(groups, event.token, FetchResult(error))
     if event.topics is None:
         topics = _all_offsets(groups, event.group_id)
     else:
@@ -191,7 +201,7 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     group = groups.groups.get(event.group_id)
     if group is None:
         return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.GROUP_ID_NOT_FOUND))
-    if group.phase is not Phase.EMPTY and not group.is_consumer_group:
+    if isinstance(group, ClassicGroup) and group.phase is not Phase.EMPTY and not group.is_consumer_group:
         return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.NON_EMPTY_GROUP))
     records: list[Record] = []
     changes: Changes = {}
@@ -232,17 +242,22 @@ def forget_all_offsets(groups: Groups, group_id: str, records: list[Record]) -> 
     """Drop every offset of a group."""
     for topic, partitions in (groups.offsets.get(group_id) or {}).items():
         records.extend(offset_tombstone(group_id, topic, partition) for partition in partitions)
-    return Groups(groups.groups, groups.offsets.without(group_id))
+    return groups._replace(offsets=groups.offsets.without(group_id))
 
 
 # ---- expiry ----
 
 
-def expire(groups: Groups, now_ms: int, config: GroupCoordinatorConfig) -> tuple[Groups, tuple[Record, ...]]:
-    """Drop what is too old, and groups of which nothing is left."""
+def expire(
+    groups: Groups, group_ids: Iterable[str], now_ms: int, config: GroupCoordinatorConfig
+) -> tuple[Groups, tuple[Record, ...]]:
+    """Drop what is too old in these groups, and those of them of which nothing is left."""
     state = groups
     records: list[Record] = []
-    for group_id, group in tuple(groups.groups.items()):
+    for group_id in group_ids:
+        group = groups.groups.get(group_id)
+        if group is None:
+            continue  # it has gone since somebody made the list
         changes: Changes = {}
         nothing_left = True
         for topic, partition, committed in _offsets_of(groups, group_id):
@@ -252,10 +267,22 @@ def expire(groups: Groups, now_ms: int, config: GroupCoordinatorConfig) -> tuple
                 nothing_left = False
         if changes:
             state = state.with_offsets(group_id, changes)
-        if nothing_left and group.phase is Phase.EMPTY:
-            records.append(group_tombstone(group_id))
-            state = Groups(state.groups.without(group_id), state.offsets)
+        if nothing_left and is_empty(group):
+            records += group_tombstones(group)
+            state = state.without_group(group_id)
     return state, tuple(records)
+
+
+def is_empty(group: Group) -> bool:
+    """Has the group no members, so that it can be deleted?"""
+    return not group.members if isinstance(group, ConsumerGroup) else group.phase is Phase.EMPTY
+
+
+def group_tombstones(group: Group) -> list[Record]:
+    """The records that a group is gone; its offsets have their own."""
+    if isinstance(group, ConsumerGroup):
+        return consumer_group_tombstones(group)
+    return [group_tombstone(group.group_id)]
 
 
 def _offsets_of(groups: Groups, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
@@ -265,12 +292,12 @@ def _offsets_of(groups: Groups, group_id: str) -> Iterator[tuple[str, int, Commi
 
 
 def _is_expired(
-    group: ClassicGroup, topic: str, committed: CommittedOffset, now_ms: int, config: GroupCoordinatorConfig
+    group: Group, topic: str, committed: CommittedOffset, now_ms: int, config: GroupCoordinatorConfig
 ) -> bool:
     if group.is_subscribed_to(topic):
         return False
     since_ms = committed.commit_timestamp_ms
-    if group.protocol_type is not None:
+    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.phase is Phase.EMPTY:
             # Old brokers did not record when a group became empty.
             since_ms = group.phase_began_ms if group.phase_began_ms != -1 else since_ms

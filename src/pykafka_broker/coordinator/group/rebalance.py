@@ -209,7 +209,7 @@ def on_session_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
     """A member has been silent for its session timeout, or a member id has not been used."""
-    group = groups.groups.get(group_id)
+    group = groups.classic(group_id)
     if group is None or (member_id not in group.members and member_id not in group.pending_members):
         return Step(groups)
     if _is_waiting_for_us(group, member_id):
@@ -235,7 +235,7 @@ def _is_waiting_for_us(group: ClassicGroup, member_id: str) -> bool:
 
 def on_join_timer(groups: Groups, group_id: str, now_ms: int, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Time to join is up, unless this was the initial delay and members kept coming: then it is extended."""
-    group = groups.groups.get(group_id)
+    group = groups.classic(group_id)
     if group is None or group.phase is not Phase.PREPARING_REBALANCE:
         return Step(groups)
     turn = Turn(group, now_ms, config)
@@ -254,7 +254,7 @@ def on_join_timer(groups: Groups, group_id: str, now_ms: int, config: GroupCoord
 
 def on_sync_timer(groups: Groups, group_id: str, now_ms: int, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Members that joined and never asked for their assignment are dropped; the others rebalance."""
-    group = groups.groups.get(group_id)
+    group = groups.classic(group_id)
     if group is None or not group.unsynced:
         return Step(groups)
     turn = Turn(group, now_ms, config)

@@ -1,23 +1,21 @@
-"""The durable facts of the group coordinator: which records it writes, and how they rebuild its state.
+"""The records of offsets and classic groups, as Apache Kafka 4.3 writes them into `__consumer_offsets`, and
+how records of all kinds rebuild the coordinator's state.
 
-Schemas and versions are those Apache Kafka 4.3 writes into `__consumer_offsets`: OffsetCommit (type 1) with
-value version 4, or version 1 when the commit carried its own retention, and GroupMetadata (type 2) with value
-version
-3. A null value deletes. A key is a 16-bit record type and the key's fields, a value is a 16-bit version and
-   the value's fields.
-
-Read are also the two types' older versions and the legacy OffsetCommit key (type 0). Every other type
-(KIP-848, share and streams groups, or what a newer broker left behind) is skipped.
+OffsetCommit has value version 4, or version 1 when the commit carried its own retention; GroupMetadata has
+value version 3. Older versions are read. The records of consumer groups are in `consumer/records.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Union
 
+from pykafka_broker.coordinator.group.consumer import records as consumer_records
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.state import (
     ClassicGroup,
     CommittedOffset,
+    Group,
     Groups,
     Member,
     Phase,
@@ -25,34 +23,18 @@ from pykafka_broker.coordinator.group.state import (
 )
 from pykafka_broker.coordinator.group.subscription import subscribed_topics
 from pykafka_broker.coordinator.versioned_map import VersionedMap
-from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages.records.group import (
     GroupMetadataKey,
     GroupMetadataValue,
-    LegacyOffsetCommitKey,
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 OFFSET_COMMIT_VALUE_VERSION = 4
 #: The only version that has room for an expiry time; it has none for the leader epoch and the topic id.
 OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION = 1
 GROUP_METADATA_VALUE_VERSION = 3
-
-LEGACY_OFFSET_COMMIT_TYPE = 0
-OFFSET_COMMIT_TYPE = 1
-GROUP_METADATA_TYPE = 2
-
-
-class Record(NamedTuple):
-    """A coordinator record: a key and, unless it deletes, a value to be written in `value_version`."""
-
-    key: Union[OffsetCommitKey, GroupMetadataKey]
-    value: Union[OffsetCommitValue, GroupMetadataValue, None]
-    value_version: int = 0
-
 
 # ---- what transitions emit ----
 
@@ -116,50 +98,6 @@ def group_tombstone(group_id: str) -> Record:
     return Record(GroupMetadataKey(group=group_id), None)
 
 
-# ---- bytes ----
-
-
-def encode_record(record: Record) -> tuple[bytes, bytes | None]:
-    """Key and value as they stand in the log."""
-    record_type = schema_of(record.key).api_key
-    assert record_type is not None
-    key = record_type.to_bytes(2) + encode(record.key, 0)
-    if record.value is None:
-        return key, None
-    return key, record.value_version.to_bytes(2) + encode(record.value, record.value_version)
-
-
-def decode_record(key: bytes, value: bytes | None) -> Record | None:
-    """The record in a log entry, or None if it is of a type or a version that is not known here.
-
-    Raises:
-        ProtocolError: the bytes are not what their type and version promise.
-
-    """
-    record_type = int.from_bytes(key[:2])
-    record_key: OffsetCommitKey | GroupMetadataKey
-    value_class: type[OffsetCommitValue] | type[GroupMetadataValue]
-    if record_type == OFFSET_COMMIT_TYPE:
-        record_key, _ = decode(OffsetCommitKey, 0, key, 2)
-        value_class = OffsetCommitValue
-    elif record_type == GROUP_METADATA_TYPE:
-        record_key, _ = decode(GroupMetadataKey, 0, key, 2)
-        value_class = GroupMetadataValue
-    elif record_type == LEGACY_OFFSET_COMMIT_TYPE:
-        legacy, _ = decode(LegacyOffsetCommitKey, 0, key, 2)
-        record_key = OffsetCommitKey(group=legacy.group, topic=legacy.topic, partition=legacy.partition)
-        value_class = OffsetCommitValue
-    else:
-        return None
-    if value is None:
-        return Record(record_key, None)
-    version = int.from_bytes(value[:2])
-    if version not in schema_of(value_class).versions:
-        return None
-    record_value, _ = decode(value_class, version, value, 2)
-    return Record(record_key, record_value, version)
-
-
 # ---- replay ----
 
 
@@ -167,26 +105,28 @@ class Replay:
     """Folds records into a state, each in O(1): it fills plain dicts until `state` is asked for."""
 
     def __init__(self) -> None:
-        self._groups: dict[str, ClassicGroup] = {}
+        self._groups: dict[str, Group] = {}
         self._offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
 
     def apply(self, record: Record) -> None:
         """Take in one record; later records win over earlier ones of the same key."""
         key, value = record.key, record.value
-        if isinstance(key, GroupMetadataKey):
+        if isinstance(key, OffsetCommitKey):
             if value is None:
-                self._groups.pop(key.group, None)
-            else:
-                assert isinstance(value, GroupMetadataValue)
-                self._groups[key.group] = group_from_record(key.group, value)
-        elif value is None:
-            self._forget_offset(key.group, key.topic, key.partition)
-        else:
+                self._forget_offset(key.group, key.topic, key.partition)
+                return
             assert isinstance(value, OffsetCommitValue)
             if key.group not in self._groups:
                 self._groups[key.group] = ClassicGroup(key.group)
             topics = self._offsets.setdefault(key.group, {})
             topics.setdefault(key.topic, {})[key.partition] = offset_from_record(value)
+            return
+        group_id = group_of(key)
+        group = after(self._groups.get(group_id), record)
+        if group is None:
+            self._groups.pop(group_id, None)
+        else:
+            self._groups[group_id] = group
 
     def _forget_offset(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._offsets.get(group_id, {})
@@ -205,7 +145,41 @@ class Replay:
             )
             for group_id, topics in self._offsets.items()
         }
-        return Groups(VersionedMap.owning(self._groups), VersionedMap.owning(offsets))
+        consumer_group_ids = {
+            group_id: True for group_id, group in self._groups.items() if isinstance(group, ConsumerGroup)
+        }
+        return Groups(
+            VersionedMap.owning(self._groups),
+            VersionedMap.owning(offsets),
+            VersionedMap.owning(consumer_group_ids),
+        )
+
+
+def group_of(key: object) -> str:
+    """The group that a record of a group, not of an offset, is about."""
+    if isinstance(key, GroupMetadataKey):
+        return key.group
+    assert isinstance(key, consumer_records.ConsumerGroupKey), key
+    return key.group_id
+
+
+def after(group: Group | None, record: Record) -> Group | None:
+    """What `record` makes of its group; None stands for no group.
+
+    A simple group, which only stores offsets, gives way to a consumer group: the offsets of that may be read
+    before it. Otherwise a group is not of two kinds at once; what belongs to the other kind is ignored.
+    """
+    key, value = record.key, record.value
+    if isinstance(key, GroupMetadataKey):
+        if value is None:
+            return None if isinstance(group, ClassicGroup) else group
+        assert isinstance(value, GroupMetadataValue)
+        return group_from_record(key.group, value)
+    if isinstance(group, ClassicGroup):
+        if value is None or not group.is_simple:
+            return group
+        group = None
+    return consumer_records.apply(group, record)
 
 
 def replay(records: Iterable[Record]) -> Groups:

@@ -1,11 +1,11 @@
-"""What the group coordinator knows: classic groups with their members, and committed offsets.
+"""What the group coordinator knows: groups of all kinds, and committed offsets.
 
 `Groups` is the state of one shard, that is, of one partition of `__consumer_offsets`. All of it is immutable:
 named tuples (they are cheap to declare at start and to make on the hot path), versioned maps for the two
 tables that grow, and plain mappings inside a group that nobody changes in place.
 
-A group's durable part is what its newest GroupMetadata record says; `joining`, `syncing`, `pending_members`
-and the progress of a rebalance are soft and die with the shard.
+A classic group's durable part is what its newest GroupMetadata record says; `joining`, `syncing`,
+`pending_members` and the progress of a rebalance are soft and die with the shard.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 
 #: The protocol type of consumers; the coordinator reads the subscriptions of no other type.
@@ -22,6 +24,31 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 #: How long a member that has just been added may wait for the rebalance without having sent a heartbeat.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 NO_TOPIC_ID = bytes(16)
+
+
+class MigrationPolicy(enum.Enum):
+    """May a live group change between the classic and the consumer protocol, and which way?"""
+
+    BIDIRECTIONAL = "bidirectional"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    DISABLED = "disabled"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.UPGRADE)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.BIDIRECTIONAL, MigrationPolicy.DOWNGRADE)
+
+
+class ConsumerGroupSettings(NamedTuple):
+    """What may be set for each consumer group on its own."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
 
 
 class GroupCoordinatorConfig(NamedTuple):
@@ -36,6 +63,18 @@ class GroupCoordinatorConfig(NamedTuple):
     offsets_retention_check_interval_ms: int = 600_000
     #: The number of a compression codec (0: none); for the records, not for the topic.
     offsets_topic_compression_codec: int = 0
+    consumer_group: ConsumerGroupSettings = ConsumerGroupSettings()
+    #: Settings of single groups, by group id.
+    consumer_group_overrides: Mapping[str, ConsumerGroupSettings] = MappingProxyType({})
+    consumer_group_max_size: int = 2_147_483_647
+    #: The first is used where members do not ask for another.
+    consumer_group_assignors: tuple[str, ...] = ("uniform", "range")
+    consumer_group_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    consumer_group_regex_refresh_interval_ms: int = 600_000
+
+    def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
+        """What holds for one consumer group."""
+        return self.consumer_group_overrides.get(group_id, self.consumer_group)
 
 
 class Phase(enum.Enum):
@@ -189,6 +228,9 @@ class CommittedOffset(NamedTuple):
 PartitionOffsets = VersionedMap[int, CommittedOffset]
 TopicOffsets = VersionedMap[str, PartitionOffsets]
 
+#: The kinds of groups. Share groups (KIP-932) and streams groups (KIP-1071) would stand here too.
+Group = Union[ClassicGroup, ConsumerGroup]
+
 
 class Groups(NamedTuple):
     """Everything one shard knows.
@@ -197,13 +239,30 @@ class Groups(NamedTuple):
     producer id and then alike, and move over when their marker arrives.
     """
 
-    groups: VersionedMap[str, ClassicGroup]
+    groups: VersionedMap[str, Group]
     offsets: VersionedMap[str, TopicOffsets]
+    #: The ids of those groups that depend on the cluster's topics.
+    consumer_group_ids: VersionedMap[str, bool]
+    #: The cluster's topics, as the coordinator was last told, and the version that last had new ones. Soft.
+    topics: TopicDirectory = NO_TOPICS
+    new_topics_version: int = -1
+    #: Groups that the search for old offsets, which is under way, has still to look at. Soft.
+    expiry_backlog: tuple[str, ...] = ()
 
     @classmethod
     def empty(cls) -> Groups:
         """The state of a shard whose partition is empty."""
-        return cls(VersionedMap(), VersionedMap())
+        return cls(VersionedMap(), VersionedMap(), VersionedMap())
+
+    def classic(self, group_id: str) -> ClassicGroup | None:
+        """The group if it is a classic one."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def consumer(self, group_id: str) -> ConsumerGroup | None:
+        """The group if it is a consumer group."""
+        group = self.groups.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
 
     def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The offset committed for a partition, if there is one."""
@@ -211,9 +270,21 @@ class Groups(NamedTuple):
         partitions = topics.get(topic) if topics is not None else None
         return partitions.get(partition) if partitions is not None else None
 
-    def with_group(self, group: ClassicGroup) -> Groups:
+    def with_group(self, group: Group) -> Groups:
         """The state with `group` put in or replaced."""
-        return Groups(self.groups.with_item(group.group_id, group), self.offsets)
+        group_id, ids = group.group_id, self.consumer_group_ids
+        is_consumer = isinstance(group, ConsumerGroup)
+        if is_consumer != (group_id in ids):
+            ids = ids.with_item(group_id, True) if is_consumer else ids.without(group_id)
+        return self._replace(groups=self.groups.with_item(group_id, group), consumer_group_ids=ids)
+
+    def without_group(self, group_id: str) -> Groups:
+        """The state without a group; its offsets stay."""
+        ids = self.consumer_group_ids
+        return self._replace(
+            groups=self.groups.without(group_id),
+            consumer_group_ids=ids.without(group_id) if group_id in ids else ids,
+        )
 
     def with_offsets(
         self, group_id: str, changes: Mapping[str, Mapping[int, CommittedOffset | None]]
@@ -234,5 +305,5 @@ class Groups(NamedTuple):
                 emptied_topics.append(topic)
         topics = topics.with_changes(changed_topics, emptied_topics)
         if topics:
-            return Groups(self.groups, self.offsets.with_item(group_id, topics))
-        return Groups(self.groups, self.offsets.without(group_id))
+            return self._replace(offsets=self.offsets.with_item(group_id, topics))
+        return self._replace(offsets=self.offsets.without(group_id))

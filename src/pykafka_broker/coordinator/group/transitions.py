@@ -5,10 +5,21 @@ from __future__ import annotations
 from typing import assert_never
 
 from pykafka_broker.coordinator.group import admin, classic, offsets, rebalance
+from pykafka_broker.coordinator.group.consumer import (
+    classic_members,
+    describe,
+    heartbeat,
+    metadata,
+    migration,
+    regexes,
+)
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
+    ConsumerGroupHeartbeat,
     DeleteGroup,
     DeleteOffsets,
+    DescribeConsumerGroup,
     DescribeGroup,
     Event,
     FetchOffsets,
@@ -17,8 +28,10 @@ from pykafka_broker.coordinator.group.events import (
     LeaveGroup,
     ListGroups,
     Loaded,
+    RegexesResolved,
     SyncGroup,
     TimerFired,
+    TopicsChanged,
     TopicsDeleted,
 )
 from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
@@ -26,37 +39,81 @@ from pykafka_broker.step import Effect, SetTimer, Step
 
 #: The timer of the search for offsets that are too old.
 EXPIRY_TIMER = ("expiry",)
+#: The search looks at this many groups in one go, and then lets others have their turn.
+GROUPS_PER_EXPIRY_SLICE = 500
 
 
 def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> Step[Groups]:
     """What `event` does to the groups; the frequent events come first."""
     match event:
-        case Heartbeat():
-            return classic.on_heartbeat(groups, event)
+        case Heartbeat() | JoinGroup() | SyncGroup() | LeaveGroup():
+            group = groups.groups.get(event.group_id)
+            if isinstance(group, ConsumerGroup):
+                return _from_classic_member(groups, group, event, config)
+            return _in_classic_group(groups, event, config)
+        case ConsumerGroupHeartbeat():
+            return heartbeat.on_heartbeat(groups, event, config)
         case CommitOffsets():
             return offsets.on_commit(groups, event, config)
         case FetchOffsets():
             return offsets.on_fetch(groups, event)
-        case JoinGroup():
-            return classic.on_join(groups, event, config)
-        case SyncGroup():
-            return classic.on_sync(groups, event, config)
-        case LeaveGroup():
-            return classic.on_leave(groups, event, config)
         case TimerFired():
             return _on_timer(groups, event, config)
         case ListGroups():
             return admin.on_list(groups, event)
         case DescribeGroup():
             return admin.on_describe(groups, event)
+        case DescribeConsumerGroup():
+            return describe.on_describe(groups, event, config)
         case DeleteGroup():
             return admin.on_delete(groups, event)
         case DeleteOffsets():
             return offsets.on_delete_offsets(groups, event)
         case TopicsDeleted():
             return offsets.on_topics_deleted(groups, event)
+        case TopicsChanged():
+            return metadata.on_topics_changed(groups, event)
+        case RegexesResolved():
+            return regexes.on_regexes_resolved(groups, event, config)
         case Loaded():
             return _on_loaded(groups, event, config)
+        case _:
+            assert_never(event)
+
+
+def _in_classic_group(
+    groups: Groups, event: Heartbeat | JoinGroup | SyncGroup | LeaveGroup, config: GroupCoordinatorConfig
+) -> Step[Groups]:
+    match event:
+        case Heartbeat():
+            return classic.on_heartbeat(groups, event)
+        case JoinGroup():
+            return classic.on_join(groups, event, config)
+        case SyncGroup():
+            return classic.on_sync(groups, event, config)
+        case LeaveGroup():
+            return classic.on_leave(groups, event, config)
+        case _:
+            assert_never(event)
+
+
+def _from_classic_member(
+    groups: Groups,
+    group: ConsumerGroup,
+    event: Heartbeat | JoinGroup | SyncGroup | LeaveGroup,
+    config: GroupCoordinatorConfig,
+) -> Step[Groups]:
+    match event:
+        case Heartbeat():
+            return classic_members.on_heartbeat(groups, group, event, config)
+        case JoinGroup():
+            if not group.members:
+                return migration.join_instead_of(groups, group, event, config)
+            return classic_members.on_join(groups, group, event, config)
+        case SyncGroup():
+            return classic_members.on_sync(groups, group, event, config)
+        case LeaveGroup():
+            return classic_members.on_leave(groups, group, event, config)
         case _:
             assert_never(event)
 
@@ -69,23 +126,38 @@ def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig)
             return rebalance.on_join_timer(groups, group_id, event.now_ms, config)
         case ("sync", str(group_id)):
             return rebalance.on_sync_timer(groups, group_id, event.now_ms, config)
+        case ("consumer-revocation", str(group_id), str(member_id)):
+            return heartbeat.on_revocation_timer(groups, group_id, member_id, event.now_ms, config)
+        case ("consumer-session" | "consumer-join" | "consumer-sync", str(group_id), str(member_id)):
+            return heartbeat.on_session_timer(groups, group_id, member_id, event.now_ms, config)
         case _:
             assert event.key == EXPIRY_TIMER, event.key
-            state, records = offsets.expire(groups, event.now_ms, config)
-            return Step(state, records, (_next_expiry(event.now_ms, config),))
+            return _expire_some(groups, event, config)
+
+
+def _expire_some(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:
+    """Look at the next groups for offsets that are too old; a new search begins with all of them."""
+    waiting = groups.expiry_backlog or tuple(groups.groups)
+    now, later = waiting[:GROUPS_PER_EXPIRY_SLICE], waiting[GROUPS_PER_EXPIRY_SLICE:]
+    state, records = offsets.expire(groups, now, event.now_ms, config)
+    if later != state.expiry_backlog:
+        state = state._replace(expiry_backlog=later)
+    delay_ms = 0 if later else config.offsets_retention_check_interval_ms
+    return Step(state, records, (SetTimer(EXPIRY_TIMER, event.now_ms + delay_ms),))
 
 
 def _on_loaded(groups: Groups, event: Loaded, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Start the sessions of all members, and the search for old offsets."""
     state = groups
-    effects: list[Effect] = [_next_expiry(event.now_ms, config)]
+    effects: list[Effect] = [
+        SetTimer(EXPIRY_TIMER, event.now_ms + config.offsets_retention_check_interval_ms)
+    ]
     for group in tuple(groups.groups.values()):
+        if isinstance(group, ConsumerGroup):
+            effects += metadata.timers_of_loaded(group, event.now_ms, config)
+            continue
         turn = rebalance.on_group_loaded(group, event.now_ms, config)
         if turn.group is not group:
             state = state.with_group(turn.group)
         effects.extend(turn.effects)
     return Step(state, (), tuple(effects))
-
-
-def _next_expiry(now_ms: int, config: GroupCoordinatorConfig) -> SetTimer:
-    return SetTimer(EXPIRY_TIMER, now_ms + config.offsets_retention_check_interval_ms)

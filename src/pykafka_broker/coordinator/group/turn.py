@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from pykafka_broker.coordinator.group.records import Record, group_record
+from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.records import group_record
 from pykafka_broker.coordinator.group.state import (
     ClassicGroup,
     GroupCoordinatorConfig,

@@ -1,0 +1,77 @@
+"""A record of the group coordinator and its bytes: which keys and values there are, of which types.
+
+A key is a 16-bit record type and the key's fields, a value is a 16-bit version and the value's fields; a null
+value deletes. Types that are not listed here (share and streams groups, or what a newer broker left behind)
+are skipped when a log is read.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.messages.records import group as m
+from pykafka_broker.protocol.schema import schema_of
+
+LEGACY_OFFSET_COMMIT_TYPE = 0
+
+#: Key and value by type.
+RECORD_TYPES: dict[int, tuple[type, type]] = {
+    1: (m.OffsetCommitKey, m.OffsetCommitValue),
+    2: (m.GroupMetadataKey, m.GroupMetadataValue),
+    3: (m.ConsumerGroupMetadataKey, m.ConsumerGroupMetadataValue),
+    4: (m.ConsumerGroupPartitionMetadataKey, m.ConsumerGroupPartitionMetadataValue),
+    5: (m.ConsumerGroupMemberMetadataKey, m.ConsumerGroupMemberMetadataValue),
+    6: (m.ConsumerGroupTargetAssignmentMetadataKey, m.ConsumerGroupTargetAssignmentMetadataValue),
+    7: (m.ConsumerGroupTargetAssignmentMemberKey, m.ConsumerGroupTargetAssignmentMemberValue),
+    8: (m.ConsumerGroupCurrentMemberAssignmentKey, m.ConsumerGroupCurrentMemberAssignmentValue),
+    16: (m.ConsumerGroupRegularExpressionKey, m.ConsumerGroupRegularExpressionValue),
+}
+
+
+class Record(NamedTuple):
+    """A coordinator record: a key and, unless it deletes, a value to be written in `value_version`."""
+
+    key: object
+    value: object | None
+    value_version: int = 0
+
+
+def encode_record(record: Record) -> tuple[bytes, bytes | None]:
+    """Key and value as they stand in the log."""
+    record_type = schema_of(record.key).api_key
+    assert record_type is not None
+    key = record_type.to_bytes(2) + encode(record.key, 0)
+    if record.value is None:
+        return key, None
+    return key, record.value_version.to_bytes(2) + encode(record.value, record.value_version)
+
+
+def decode_record(key: bytes, value: bytes | None) -> Record | None:
+    """The record in a log entry, or None if it is of a type or a version that is not known here.
+
+    Raises:
+        ProtocolError: the bytes are not what their type and version promise.
+
+    """
+    record_type = int.from_bytes(key[:2])
+    value_class: type
+    if record_type == LEGACY_OFFSET_COMMIT_TYPE:
+        legacy, _ = decode(m.LegacyOffsetCommitKey, 0, key, 2)
+        record_key: object = m.OffsetCommitKey(
+            group=legacy.group, topic=legacy.topic, partition=legacy.partition
+        )
+        value_class = m.OffsetCommitValue
+    elif record_type in RECORD_TYPES:
+        key_class, value_class = RECORD_TYPES[record_type]
+        record_key, _ = decode(key_class, 0, key, 2)
+    else:
+        return None
+    if value is None:
+        return Record(record_key, None)
+    version = int.from_bytes(value[:2])
+    if version not in schema_of(value_class).versions:
+        return None
+    record_value: object
+    record_value, _ = decode(value_class, version, value, 2)
+    return Record(record_key, record_value, version)

@@ -6,11 +6,15 @@ timers, collects answers and records. Records pass through their bytes, as they 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.group.events import (
+    ConsumerGroupHeartbeatResult,
     Event,
     JoinResult,
     PartitionCommit,
@@ -26,8 +30,9 @@ from pykafka_broker.coordinator.group.state import (
     Phase,
     Protocol,
 )
+from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
 from pykafka_broker.coordinator.group.transitions import transition
-from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer
+from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start
 
 START_MS = 1_000_000
 
@@ -44,7 +49,7 @@ RANGE = (Protocol("range", subscription("t")),)
 class GroupWorld:
     """The groups of one shard, the time, and everybody who waits."""
 
-    def __init__(self, state: Groups | None = None, **config: int) -> None:
+    def __init__(self, state: Groups | None = None, **config: Any) -> None:
         self.config = GroupCoordinatorConfig(**config)
         self.state = state or Groups.empty()
         self.now_ms = START_MS
@@ -54,6 +59,9 @@ class GroupWorld:
         self.last_effects: tuple[Effect, ...] = ()
         self.last_records: tuple[Record, ...] = ()
         self._tokens = 0
+        #: What the shell has been asked to do and has not done.
+        self.work: list[ResolveRegexes] = []
+        self._metadata_version = 0
 
     # ---- driving ----
 
@@ -72,6 +80,9 @@ class GroupWorld:
                     self.timers[key] = at_ms
                 case CancelTimer(key):
                     self.timers.pop(key, None)
+                case Start(work):
+                    assert isinstance(work, ResolveRegexes)
+                    self.work.append(work)
 
     def token(self) -> int:
         self._tokens += 1
@@ -99,6 +110,8 @@ class GroupWorld:
         other.now_ms = self.now_ms
         other.log = list(self.log)
         other._tokens = self._tokens
+        other._metadata_version = self._metadata_version
+        other.submit(events.TopicsChanged(self.state.topics, frozenset(), False))
         other.submit(events.Loaded(other.now_ms))
         return other
 
@@ -227,6 +240,77 @@ class GroupWorld:
             for fetched in partitions
         }
 
+    def set_topics(self, *topics: TopicInfo, has_new_topics: bool = True) -> None:
+        """The cluster has these topics from now on."""
+        by_name = {topic.name: topic for topic in topics}
+        before = self.state.topics
+        changed = {name for name in {*before.names(), *by_name} if before.topic(name) != by_name.get(name)}
+        self._metadata_version += 1
+        directory = Topics(by_name, self._metadata_version)
+        self.submit(events.TopicsChanged(directory, frozenset(changed), has_new_topics))
+
+    def consumer(
+        self,
+        member_id: str,
+        member_epoch: int,
+        *,
+        group_id: str = "g",
+        version: int = 1,
+        instance: str | None = None,
+        rack: str | None = None,
+        rebalance_timeout_ms: int = -1,
+        topics: Iterable[str] | None = None,
+        regex: str | None = None,
+        assignor: str | None = None,
+        owned: Mapping[bytes, Iterable[int]] | None = None,
+    ) -> ConsumerGroupHeartbeatResult:
+        """A heartbeat of the consumer protocol."""
+        token = self.token()
+        claimed = None
+        if owned is not None:
+            claimed = tuple((topic_id, tuple(sorted(partitions))) for topic_id, partitions in owned.items())
+        self.submit(
+            events.ConsumerGroupHeartbeat(
+                token,
+                self.now_ms,
+                version,
+                group_id,
+                member_id,
+                member_epoch,
+                "client",
+                "/127.0.0.1",
+                f"made-{token}",
+                instance,
+                rack,
+                rebalance_timeout_ms,
+                None if topics is None else tuple(topics),
+                regex,
+                assignor,
+                claimed,
+            )
+        )
+        result = self.answers[token]
+        assert isinstance(result, ConsumerGroupHeartbeatResult)
+        return result
+
+    def join_consumer(
+        self, member_id: str, *topics: str, group_id: str = "g", **said: Any
+    ) -> ConsumerGroupHeartbeatResult:
+        """The first heartbeat of a member of a consumer group."""
+        said = {"rebalance_timeout_ms": 60_000, "topics": topics, **said}
+        return self.consumer(member_id, 0, group_id=group_id, owned={}, **said)
+
+    def resolve_regexes(self) -> None:
+        """Do what the shell would: match the expressions it was asked to against the topics."""
+        work, self.work = self.work, []
+        for each in work:
+            resolved = matching_topics(each.regexes, self.state.topics.names())
+            self.submit(
+                events.RegexesResolved(
+                    self.now_ms, each.group_id, each.started_ms, self.state.topics.version, resolved
+                )
+            )
+
     def ask(self, event_class: Any, *fields: Any) -> Any:
         """Submit `event_class(token, *fields)` and return the answer."""
         token = self.token()
@@ -236,7 +320,14 @@ class GroupWorld:
     # ---- longer stories ----
 
     def group(self, group_id: str = "g") -> ClassicGroup:
-        return self.state.groups[group_id]
+        group = self.state.groups[group_id]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def consumer_group(self, group_id: str = "g") -> ConsumerGroup:
+        group = self.state.groups[group_id]
+        assert isinstance(group, ConsumerGroup)
+        return group
 
     def new_member_id(self, group_id: str = "g", **joining: Any) -> str:
         """The id the coordinator gives to a member that joins for the first time."""

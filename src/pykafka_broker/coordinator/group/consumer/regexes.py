@@ -9,6 +9,8 @@ topics, and now and then in any case, but not more often than every ten seconds.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
+from typing import Any
 
 from pykafka_broker.coordinator.group.consumer.records import regex_record, regex_tombstone
 from pykafka_broker.coordinator.group.consumer.state import ConsumerMember, ResolvedRegex
@@ -51,13 +53,30 @@ def compiled(regex: str) -> object:
     except re2.error as error:
         raise KafkaError(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_description(error)}.",
+            f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {_reason(error)}.",
         ) from None
 
 
-def _description(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """What RE2 says, without the part of the expression it quotes after it."""
     said = error.args[0] if error.args else ""
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+    return text.partition(": ")[0]
+
+
+def matching_topics(regexes: Iterable[str], names: Iterable[str]) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The topics each expression matches in full; one that cannot be read matches none."""
+    matchers: list[tuple[str, Any]] = []
+    for regex in regexes:
+        try:
+            matchers.append((regex, compiled(regex)))
+        except KafkaError:
+            matchers.append((regex, None))
+    listed = list(names)
+    return tuple(
+        (regex, frozenset(name for name in listed if matcher is not None and matcher.fullmatch(name)))
+        for regex, matcher in matchers
+    )
 
 
 def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMember) -> RegexUpdate:

@@ -111,6 +111,18 @@ async def test_what_nobody_knows_is_answered_after_what_is_known(user: User, ver
     assert [p.aborted_transactions for p in partitions_of(answer)] == [None, [], []]
 
 
+async def test_a_negative_limit_is_an_error_only_where_there_is_something_to_read(user: User) -> None:
+    await three_batches(user)
+
+    errors = [
+        (await one(user, fetching_of(wanting("t", offset, max_bytes=-1)))).error_code for offset in (7, 6, 5)
+    ]
+
+    assert errors == [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR]
+    request = fetching_of(wanting("t"), max_bytes=-1)
+    assert (await one(user, request)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 # --- limits -------------------------------------------------------------------------------------------
 
 
@@ -269,7 +281,9 @@ async def test_deleting_the_topic_ends_the_wait(home: Home, user: User, another:
 
     await another.delete_topic("t")
 
-    assert (await waiting).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    answer = await waiting
+    assert answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer.aborted_transactions is None  # it was known when the fetch came
 
 
 async def test_a_reader_that_leaves_is_not_waited_for(home: Home, user: User, another: User) -> None:
@@ -415,4 +429,7 @@ async def test_nobody_follows_a_partition_with_one_replica(user: User, version: 
     else:
         request.replica_state = ReplicaState(replica_id=2)
 
-    assert (await one(user, request, version)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    answer = await user.send(request, version)
+
+    assert [partition.error_code for partition in partitions_of(answer)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert answer.node_endpoints == []  # followers know where brokers are

@@ -25,6 +25,7 @@ from tests.apis.asking import (
     batch,
     ends,
     every,
+    named,
     partitions_of,
     patched,
     producing_to,
@@ -79,6 +80,49 @@ async def test_one_partitions_failure_does_not_touch_the_others(user: User) -> N
 
     unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert [p.error_code for p in partitions_of(answer)] == [0, unknown, 0, unknown]
+
+
+@pytest.mark.parametrize("version", ends(produce))
+async def test_a_topic_named_twice_is_answered_once_and_one_without_partitions_not_at_all(
+    user: User, version: int
+) -> None:
+    topic, other = await topic_at(user, version), await topic_at(user, version, "other")
+
+    def wanted(topic: Topic, *partitions: tuple[int, bytes]) -> TopicProduceData:
+        data = [PartitionProduceData(index=index, records=records) for index, records in partitions]
+        return TopicProduceData(**named(topic), partition_data=data)
+
+    topics = [wanted(topic, (0, GOOD)), wanted(other), wanted(topic, (7, GOOD))]
+    answer = await user.send(ProduceRequest(acks=-1, timeout_ms=1, topic_data=topics), version)
+
+    [answered] = answer.responses
+    assert topic in (answered.name, answered.topic_id)
+    assert [(p.index, p.error_code) for p in answered.partition_responses] == [
+        (0, ErrorCode.NONE),
+        (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+
+
+async def test_of_a_partition_named_twice_the_last_mention_counts(user: User) -> None:
+    await user.create_topic("t")
+    data = [PartitionProduceData(index=0, records=batch(value)) for value in (b"first", b"last")]
+    asked = TopicProduceData(name="t", partition_data=data)
+
+    answer = await result(user, ProduceRequest(acks=-1, timeout_ms=1, topic_data=[asked]), 12)
+
+    assert (answer.error_code, answer.base_offset) == (0, 0)
+    assert await user.values("t") == [b"last"]
+
+
+async def test_what_is_no_batch_is_noticed_before_invalid_acks_and_after_a_missing_partition(
+    user: User,
+) -> None:
+    await user.create_topic("t")
+
+    assert await error_of(user, "t", b"", acks=5) == ErrorCode.INVALID_RECORD
+    assert await error_of(user, "t", GOOD + GOOD, acks=5) == ErrorCode.INVALID_RECORD
+    assert await error_of(user, "t", None, acks=5) == ErrorCode.INVALID_REQUIRED_ACKS
+    assert await error_of(user, "missing", b"", acks=5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 async def test_a_topic_id_nobody_knows_is_told_apart_from_a_missing_partition(user: User) -> None:

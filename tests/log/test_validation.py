@@ -83,7 +83,7 @@ def at(*timestamps: int, key: bytes | None = b"key") -> list[Any]:
 
 
 def prepare(payload: Any, config: LogConfig = PLAIN, **options: Any) -> Prepared:
-    options = {"first_offset": 1000, "leader_epoch": 5, "now_ms": NOW, **options}
+    options = {"topic_partition": "t-0", "first_offset": 1000, "leader_epoch": 5, "now_ms": NOW, **options}
     return prepare_client_batch(payload, config=config, **options)
 
 
@@ -358,7 +358,7 @@ def test_a_compacted_topic_names_the_records_without_a_key(codec: Codec) -> None
     with pytest.raises(RecordErrors) as refused:
         prepare(batch([(NOW, key, b"value", ()) for key in keys], codec), COMPACTED)
     assert refused.value.code is ErrorCode.INVALID_RECORD
-    message = "Compacted topic cannot accept message without key"
+    message = "Compacted topic cannot accept message without key in topic partition t-0"
     assert refused.value.errors == ((1, message), (3, message))
 
 
@@ -455,6 +455,22 @@ def test_the_count_must_be_that_of_the_records(count: int) -> None:
     with pytest.raises(KafkaError) as refused:
         prepare(batch(records_count=count, last_offset_delta=count - 1), COMPACTED)
     assert refused.value.code is ErrorCode.INVALID_RECORD
+
+
+def test_a_number_without_an_end_is_an_error_as_in_kafka() -> None:
+    with pytest.raises(KafkaError) as refused:
+        prepare(around(b"\x80" * 100, Codec.NONE), COMPACTED)
+    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_a_claimed_append_time_names_the_record() -> None:
+    with pytest.raises(RecordErrors) as refused:
+        prepare(batch(at(NOW, key=None), attributes=8), LogConfig(message_timestamp_type="LogAppendTime"))
+    [(_, message)] = refused.value.errors
+    assert message == (
+        f"Invalid timestamp type in message DefaultRecord(offset=0, timestamp={NOW}, key=0 bytes, "
+        "value=5 bytes). Producer should not set timestamp type to LogAppendTime."
+    )
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])

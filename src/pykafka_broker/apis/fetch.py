@@ -47,7 +47,7 @@ Answers = list[tuple["WantedPartition", PartitionData]]
 class _Planned:
     """What would be answered now: the partitions' answers, and the reads that fill in their records."""
 
-    __slots__ = ("answers", "at_once", "available_bytes", "limit", "logs", "reads", "wanted_at")
+    __slots__ = ("answers", "at_once", "available_bytes", "limit", "logs", "reads", "unknown", "wanted_at")
 
     def __init__(self) -> None:
         self.answers: Answers = []
@@ -58,6 +58,8 @@ class _Planned:
         self.limit: Any = "high_watermark"
         self.available_bytes = 0
         self.at_once = False
+        #: Partitions that nobody knows, and nobody knew before the wait.
+        self.unknown: set[WantedPartition] = set()
 
 
 @handles(FetchRequest, versions="4-18")
@@ -73,7 +75,7 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
         return _refused_whole(request, ErrorCode.UNKNOWN_SERVER_ERROR, ctx)
     context = ctx.node.fetch_sessions.begin(request, ctx.version, ctx.node.now_ms(), name_of)
     if context.error is not ErrorCode.NONE:
-        return _response(context, [], ctx)
+        return _response(request, context, [], ctx)
     max_bytes = min(request.max_bytes, ctx.node.fetch_max_bytes, ctx.connection.answer_budget_bytes)
     planned = _plan(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
@@ -82,9 +84,9 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     for data, plan in planned.reads:
         records = plan.read_cached()
         if records is None:
-            return _cold(context, planned, ctx)
+            return _cold(request, context, planned, ctx)
         data.records = records
-    return _response(context, planned.answers, ctx)
+    return _response(request, context, planned.answers, ctx)
 
 
 async def _parked(
@@ -95,17 +97,17 @@ async def _parked(
     enough_bytes = min(request.min_bytes, max_bytes)
     if _may_answer(planned, enough_bytes):
         # Other connections ran between the plan and this coroutine's first step: they woke nobody here.
-        planned = _plan(request, context, max_bytes, ctx)
+        planned = _plan(request, context, max_bytes, ctx, planned)
     while planned.available_bytes < enough_bytes and not planned.at_once:
         parked_on = len(planned.logs)
         # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
         ready = None if enough_bytes <= 1 else partial(_may_answer, planned, enough_bytes)
         moved = await node.wait_for(planned.logs, until_ms, ctx, ready)
-        planned = _plan(request, context, max_bytes, ctx)
+        planned = _plan(request, context, max_bytes, ctx, planned)
         if not moved or len(planned.logs) < parked_on:
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
             break
-    return await _cold(context, planned, ctx)
+    return await _cold(request, context, planned, ctx)
 
 
 def _may_answer(planned: _Planned, enough_bytes: int) -> bool:
@@ -125,7 +127,9 @@ def _readable_bytes(planned: _Planned) -> int:
     return readable
 
 
-async def _cold(context: FetchContext, planned: _Planned, ctx: RequestContext) -> FetchResponse:
+async def _cold(
+    request: FetchRequest, context: FetchContext, planned: _Planned, ctx: RequestContext
+) -> FetchResponse:
     for data, plan in planned.reads:
         records = plan.read_cached()
         if records is None:
@@ -135,10 +139,17 @@ async def _cold(context: FetchContext, planned: _Planned, ctx: RequestContext) -
                 data.error_code = int(error.code)
                 records = b""
         data.records = records
-    return _response(context, planned.answers, ctx)
+    return _response(request, context, planned.answers, ctx)
 
 
-def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: RequestContext) -> _Planned:
+def _plan(
+    request: FetchRequest,
+    context: FetchContext,
+    max_bytes: int,
+    ctx: RequestContext,
+    before: _Planned | None = None,
+) -> _Planned:
+    """What would be answered now; `before` is the plan with which the fetch has waited."""
     planned = _Planned()
     limit = planned.limit = "last_stable" if request.isolation_level == READ_COMMITTED else "high_watermark"
     is_replica = _replica_id(request) >= 0
@@ -153,10 +164,12 @@ def _plan(request: FetchRequest, context: FetchContext, max_bytes: int, ctx: Req
         try:
             if partition is None:
                 error = ctx.node.partition_error(wanted.topic, wanted.partition)
-                if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    unknown.append((wanted, _unknown(wanted, error)))
-                    continue
-                raise KafkaError(error)
+                gone = before is not None and wanted not in before.unknown
+                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
+                    raise KafkaError(error)
+                planned.unknown.add(wanted)
+                unknown.append((wanted, _unknown(wanted, error)))
+                continue
             if is_replica:
                 # Partitions have one replica here: nobody else can be one of their followers.
                 raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
@@ -192,8 +205,6 @@ def _read_partition(
     Raises:
         KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE or a storage error.
     """
-    if wanted.max_bytes < 0 or left < 0:
-        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     check_leader_epoch(partition, max(wanted.current_leader_epoch, NO_LEADER_EPOCH))
     log = partition.log
     data = PartitionData(
@@ -212,9 +223,10 @@ def _read_partition(
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
             return data, None
-    plan = log.plan_read(
-        wanted.fetch_offset, min(wanted.max_bytes, left), limit=limit, minimum_one_batch=first
-    )
+    max_bytes = min(wanted.max_bytes, left)
+    plan = log.plan_read(wanted.fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
+    if max_bytes < 0 and wanted.fetch_offset < log.limit_offset(limit):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if limit == "last_stable" and plan.size_bytes:
         data.aborted_transactions = [
             AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
@@ -281,7 +293,9 @@ def _refused_whole(request: FetchRequest, error: ErrorCode, ctx: RequestContext)
     return FetchResponse(error_code=int(error), session_id=request.session_id, responses=topics)
 
 
-def _response(context: FetchContext, answers: Answers, ctx: RequestContext) -> FetchResponse:
+def _response(
+    request: FetchRequest, context: FetchContext, answers: Answers, ctx: RequestContext
+) -> FetchResponse:
     error, session_id, listed = context.finish(answers)
     topics: list[FetchableTopicResponse] = []
     last: object = None
@@ -297,11 +311,13 @@ def _response(context: FetchContext, answers: Answers, ctx: RequestContext) -> F
         throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=topics
     )
     if ctx.version >= LEADER_HINTS_VERSION:
-        _leader_hints(response, listed, ctx)
+        endpoints = _leader_hints(listed, ctx)
+        # Followers know where the other brokers are.
+        response.node_endpoints = [] if _replica_id(request) >= 0 else endpoints
     return response
 
 
-def _leader_hints(response: FetchResponse, listed: Answers, ctx: RequestContext) -> None:
+def _leader_hints(listed: Answers, ctx: RequestContext) -> list[NodeEndpoint]:
     """KIP-951: say who leads a partition that is not (or no longer) led here."""
     endpoints: dict[int, NodeEndpoint] = {}
     for wanted, data in listed:
@@ -319,4 +335,4 @@ def _leader_hints(response: FetchResponse, listed: Answers, ctx: RequestContext)
             endpoints[registration.leader] = NodeEndpoint(
                 node_id=registration.leader, host=address[0], port=address[1]
             )
-    response.node_endpoints = list(endpoints.values())
+    return list(endpoints.values())

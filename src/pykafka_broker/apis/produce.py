@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS
-from pykafka_broker.log.validation import NotOneBatch, RecordErrors, check_framing
+from pykafka_broker.log.validation import NotOneBatch, RecordErrors, check_framing, check_one_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -26,16 +26,17 @@ from pykafka_broker.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from pykafka_broker.protocol.records.batch import HEADER_BYTES
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import LedPartition, RequestContext
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
+#: The first version that names topics by their ids.
+FIRST_VERSION_OF_IDS = 13
 #: acks values a producer may ask for: none, the leader, all in-sync replicas.
 VALID_ACKS = (0, 1, -1)
 #: Kafka's own tool writes internal topics under this client id.
@@ -58,65 +59,93 @@ REFUSED_BY_LOG = frozenset(
 Pending = list[tuple[PartitionProduceResponse, Awaitable[ErrorCode]]]
 
 
+class Destination(NamedTuple):
+    """A partition as the request names it: by the topic's name or by its id."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+
+
+Answers = dict[Destination, PartitionProduceResponse]
+
+
 @handles(ProduceRequest, versions="3-13", advertised_min_version=0)
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
+    batches = _batches(request)
     pending: Pending = []
     try:
         if _has_transactional_batch(request) and request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     except KafkaError as error:
-        return _refused_whole(request, error, ctx)
-    topics = [_topic(topic, request, ctx, pending) for topic in request.topic_data]
-    response = ProduceResponse(responses=topics)
-    if ctx.version >= 10:
-        response.node_endpoints = _leader_hints(topics, request, ctx)
+        return _refused_whole(batches, request, error, ctx)
+    answers = {to: _answer(to, records, request, ctx, pending) for to, records in batches.items()}
     if request.acks == 0:
-        return _close_on_error(topics, ctx)
+        return _close_on_error(answers, ctx)
+    response = ProduceResponse(responses=_by_topic(answers))
+    if ctx.version >= 10:
+        response.node_endpoints = _leader_hints(answers, ctx)
     if pending:
         return Later(_committed(response, pending))
     return response
 
 
-def _topic(
-    topic: TopicProduceData, request: ProduceRequest, ctx: RequestContext, pending: Pending
-) -> TopicProduceResponse:
-    name = topic.name
-    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if ctx.version >= 13:
-        described = ctx.node.image.topic_by_id(topic.topic_id)
-        name = described.name if described is not None else ""
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if described is None else unknown
-    answers = []
-    for data in topic.partition_data:
-        try:
-            answer = _append(name, data.index, data.records, request, ctx, unknown, pending)
-        except KafkaError as error:
-            answer = _refused(data.index, error, ctx)
-            if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
-                partition = ctx.node.partition(name, data.index)
-                answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
-        answers.append(answer)
-    return TopicProduceResponse(name=name, topic_id=topic.topic_id, partition_responses=answers)
+def _batches(request: ProduceRequest) -> dict[Destination, Any]:
+    """What is to be written where; of a partition that is named twice Kafka sees the last mention only."""
+    return {
+        Destination(topic.name, topic.topic_id, data.index): data.records
+        for topic in request.topic_data
+        for data in topic.partition_data
+    }
+
+
+def _by_topic(answers: Answers) -> list[TopicProduceResponse]:
+    topics: dict[tuple[str, bytes], TopicProduceResponse] = {}
+    for to, answer in answers.items():
+        topic = topics.get(to[:2])
+        if topic is None:
+            topic = topics[to[:2]] = TopicProduceResponse(
+                name=to.topic, topic_id=to.topic_id, partition_responses=[]
+            )
+        topic.partition_responses.append(answer)
+    return list(topics.values())
+
+
+def _name_of(to: Destination, ctx: RequestContext) -> str | None:
+    """The topic's name, None for an id that no topic has."""
+    if ctx.version < FIRST_VERSION_OF_IDS:
+        return to.topic
+    topic = ctx.node.image.topic_by_id(to.topic_id)
+    return None if topic is None else topic.name
+
+
+def _answer(
+    to: Destination, records: Any, request: ProduceRequest, ctx: RequestContext, pending: Pending
+) -> PartitionProduceResponse:
+    name = _name_of(to, ctx)
+    if name is None:
+        return _refused(to.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID), ctx)
+    try:
+        return _append(name, to.partition, records, request, ctx, pending)
+    except KafkaError as error:
+        answer = _refused(to.partition, error, ctx)
+        if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
+            partition = ctx.node.partition(name, to.partition)
+            answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
+        return answer
 
 
 def _append(
-    name: str,
-    index: int,
-    records: Any,
-    request: ProduceRequest,
-    ctx: RequestContext,
-    unknown: ErrorCode,
-    pending: Pending,
+    name: str, index: int, records: Any, request: ProduceRequest, ctx: RequestContext, pending: Pending
 ) -> PartitionProduceResponse:
     partition = ctx.node.partition(name, index)
-    if partition is None:
-        error = ctx.node.partition_error(name, index)
-        raise KafkaError(unknown if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error)
-    if request.acks not in VALID_ACKS:
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-    if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+    refusal = _why_not_at_all(name, index, partition, request, ctx)
+    if refusal is not None:
+        if refusal.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and records is not None:
+            check_one_batch(records, ctx.version)  # Kafka notices first what is no batch
+        raise refusal
+    assert partition is not None
     if records is None:
         # Apache Kafka never answers this one; an empty payload and a missing one are the same mistake.
         raise NotOneBatch("Produce requests must carry a record batch")
@@ -138,6 +167,20 @@ def _append(
         if waiting is not None:
             pending.append((answer, waiting))
     return answer
+
+
+def _why_not_at_all(
+    name: str, index: int, partition: LedPartition | None, request: ProduceRequest, ctx: RequestContext
+) -> KafkaError | None:
+    """Why nothing of this request can be written here, whatever it is."""
+    unserved = ErrorCode.NONE if partition is not None else ctx.node.partition_error(name, index)
+    if unserved is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return KafkaError(unserved)
+    if request.acks not in VALID_ACKS:
+        return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+    if name in INTERNAL_TOPICS and ctx.client_id != ADMIN_CLIENT_ID:
+        return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
+    return None if unserved is ErrorCode.NONE else KafkaError(unserved)
 
 
 def _refused(
@@ -176,17 +219,14 @@ def _has_transactional_batch(request: ProduceRequest) -> bool:
     return False
 
 
-def _refused_whole(request: ProduceRequest, error: KafkaError, ctx: RequestContext) -> Any:
+def _refused_whole(
+    batches: dict[Destination, Any], request: ProduceRequest, error: KafkaError, ctx: RequestContext
+) -> Any:
     message = None if error.message == error.code.message else error.message
-    topics = [
-        TopicProduceResponse(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partition_responses=[_refused(data.index, error, ctx, message) for data in topic.partition_data],
-        )
-        for topic in request.topic_data
-    ]
-    return _close_on_error(topics, ctx) if request.acks == 0 else ProduceResponse(responses=topics)
+    answers = {to: _refused(to.partition, error, ctx, message) for to in batches}
+    if request.acks == 0:
+        return _close_on_error(answers, ctx)
+    return ProduceResponse(responses=_by_topic(answers))
 
 
 async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResponse:
@@ -198,35 +238,31 @@ async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResp
     return response
 
 
-def _leader_hints(
-    topics: list[TopicProduceResponse], request: ProduceRequest, ctx: RequestContext
-) -> list[NodeEndpoint]:
+def _leader_hints(answers: Answers, ctx: RequestContext) -> list[NodeEndpoint]:
     """KIP-951: beside NOT_LEADER_OR_FOLLOWER, say who leads and where: no metadata round is needed."""
     endpoints: dict[int, NodeEndpoint] = {}
-    for topic in topics:
-        for answer in topic.partition_responses:
-            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                continue
-            described = ctx.node.image.topics.get(topic.name)
-            registration = described.partitions.get(answer.index) if described else None
-            if registration is None:
-                continue
-            answer.current_leader = LeaderIdAndEpoch(
-                leader_id=registration.leader, leader_epoch=registration.leader_epoch
+    for to, answer in answers.items():
+        if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            continue
+        described = ctx.node.image.topics.get(_name_of(to, ctx) or "")
+        registration = described.partitions.get(to.partition) if described else None
+        if registration is None:
+            continue
+        answer.current_leader = LeaderIdAndEpoch(
+            leader_id=registration.leader, leader_epoch=registration.leader_epoch
+        )
+        address = ctx.node.advertised(registration.leader, ctx)
+        if address is not None:
+            endpoints[registration.leader] = NodeEndpoint(
+                node_id=registration.leader, host=address[0], port=address[1]
             )
-            address = ctx.node.advertised(registration.leader, ctx)
-            if address is not None:
-                endpoints[registration.leader] = NodeEndpoint(
-                    node_id=registration.leader, host=address[0], port=address[1]
-                )
     return list(endpoints.values())
 
 
-def _close_on_error(topics: list[TopicProduceResponse], ctx: RequestContext) -> Any:
+def _close_on_error(answers: Answers, ctx: RequestContext) -> Any:
     errors = {
-        f"{topic.name}-{answer.index}": ErrorCode(answer.error_code).name
-        for topic in topics
-        for answer in topic.partition_responses
+        f"{_name_of(to, ctx) or to.topic_id.hex()}-{to.partition}": ErrorCode(answer.error_code).name
+        for to, answer in answers.items()
         if answer.error_code
     }
     if not errors:

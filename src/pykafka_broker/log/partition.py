@@ -245,6 +245,7 @@ class PartitionLog:
         buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
             prepare_client_batch(
                 records,
+                topic_partition=self.name,
                 first_offset=self.log_end_offset,
                 leader_epoch=leader_epoch,
                 now_ms=now_ms,

@@ -19,6 +19,7 @@ the records must be right.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple, NoReturn
 
@@ -44,12 +45,13 @@ from pykafka_broker.protocol.records.batch import (
     TRANSACTIONAL_BIT,
     BatchHeader,
     Buffer,
+    RecordSpan,
     record_bytes,
     walk_records,
 )
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress
 from pykafka_broker.protocol.records.crc import crc32c
-from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord
+from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
 
 #: zstd came with Produce v7 (KIP-110).
 FIRST_ZSTD_PRODUCE_VERSION = 7
@@ -96,8 +98,11 @@ class RecordErrors(KafkaError):
         self.errors = errors
 
 
-class NotOneBatch(InvalidRecord):
+class NotOneBatch(KafkaError):
     """What came is no single whole batch of format v2; Kafka sees that before it looks at the partition."""
+
+    def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> None:
+        super().__init__(code, message)
 
 
 class Prepared(NamedTuple):
@@ -117,6 +122,7 @@ class Prepared(NamedTuple):
 def prepare_client_batch(
     payload: Buffer,
     *,
+    topic_partition: str,
     first_offset: int,
     leader_epoch: int,
     now_ms: int,
@@ -127,10 +133,10 @@ def prepare_client_batch(
 ) -> Prepared:
     """The batch of a Produce request, checked and with its offsets; a writable payload is changed in place.
 
-    `internal_topic` refuses the batch as clients may not write there. `limit_bytes` bounds what the batch may
-    decompress to when it has to be decompressed.
+    `topic_partition` is for the words of errors. `internal_topic` refuses the batch as clients may not write
+    there. `limit_bytes` bounds what the batch may decompress to when it has to be decompressed.
     """
-    header = _only_batch(payload, produce_version)
+    header = check_one_batch(payload, produce_version)
     if internal_topic:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "Clients may not append to an internal topic")
     _check_header(payload, header, config)
@@ -152,7 +158,7 @@ def prepare_client_batch(
                 f"The batch has {count} records, the topic takes {MAX_RECORDS_LOOKED_AT} at most",
             )
         section = _decompressed(payload, header, limit_bytes)
-        max_timestamp = _check_records(header, section, config, now_ms, append_time)
+        max_timestamp = _check_records(topic_partition, header, section, config, now_ms, append_time)
     if append_time:
         max_timestamp = now_ms
 
@@ -194,17 +200,27 @@ def prepare_client_batch(
 # --- the batch and its header -----------------------------------------------------------------------
 
 
-def _only_batch(payload: Buffer, produce_version: int) -> BatchHeader:
-    """The header of the one batch of format v2 that must fill the payload."""
+def check_one_batch(payload: Buffer, produce_version: int) -> BatchHeader:
+    """The header of the one batch of format v2 that must fill the payload.
+
+    Raises:
+        NotOneBatch: it is none, or more than one.
+        CorruptRecord: no batch of any format starts like this.
+        KafkaError: UNSUPPORTED_COMPRESSION_TYPE for zstd in a version that does not know it.
+    """
     if len(payload) < HEADER_BYTES:
         _refuse_payload(payload)
     header = tuple.__new__(BatchHeader, HEADER.unpack_from(payload))
     if header.batch_length + LOG_OVERHEAD_BYTES != len(payload) or header.magic != MAGIC:
         _refuse_payload(payload)
-    if produce_version < FIRST_ZSTD_PRODUCE_VERSION and header.attributes & CODEC_MASK == Codec.ZSTD:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"Produce requests with version {produce_version} are not allowed to use ZStandard compression",
+    if produce_version < FIRST_ZSTD_PRODUCE_VERSION and header.attributes & CODEC_MASK >= Codec.ZSTD:
+        if header.attributes & CODEC_MASK == Codec.ZSTD:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                f"Produce requests with version {produce_version} may not use ZStandard compression",
+            )
+        raise NotOneBatch(
+            f"Unknown compression type id: {header.attributes & CODEC_MASK}", ErrorCode.UNKNOWN_SERVER_ERROR
         )
     return header
 
@@ -342,7 +358,12 @@ def _decompressed(payload: Buffer, header: BatchHeader, limit_bytes: int) -> byt
 
 
 def _check_records(
-    header: BatchHeader, section: bytes, config: LogConfig, now_ms: int, append_time: bool
+    topic_partition: str,
+    header: BatchHeader,
+    section: bytes,
+    config: LogConfig,
+    now_ms: int,
+    append_time: bool,
 ) -> int:
     """Walk the records and refuse the batch for any that the topic does not take; the latest timestamp."""
     compacted = config.is_compacted
@@ -353,15 +374,20 @@ def _check_records(
     max_timestamp = NO_TIMESTAMP
     errors: list[tuple[int, str]] = []
     bad_timestamps = False
-    for index, span in enumerate(walk_records(section, header.records_count)):
-        offset_delta, timestamp_delta, _, key_end, *_ = span
+    for index, span in enumerate(_walked(section, header.records_count)):
+        offset_delta, timestamp_delta, key_at, key_end, value_at, value_end, _ = span
         if offset_delta != index:
             raise InvalidRecord(f"Record {index} of the batch has the offset delta {offset_delta}")
         timestamp = header.max_timestamp if sent_append_time else base_timestamp + timestamp_delta
         if timestamp > max_timestamp:
             max_timestamp = timestamp
         if compacted and key_end < 0:
-            errors.append((index, "Compacted topic cannot accept message without key"))
+            errors.append(
+                (
+                    index,
+                    f"Compacted topic cannot accept message without key in topic partition {topic_partition}",
+                )
+            )
         elif not append_time and timestamp != NO_TIMESTAMP:
             if timestamp < earliest or timestamp > latest:
                 bad_timestamps = True
@@ -375,7 +401,12 @@ def _check_records(
         elif sent_append_time:
             bad_timestamps = True
             errors.append(
-                (index, "Invalid timestamp type. Producer should not set timestamp type to LogAppendTime.")
+                (
+                    index,
+                    f"Invalid timestamp type in message DefaultRecord(offset={index}, timestamp={timestamp}, "
+                    f"key={max(key_end - key_at, 0)} bytes, value={max(value_end - value_at, 0)} bytes). "
+                    "Producer should not set timestamp type to LogAppendTime.",
+                )
             )
         if len(errors) >= MAX_RECORD_ERRORS:
             break
@@ -394,6 +425,13 @@ def _check_records(
             tuple(errors),
         )
     return max_timestamp
+
+
+def _walked(section: bytes, count: int) -> Iterator[RecordSpan]:
+    try:
+        yield from walk_records(section, count)
+    except OverlongVarint as error:
+        raise _undecodable(error.message) from None
 
 
 def _level(config: LogConfig, codec: int) -> int | None:

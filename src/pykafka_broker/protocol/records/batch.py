@@ -33,7 +33,7 @@ from typing import NamedTuple, Optional
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from pykafka_broker.protocol.records.crc import Buffer, crc32c
-from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord
+from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
 
 __all__ = [
     "HEADER_BYTES",
@@ -379,7 +379,7 @@ def _varint(data: bytes, pos: int) -> tuple[int, int]:
         if byte < 128:
             return number & 0xFFFFFFFFFFFFFFFF, pos
         shift += 7
-    raise InvalidRecord("Found invalid record structure: a varint of more than 10 bytes")
+    raise OverlongVarint("Found invalid record structure: a varint of more than 10 bytes")
 
 
 def _length(data: bytes, pos: int) -> tuple[int, int]:

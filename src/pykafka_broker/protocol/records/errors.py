@@ -17,3 +17,7 @@ class InvalidRecord(KafkaError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)
+
+
+class OverlongVarint(InvalidRecord):
+    """A number of variable length does not end: Kafka's broker takes that for a mistake of its own."""

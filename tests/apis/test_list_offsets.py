@@ -130,7 +130,24 @@ async def test_a_partition_named_twice_is_refused_and_the_others_are_not(user: U
     answers = partitions_of(await user.send(request, version))
 
     invalid = ErrorCode.INVALID_REQUEST
-    assert {(p.partition_index, p.error_code) for p in answers} == {(0, int(invalid)), (1, 0)}
+    assert [(p.partition_index, p.error_code) for p in answers] == [(0, int(invalid)), (1, 0)]
+
+
+@pytest.mark.parametrize("timestamp", [EARLIEST, 0])
+async def test_a_topic_named_twice_is_answered_once_and_one_without_partitions_not_at_all(
+    user: User, timestamp: int
+) -> None:
+    await user.create_topic("t", 2)
+    [first, second] = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in (0, 1)]
+    topics = [
+        ListOffsetsTopic(name=name, partitions=asked)
+        for name, asked in (("t", [first]), ("other", []), ("t", [second]))
+    ]
+
+    answer = await user.send(ListOffsetsRequest(replica_id=-1, topics=topics), 11)
+
+    [topic] = answer.topics
+    assert (topic.name, [p.partition_index for p in topic.partitions]) == ("t", [0, 1])
 
 
 @pytest.mark.parametrize("version", ends(list_offsets, since=4))

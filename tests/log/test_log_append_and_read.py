@@ -451,6 +451,13 @@ def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is():
     assert reopened(files, clean=True, segment_bytes=500).offset_of_max_timestamp() == (2, NOW + 9, 0)
 
 
+def test_the_greatest_timestamp_of_records_without_any_is_none_at_all():
+    log = new_log(MemoryFiles())
+    append(log, b"timeless", timestamp=-1)
+
+    assert log.offset_of_max_timestamp() == (0, -1, 0)
+
+
 def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked():
     log = new_log(MemoryFiles())
     append(log, b"a", timestamp=NOW)

@@ -10,7 +10,6 @@ Without tiered storage -4 equals the log start, and -5 and -6 answer -1.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
@@ -46,6 +45,11 @@ FIRST_VERSION = {
 }
 
 
+Place = tuple[str, int]
+Asked = dict[Place, ListOffsetsPartition]
+Answers = dict[Place, ListOffsetsPartitionResponse]
+
+
 @handles(ListOffsetsRequest, versions="1-11")
 def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
     """Answer from memory where possible; a search in the log goes to a worker thread."""
@@ -58,49 +62,59 @@ def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
 
 
 def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
-    duplicates = _duplicates(request)
-    topics = []
-    for topic in request.topics:
-        answers = []
-        for asked in topic.partitions:
-            try:
-                partition = _checked(topic.name, asked, duplicates, request, ctx)
-                answers.append(_special(partition, asked, request.isolation_level))
-            except KafkaError as error:
-                answers.append(_failed(asked, error))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+    asked_of, duplicates = _asked(request)
+    answers: Answers = {}
+    for place, asked in asked_of.items():
+        try:
+            partition = _checked(place, asked, duplicates, request, ctx)
+            answers[place] = _special(partition, asked, request.isolation_level)
+        except KafkaError as error:
+            answers[place] = _failed(asked, error)
+    return _response(answers)
 
 
 async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
-    duplicates = _duplicates(request)
-    topics = []
+    asked_of, duplicates = _asked(request)
+    answers: Answers = {}
+    for place, asked in asked_of.items():
+        try:
+            partition = _checked(place, asked, duplicates, request, ctx)
+            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                answers[place] = await _by_time(partition, asked, request.isolation_level, ctx)
+            else:
+                answers[place] = _special(partition, asked, request.isolation_level)
+        except KafkaError as error:
+            answers[place] = _failed(asked, error)
+    return _response(answers)
+
+
+def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[Place]]:
+    """What is asked of each partition, and the partitions that are named more than once."""
+    asked_of: Asked = {}
+    duplicates: set[Place] = set()
     for topic in request.topics:
-        answers = []
-        for asked in topic.partitions:
-            try:
-                partition = _checked(topic.name, asked, duplicates, request, ctx)
-                if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                    answers.append(await _by_time(partition, asked, request.isolation_level, ctx))
-                else:
-                    answers.append(_special(partition, asked, request.isolation_level))
-            except KafkaError as error:
-                answers.append(_failed(asked, error))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+        for partition in topic.partitions:
+            place = (topic.name, partition.partition_index)
+            if place in asked_of:
+                duplicates.add(place)
+            asked_of[place] = partition
+    return asked_of, duplicates
 
 
-def _duplicates(request: ListOffsetsRequest) -> set[tuple[str, int]]:
-    counts = Counter(
-        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
-    )
-    return {place for place, count in counts.items() if count > 1}
+def _response(answers: Answers) -> ListOffsetsResponse:
+    """Every partition once, and no topic without one."""
+    topics: dict[str, ListOffsetsTopicResponse] = {}
+    for (topic, _), answer in answers.items():
+        topics.setdefault(topic, ListOffsetsTopicResponse(name=topic, partitions=[])).partitions.append(
+            answer
+        )
+    return ListOffsetsResponse(topics=list(topics.values()))
 
 
 def _checked(
-    topic: str,
+    place: Place,
     asked: ListOffsetsPartition,
-    duplicates: set[tuple[str, int]],
+    duplicates: set[Place],
     request: ListOffsetsRequest,
     ctx: RequestContext,
 ) -> LedPartition:
@@ -110,10 +124,10 @@ def _checked(
         KafkaError: INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a special timestamp
         this version does not know, or why the partition cannot be asked.
     """
-    index = asked.partition_index
+    topic, index = place
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    if (topic, index) in duplicates:
+    if place in duplicates:
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if asked.timestamp < 0 and ctx.version < FIRST_VERSION.get(asked.timestamp, ctx.version + 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

@@ -241,13 +241,11 @@ def search_timestamp(
 
 
 def search_max_timestamp(segments: Sequence[Segment]) -> FoundOffset | None:
-    """The first record that carries the greatest timestamp; None if no record has one. Worker-safe; may
-    wait.
+    """The first record that carries the greatest timestamp, which is -1 if none has one; None if there are
+    no records. Worker-safe; may wait.
     """
     newest = max(segments, key=_max_timestamp)
     timestamp = newest.max_timestamp
-    if timestamp < 0:
-        return None
     for position, header in newest.headers(newest.index.position_before(newest.offset_of_max_timestamp)):
         if header.max_timestamp == timestamp:
             for record in read_records(newest.file.pread(header.size_in_bytes, position)):

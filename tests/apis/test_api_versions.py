@@ -61,6 +61,7 @@ async def test_only_features_that_really_work_are_finalized(user: User) -> None:
     assert finalized == {
         "metadata.version": 30,
         "eligible.leader.replicas.version": 1,
+        "group.version": 1,
         "kraft.version": 1,
     }
     assert answer.finalized_features_epoch > 0

@@ -141,7 +141,7 @@ def test_a_broker_is_unfenced_once_it_has_seen_its_own_registration():
 @pytest.mark.parametrize(
     "broker_id, epoch_change, message",
     [
-        (1, 5, "Expected broker epoch 2, but got broker epoch 7"),
+        (1, 5, "Expected broker epoch 3, but got broker epoch 8"),
         (9, 0, "No broker registration found for broker id 9"),
     ],
 )

@@ -20,7 +20,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.cluster.deciding import a_cluster, an_empty_cluster, decide, register
 
-KNOWS_GROUPS = {**NODE_FEATURES, "group.version": FeatureRange(0, 1)}
+KNOWS_SHARES = {**NODE_FEATURES, "share.version": FeatureRange(0, 1)}
 
 
 def update(state, *updates, validate_only=False):
@@ -37,32 +37,32 @@ def test_a_new_cluster_starts_with_the_levels_it_serves_metadata_version_first()
 
 
 def test_a_level_that_all_nodes_support_is_finalized_and_taken_back():
-    state = register(an_empty_cluster(supported_features=KNOWS_GROUPS), 1, features=KNOWS_GROUPS)
+    state = register(an_empty_cluster(supported_features=KNOWS_SHARES), 1, features=KNOWS_SHARES)
 
-    state, records, answer = update(state, ("group.version", 1))
-    assert (records, answer) == ((m.FeatureLevelRecord(name="group.version", feature_level=1),), None)
-    assert state.image.features["group.version"] == 1
+    state, records, answer = update(state, ("share.version", 1))
+    assert (records, answer) == ((m.FeatureLevelRecord(name="share.version", feature_level=1),), None)
+    assert state.image.features["share.version"] == 1
 
-    state, _, _ = update(state, ("group.version", 0, UpgradeType.SAFE_DOWNGRADE))
-    assert "group.version" not in state.image.features
+    state, _, _ = update(state, ("share.version", 0, UpgradeType.SAFE_DOWNGRADE))
+    assert "share.version" not in state.image.features
 
 
 def test_validate_only_changes_nothing():
-    state = an_empty_cluster(supported_features=KNOWS_GROUPS)
-    assert update(state, ("group.version", 1), validate_only=True) == (state, (), None)
+    state = an_empty_cluster(supported_features=KNOWS_SHARES)
+    assert update(state, ("share.version", 1), validate_only=True) == (state, (), None)
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
         (
-            ("group.version", 1, UpgradeType.UNKNOWN),
-            "Invalid update version 1 for feature group.version. The controller does not support the given "
+            ("share.version", 1, UpgradeType.UNKNOWN),
+            "Invalid update version 1 for feature share.version. The controller does not support the given "
             "upgrade type.",
         ),
         (
-            ("group.version", -1),
-            "Invalid update version -1 for feature group.version. A feature version cannot be less than 0.",
+            ("share.version", -1),
+            "Invalid update version -1 for feature share.version. A feature version cannot be less than 0.",
         ),
         (
             ("nonsense.version", 1),
@@ -80,8 +80,8 @@ def test_validate_only_changes_nothing():
             "feature without setting the upgrade type to either safe or unsafe downgrade.",
         ),
         (
-            ("group.version", 1, UpgradeType.SAFE_DOWNGRADE),
-            "Invalid update version 1 for feature group.version. Can't downgrade to a newer version.",
+            ("share.version", 1, UpgradeType.SAFE_DOWNGRADE),
+            "Invalid update version 1 for feature share.version. Can't downgrade to a newer version.",
         ),
         (
             ("metadata.version", 29, UpgradeType.SAFE_DOWNGRADE),
@@ -95,20 +95,20 @@ def test_validate_only_changes_nothing():
     ],
 )
 def test_an_update_that_cannot_be_is_refused_with_the_reason(change, message):
-    state = an_empty_cluster(supported_features=KNOWS_GROUPS)
+    state = an_empty_cluster(supported_features=KNOWS_SHARES)
     refusal = EventError(ErrorCode.INVALID_UPDATE_VERSION, message)
     assert update(state, change) == (state, (), refusal)
 
 
 def test_one_node_that_is_too_old_holds_the_cluster_back():
-    state = register(an_empty_cluster(supported_features=KNOWS_GROUPS), 2)
-    _, records, answer = update(state, ("group.version", 1))
+    state = register(an_empty_cluster(supported_features=KNOWS_SHARES), 2)
+    _, records, answer = update(state, ("share.version", 1))
     assert (records, answer.message) == (
         (),
-        "Invalid update version 1 for feature group.version. Broker 2 does not support this feature.",
+        "Invalid update version 1 for feature share.version. Broker 2 does not support this feature.",
     )
-    state = an_empty_cluster(supported_features=KNOWS_GROUPS, voters=(1, 2))
-    _, _, answer = update(state, ("group.version", 1))
+    state = an_empty_cluster(supported_features=KNOWS_SHARES, voters=(1, 2))
+    _, _, answer = update(state, ("share.version", 1))
     assert answer.message.endswith("controller 2 has not registered, and may not support this feature")
 
 

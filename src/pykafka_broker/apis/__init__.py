@@ -7,6 +7,8 @@ from __future__ import annotations
 from pykafka_broker.apis.alter_configs import alter_configs
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
+from pykafka_broker.apis.consumer_group_describe import consumer_group_describe
+from pykafka_broker.apis.consumer_group_heartbeat import consumer_group_heartbeat
 from pykafka_broker.apis.create_partitions import create_partitions
 from pykafka_broker.apis.create_topics import create_topics
 from pykafka_broker.apis.delete_groups import delete_groups
@@ -65,6 +67,8 @@ APIS: tuple[Api, ...] = (
     offset_delete,
     describe_cluster,
     describe_producers,
+    consumer_group_heartbeat,
+    consumer_group_describe,
     list_config_resources,
     describe_topic_partitions,
 )

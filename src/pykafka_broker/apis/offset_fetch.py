@@ -44,7 +44,9 @@ async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     answers = []
     for group in request.groups:
         asked, unknown = _asked(group, ctx)
-        result = await _fetch(group.group_id, asked, request, ctx)
+        result = await _fetch(
+            GroupOffsets(group.group_id, asked, group.member_id, group.member_epoch), request, ctx
+        )
         topics = [] if result.error else [*_topics(result, group.topics is None, ctx), *unknown]
         answers.append(
             OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=int(result.error))
@@ -52,15 +54,8 @@ async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     return OffsetFetchResponse(groups=answers)
 
 
-async def _fetch(
-    group_id: str,
-    topics: tuple[TopicPartitions, ...] | None,
-    request: OffsetFetchRequest,
-    ctx: RequestContext,
-) -> FetchResult:
-    [result] = await ctx.node.groups.fetch_offsets(
-        [GroupOffsets(group_id, topics)], require_stable=request.require_stable
-    )
+async def _fetch(group: GroupOffsets, request: OffsetFetchRequest, ctx: RequestContext) -> FetchResult:
+    [result] = await ctx.node.groups.fetch_offsets([group], require_stable=request.require_stable)
     return result
 
 
@@ -132,7 +127,7 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
         if request.topics is None
         else tuple(TopicPartitions(topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
     )
-    result = await _fetch(request.group_id, asked, request, ctx)
+    result = await _fetch(GroupOffsets(request.group_id, asked), request, ctx)
     topics: list[tuple[str, list[FetchedOffset]]]
     if result.error and ctx.version < TOP_LEVEL_ERROR_VERSION:
         # v1 has no place for a group's error but in each partition.

@@ -19,6 +19,7 @@ from pykafka_broker.protocol.messages.records import metadata as m
 #: metadata.version 4.3-IV0.
 LATEST_METADATA_VERSION = 30
 ELR_VERSION = "eligible.leader.replicas.version"
+GROUP_VERSION = "group.version"
 KRAFT_VERSION = "kraft.version"
 #: Every quorum led here has its voters in the log; the level stands in control records, not in the image.
 KRAFT_VERSION_LEVEL = 1
@@ -27,7 +28,7 @@ KRAFT_VERSION_LEVEL = 1
 SERVED_FEATURES: dict[str, int] = {
     METADATA_VERSION: LATEST_METADATA_VERSION,
     ELR_VERSION: 1,
-    "group.version": 0,
+    GROUP_VERSION: 1,
     "share.version": 0,
     "streams.version": 0,
     "transaction.version": 0,
@@ -35,7 +36,6 @@ SERVED_FEATURES: dict[str, int] = {
 
 #: Levels that others may have finalized and that stay as they are, though what they stand for is not served.
 KEPT_FEATURES: dict[str, int] = {
-    "group.version": 1,
     "share.version": 1,
     "streams.version": 1,
     "transaction.version": 2,

@@ -7,6 +7,7 @@ The broker's `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>` bound what 
 from __future__ import annotations
 
 from pykafka_broker.config.keys import (
+    ACTS,
     BOOLEAN,
     CLUSTER_WIDE,
     INT,
@@ -21,11 +22,11 @@ from pykafka_broker.config.keys import (
 
 # fmt: off
 GROUP_KEYS: tuple[Key, ...] = (
-    Key("consumer.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+    Key("consumer.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE, ACTS,
         "Silence after which a member of this consumer group is removed."),
-    Key("consumer.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+    Key("consumer.heartbeat.interval.ms", INT, 5000, Range(1), MEDIUM, CLUSTER_WIDE, ACTS,
         "How often a member of this consumer group sends a heartbeat."),
-    Key("consumer.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+    Key("consumer.assignment.interval.ms", INT, 1000, Range(0), MEDIUM, CLUSTER_WIDE, ACTS,
         "Least time between two assignments of this consumer group."),
     Key("share.session.timeout.ms", INT, 45000, Range(1), MEDIUM, CLUSTER_WIDE, UNHEEDED,
         "Silence after which a member of this share group is removed."),
@@ -61,3 +62,14 @@ GROUP_KEYS: tuple[Key, ...] = (
 
 #: Every group key by name.
 GROUP: dict[str, Key] = {key.name: key for key in GROUP_KEYS}
+
+#: The assignors of consumer groups by the names of Kafka's classes, which a configuration may use instead.
+ASSIGNOR_CLASSES = {
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
+}
+
+
+def assignor_name(text: str) -> str:
+    """The name of an assignor that may be given by its class."""
+    return ASSIGNOR_CLASSES.get(text, text)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, SYNONYMS
+from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
 from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Voter, parse_voters
 from pykafka_broker.config.listeners import (
     SERVED_SECURITY_PROTOCOLS,
@@ -272,6 +273,12 @@ class BrokerConfig:
 
     def _check_served(self) -> None:
         """What Kafka would accept, but this broker cannot do yet."""
+        for name in self.values["group.consumer.assignors"]:
+            if assignor_name(name) not in ASSIGNOR_CLASSES.values():
+                raise ConfigError(
+                    f"group.consumer.assignors names {name}, and assignors of one's own are not served: "
+                    f"leave some of {', '.join(sorted(ASSIGNOR_CLASSES.values()))}"
+                )
         if self.process_roles != {"broker", "controller"}:
             raise ConfigError(
                 f"process.roles={','.join(self.values['process.roles'])} is not served yet: "

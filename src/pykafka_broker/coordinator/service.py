@@ -10,14 +10,20 @@ Nothing here raises for what a client did: errors are `ErrorCode`s in the result
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import logging
-from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar, Union
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
+from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.group.events import (
     CommitResult,
+    ConsumerGroupHeartbeatResult,
     DeleteOffsetsResult,
+    DescribedConsumerGroup,
     DescribedGroup,
     Event,
     FetchResult,
@@ -38,6 +44,7 @@ from pykafka_broker.coordinator.group.state import (
     Phase,
     Protocol,
 )
+from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
@@ -61,6 +68,8 @@ class GroupOffsets(NamedTuple):
 
     group_id: str
     topics: tuple[TopicPartitions, ...] | None
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 class GroupService:
@@ -68,7 +77,7 @@ class GroupService:
 
     `append(partition, batch)` appends one record batch (its offsets and leader epoch are for the log to set)
     and returns the log end offset after it, or raises `KafkaError`. `new_uuid` makes the text of a random
-    UUID.
+    UUID. `run_blocking` runs a function where it does not hold up the event loop.
     """
 
     def __init__(
@@ -78,12 +87,16 @@ class GroupService:
         append: Callable[[int, bytes], int],
         scheduler: Scheduler,
         new_uuid: Callable[[], str],
+        run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
     ) -> None:
         #: May be replaced at any time; holds for the next event.
         self.config = config
         self._append_batch = append
         self._scheduler = scheduler
         self._new_uuid = new_uuid
+        self._run_blocking = run_blocking or _run_at_once
+        self._topics: TopicDirectory = NO_TOPICS
+        self._jobs: set[asyncio.Task[None]] = set()
         self._shards: Shards[Groups, Event] = Shards(new_loader=Loader, new_shard=self._new_shard)
 
     # ---- partitions ----
@@ -118,6 +131,8 @@ class GroupService:
     def close(self) -> None:
         """Stop serving all partitions."""
         self._shards.close()
+        for job in self._jobs:
+            job.cancel()
 
     @property
     def loaded_partitions(self) -> frozenset[int]:
@@ -132,6 +147,36 @@ class GroupService:
         """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
         deleted = tuple(topics)
         self._shards.for_each(lambda shard: self._forget_topics(shard, deleted))
+
+    def set_topics(self, topics: TopicDirectory, changed: frozenset[str], *, has_new_topics: bool) -> None:
+        """The cluster's topics have changed, those named `changed` at least."""
+        self._topics = topics
+        event = events.TopicsChanged(topics, changed, has_new_topics)
+        self._shards.for_each(lambda shard: shard.tell(event))
+
+    def _start(self, partition: int, work: object) -> None:
+        assert isinstance(work, ResolveRegexes), work
+        job = asyncio.get_running_loop().create_task(self._resolve(partition, work))
+        self._jobs.add(job)
+        job.add_done_callback(self._jobs.discard)
+
+    async def _resolve(self, partition: int, work: ResolveRegexes) -> None:
+        """Match a group's regular expressions against all topics, and tell its shard, if it is still here."""
+        topics = self._topics
+        names = list(topics.names())
+        try:
+            resolved = await self._run_blocking(lambda: matching_topics(work.regexes, names))
+        except Exception:
+            logger.exception("The regular expressions of group %s could not be resolved", work.group_id)
+            resolved = None
+        event = events.RegexesResolved(
+            self._scheduler.now_ms(), work.group_id, work.started_ms, topics.version, resolved
+        )
+        try:
+            self._shards.shard_of(partition).tell(event)
+        except KafkaError as error:
+            # The partition has moved, or cannot be written: a later heartbeat will ask again.
+            logger.warning("The topics of group %s could not be stored: %s", work.group_id, error)
 
     def _forget_topics(self, shard: GroupShard, topics: Sequence[tuple[str, bytes]]) -> None:
         try:
@@ -150,7 +195,9 @@ class GroupService:
             scheduler=self._scheduler,
             written=written,
             committed=committed,
+            start=lambda work: self._start(partition, work),
         )
+        shard.tell(events.TopicsChanged(self._topics, frozenset(), False))
         shard.tell(events.Loaded(self._scheduler.now_ms()))
         return shard
 
@@ -293,6 +340,52 @@ class GroupService:
             return LeaveResult(error.code)
         return result
 
+    async def consumer_heartbeat(
+        self,
+        *,
+        version: int,
+        group_id: str,
+        member_id: str,
+        member_epoch: int,
+        client_id: str | None,
+        client_host: str,
+        instance_id: str | None = None,
+        rack_id: str | None = None,
+        rebalance_timeout_ms: int = -1,
+        subscribed_topic_names: Iterable[str] | None = None,
+        subscribed_topic_regex: str | None = None,
+        server_assignor: str | None = None,
+        owned: Iterable[tuple[bytes, Iterable[int]]] | None = None,
+    ) -> ConsumerGroupHeartbeatResult:
+        """ConsumerGroupHeartbeat."""
+        names = None if subscribed_topic_names is None else tuple(subscribed_topic_names)
+        partitions = None if owned is None else tuple((topic, tuple(each)) for topic, each in owned)
+        try:
+            result: ConsumerGroupHeartbeatResult = await self._ask(
+                group_id,
+                lambda token: events.ConsumerGroupHeartbeat(
+                    token=token,
+                    now_ms=self._scheduler.now_ms(),
+                    version=version,
+                    group_id=group_id,
+                    member_id=member_id,
+                    member_epoch=member_epoch,
+                    client_id=client_id or "",
+                    client_host=client_host,
+                    uuid=_in_base64(self._new_uuid()),
+                    instance_id=instance_id,
+                    rack_id=rack_id,
+                    rebalance_timeout_ms=rebalance_timeout_ms,
+                    subscribed_topic_names=names,
+                    subscribed_topic_regex=subscribed_topic_regex,
+                    server_assignor=server_assignor,
+                    owned=partitions,
+                ),
+            )
+        except KafkaError as error:
+            return ConsumerGroupHeartbeatResult(error.code, error.message)
+        return result
+
     # ---- offsets ----
 
     async def commit_offsets(
@@ -340,7 +433,14 @@ class GroupService:
         try:
             result: FetchResult = await self._ask(
                 group.group_id,
-                lambda token: events.FetchOffsets(token, group.group_id, group.topics, require_stable),
+                lambda token: events.FetchOffsets(
+                    token,
+                    group.group_id,
+                    group.topics,
+                    require_stable,
+                    group.member_id,
+                    group.member_epoch,
+                ),
             )
         except KafkaError as error:
             # Consumers before 3.9 do not know what to do with COORDINATOR_NOT_AVAILABLE here.
@@ -393,6 +493,21 @@ class GroupService:
             return DescribedGroup(error.code, group_id)
         return described
 
+    async def describe_consumer_groups(self, group_ids: Iterable[str]) -> list[DescribedConsumerGroup]:
+        """ConsumerGroupDescribe: consumer groups, in the order asked."""
+        return [await self._describe_consumer_group(group_id) for group_id in group_ids]
+
+    async def _describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        if not group_id:
+            return DescribedConsumerGroup(ErrorCode.INVALID_GROUP_ID, group_id)
+        try:
+            described: DescribedConsumerGroup = await self._ask(
+                group_id, lambda token: events.DescribeConsumerGroup(token, group_id)
+            )
+        except KafkaError as error:
+            return DescribedConsumerGroup(error.code, group_id, error.message)
+        return described
+
     async def delete_groups(self, group_ids: Iterable[str]) -> list[tuple[str, ErrorCode]]:
         """DeleteGroups: (group id, error) for each different group."""
         return [(group_id, await self._delete_group(group_id)) for group_id in dict.fromkeys(group_ids)]
@@ -414,6 +529,8 @@ def _group_of(event: Event) -> str | None:
     match event:
         case events.Heartbeat() | events.CommitOffsets() | events.FetchOffsets():
             return None
+        case events.ConsumerGroupHeartbeat():
+            return event.group_id
         case events.JoinGroup() | events.SyncGroup() | events.LeaveGroup():
             return event.group_id
         case events.TimerFired(key=(_, str(group_id), *_)):
@@ -443,6 +560,16 @@ def _log_phase(group: ClassicGroup, event: Event) -> None:
             logger.info("Group %s generation %d has its assignment.", group.group_id, group.generation)
         case Phase.EMPTY | Phase.DEAD:
             logger.info("Group %s with generation %d is now empty.", group.group_id, group.generation)
+
+
+def _in_base64(uuid: str) -> str:
+    """A UUID as Kafka writes its own."""
+    digits = bytes.fromhex(uuid.replace("-", ""))
+    return base64.urlsafe_b64encode(digits).decode().rstrip("=")
+
+
+async def _run_at_once(function: Callable[[], Any]) -> Any:
+    return function()
 
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:

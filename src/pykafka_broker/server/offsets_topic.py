@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
-from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig
+from pykafka_broker.config.group import GROUP, assignor_name
+from pykafka_broker.coordinator.group.state import (
+    ConsumerGroupSettings,
+    GroupCoordinatorConfig,
+    MigrationPolicy,
+)
 from pykafka_broker.coordinator.service import GroupService
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.server.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.server.replicas import Partition
 from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.wall_timers import WallTimers
@@ -31,8 +37,13 @@ LOAD_BYTES = 5 * 1024 * 1024
 RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
-def coordinator_config(config: BrokerConfig) -> GroupCoordinatorConfig:
-    """The values the coordinator acts on."""
+def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordinatorConfig:
+    """The values the coordinator acts on; some groups have their own."""
+    overrides = {
+        name: consumer_group_settings(config, values)
+        for (resource_type, name), values in image.configs.items()
+        if resource_type == ResourceType.GROUP
+    }
     return GroupCoordinatorConfig(
         group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
         group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
@@ -42,6 +53,46 @@ def coordinator_config(config: BrokerConfig) -> GroupCoordinatorConfig:
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
         offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
         offsets_topic_compression_codec=int(Codec(config["offsets.topic.compression.codec"])),
+        consumer_group=consumer_group_settings(config, {}),
+        consumer_group_overrides=overrides,
+        consumer_group_max_size=config["group.consumer.max.size"],
+        consumer_group_assignors=tuple(map(assignor_name, config["group.consumer.assignors"])),
+        consumer_group_migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
+        consumer_group_regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
+    )
+
+
+def consumer_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
+    """What holds for a consumer group with these overrides.
+
+    A value that was set when the broker's bounds were wider counts as the bound.
+    """
+
+    def setting(key: str, default: str, low: str, high: str) -> int:
+        text = overrides.get(key)
+        if text is None:
+            return int(config[default])
+        return int(min(max(GROUP[key].parse(text), config[low]), config[high]))
+
+    return ConsumerGroupSettings(
+        session_timeout_ms=setting(
+            "consumer.session.timeout.ms",
+            "group.consumer.session.timeout.ms",
+            "group.consumer.min.session.timeout.ms",
+            "group.consumer.max.session.timeout.ms",
+        ),
+        heartbeat_interval_ms=setting(
+            "consumer.heartbeat.interval.ms",
+            "group.consumer.heartbeat.interval.ms",
+            "group.consumer.min.heartbeat.interval.ms",
+            "group.consumer.max.heartbeat.interval.ms",
+        ),
+        assignment_interval_ms=setting(
+            "consumer.assignment.interval.ms",
+            "group.consumer.assignment.interval.ms",
+            "group.consumer.min.assignment.interval.ms",
+            "group.consumer.max.assignment.interval.ms",
+        ),
     )
 
 
@@ -57,23 +108,37 @@ class OffsetsTopic:
         new_uuid: Callable[[], str],
         run_blocking: RunBlocking,
     ) -> None:
+        self._config = config
+        self._image = ClusterImage()
         self._creation = creation
         self._timers = timers
         self._run_blocking = run_blocking
         self._partitions: dict[int, Partition] = {}
         self._loading: set[asyncio.Task[None]] = set()
         self.groups = GroupService(
-            config=coordinator_config(config), append=self._append, scheduler=timers, new_uuid=new_uuid
+            config=coordinator_config(config, self._image),
+            append=self._append,
+            scheduler=timers,
+            new_uuid=new_uuid,
+            run_blocking=run_blocking,
         )
 
     def reconfigure(self, config: BrokerConfig) -> None:
         """Apply changed broker settings."""
-        self.groups.config = coordinator_config(config)
+        self._config = config
+        self.groups.config = coordinator_config(config, self._image)
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Follow the topic's partition count, and forget the offsets of deleted topics."""
+        """Follow the settings of groups, the topics of the cluster and the partition count of this one, and
+        forget the offsets of deleted topics.
+        """
+        self._image = new
+        if new.configs is not old.configs:
+            self.groups.config = coordinator_config(self._config, new)
         if new.topics is old.topics:
             return
+        changed, has_new_topics = changed_topics(old, new)
+        self.groups.set_topics(ClusterTopics(new), changed, has_new_topics=has_new_topics)
         topic = new.topics.get(OFFSETS_TOPIC)
         self.groups.set_partition_count(0 if topic is None else len(topic.partitions))
         deleted = [

@@ -1,0 +1,85 @@
+"""ConsumerGroupDescribe (API key 69): state, members and assignments of consumer groups (KIP-848).
+
+v0 flexible, v1 whether a member speaks the classic or the consumer protocol. Groups of another kind are
+GROUP_ID_NOT_FOUND here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.consumer_group_heartbeat import serves_consumer_groups
+from pykafka_broker.apis.topology import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+
+
+@handles(ConsumerGroupDescribeRequest, versions="0-1")
+async def consumer_group_describe(
+    request: ConsumerGroupDescribeRequest, ctx: RequestContext
+) -> ConsumerGroupDescribeResponse:
+    """Describe each group named."""
+    if serves_consumer_groups(ctx):
+        described = await ctx.node.groups.describe_consumer_groups(request.group_ids)
+    else:
+        error = ErrorCode.UNSUPPORTED_VERSION
+        described = [
+            events.DescribedConsumerGroup(error, group_id, error.message) for group_id in request.group_ids
+        ]
+    answers = [_group(group) for group in described]
+    for answer in answers:
+        if request.include_authorized_operations and not answer.error_code:
+            answer.authorized_operations = GROUP_OPERATIONS
+    return ConsumerGroupDescribeResponse(groups=answers)
+
+
+def _group(group: events.DescribedConsumerGroup) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=int(group.error),
+        error_message=group.error_message,
+        group_id=group.group_id,
+        group_state=group.state,
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=group.assignor,
+        members=[
+            Member(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                rack_id=member.rack_id,
+                member_epoch=member.member_epoch,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                subscribed_topic_names=list(member.subscribed_topic_names),
+                subscribed_topic_regex=member.subscribed_topic_regex,
+                assignment=_assignment(member.assignment),
+                target_assignment=_assignment(member.target_assignment),
+                member_type=CLASSIC_MEMBER if member.is_classic else CONSUMER_MEMBER,
+            )
+            for member in group.members
+        ],
+        authorized_operations=OPERATIONS_NOT_ASKED,
+    )
+
+
+def _assignment(partitions: events.DescribedPartitions) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, topic_name=name, partitions=list(numbers))
+            for topic_id, name, numbers in partitions
+        ]
+    )

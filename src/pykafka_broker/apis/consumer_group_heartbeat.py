@@ -1,0 +1,73 @@
+"""ConsumerGroupHeartbeat (API key 68): join, stay in and leave a group whose partitions the broker assigns
+(KIP-848).
+
+v0 flexible, v1 subscription by regular expression and member ids made by the client. Served where the feature
+group.version is finalized and `group.coordinator.rebalance.protocols` has "consumer".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.cluster.features import GROUP_VERSION
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(ConsumerGroupHeartbeatRequest, versions="0-1")
+async def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
+) -> ConsumerGroupHeartbeatResponse:
+    """The coordinator answers at once; an assignment is named when there is news of it."""
+    if not serves_consumer_groups(ctx):
+        error = ErrorCode.UNSUPPORTED_VERSION
+        return ConsumerGroupHeartbeatResponse(
+            error_code=int(error), error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
+        )
+    owned = request.topic_partitions
+    result = await ctx.node.groups.consumer_heartbeat(
+        version=ctx.version,
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        client_id=ctx.client_id,
+        client_host=ctx.connection.client_host,
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        subscribed_topic_names=request.subscribed_topic_names,
+        subscribed_topic_regex=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned=None if owned is None else [(topic.topic_id, topic.partitions) for topic in owned],
+    )
+    assignment = None
+    if result.assignment is not None:
+        assignment = Assignment(
+            topic_partitions=[
+                TopicPartitions(topic_id=topic_id, partitions=list(partitions))
+                for topic_id, partitions in result.assignment
+            ]
+        )
+    return ConsumerGroupHeartbeatResponse(
+        error_code=int(result.error),
+        error_message=result.error_message,
+        member_id=result.member_id,
+        member_epoch=result.member_epoch,
+        heartbeat_interval_ms=result.heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+def serves_consumer_groups(ctx: RequestContext) -> bool:
+    """Is the consumer protocol switched on?"""
+    protocols = ctx.node.config["group.coordinator.rebalance.protocols"]
+    return ctx.node.image.features.get(GROUP_VERSION, 0) >= 1 and "consumer" in protocols

@@ -37,7 +37,6 @@ NOT_YET_SERVED = {
         "DescribeTransactions",
         "ListTransactions",
     ),
-    "consumer groups of the new protocol (KIP-848)": ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe"),
     "share groups": (
         "ShareGroupHeartbeat",
         "ShareGroupDescribe",

@@ -262,7 +262,7 @@ class MemoryFiles:
 
     def sync_directory(self, path: str) -> None:
         self._enter("sync_directory", path)
-        for name in [name for name in self.synced_names if os.path.dirname(name) == path]:
+        for name in [name for name in tuple(self.synced_names) if os.path.dirname(name) == path]:
             del self.synced_names[name]
         for name, inode in self.inodes.items():
             if os.path.dirname(name) == path:

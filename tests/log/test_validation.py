@@ -439,21 +439,43 @@ def test_a_batch_must_fit_after_recompression_too() -> None:
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
-# --- when records are looked at, all must be right --------------------------------------------------
+# --- the structure of the records -------------------------------------------------------------------
+
+each_topic = pytest.mark.parametrize(
+    "config", [PLAIN, LOG_APPEND_TIME, COMPACTED], ids=["plain", "log append time", "compacted"]
+)
+each_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 
 
-@pytest.mark.parametrize("deltas", [[0, 0, 0], [2, 1, 0], [0, 2, 1]])
-def test_offset_deltas_must_count_up_from_zero(deltas: list[int]) -> None:
-    sent = build_batch(at(NOW, NOW, NOW), offset_deltas=deltas, last_offset_delta=2)
+@each_topic
+@each_codec
+@pytest.mark.parametrize("deltas", [[0, 0, 0], [2, 1, 0], [0, 2, 1], [1, 2, 3]])
+def test_offset_deltas_must_count_up_from_zero(deltas: list[int], codec: Codec, config: LogConfig) -> None:
+    """Apache Kafka appends such uncompressed batches as they are: a consumer sees offsets twice or never."""
+    sent = build_batch(at(NOW, NOW, NOW), codec=codec, offset_deltas=deltas, last_offset_delta=2)
     with pytest.raises(KafkaError) as refused:
-        prepare(sent, COMPACTED)
+        prepare(sent, config)
     assert refused.value.code is ErrorCode.INVALID_RECORD
 
 
+@each_topic
+@each_codec
 @pytest.mark.parametrize("count", [9, 11])
-def test_the_count_must_be_that_of_the_records(count: int) -> None:
+def test_the_count_must_be_that_of_the_records(count: int, codec: Codec, config: LogConfig) -> None:
     with pytest.raises(KafkaError) as refused:
-        prepare(batch(records_count=count, last_offset_delta=count - 1), COMPACTED)
+        prepare(batch(codec=codec, records_count=count, last_offset_delta=count - 1), config)
+    assert refused.value.code is ErrorCode.INVALID_RECORD
+
+
+@each_topic
+@each_codec
+@pytest.mark.parametrize("section", [bytes(60), b"\x7f" * 60, RECORDS[1:], RECORDS[:-1], RECORDS + b"\0"])
+def test_records_that_are_none_are_refused(section: bytes, codec: Codec, config: LogConfig) -> None:
+    """They were appended, and every consumer stopped at them."""
+    count = {"records_count": 5, "last_offset_delta": 4} if len(section) == 60 else {}
+    sent = changed(around(compress(codec, section), codec), **count)
+    with pytest.raises(KafkaError) as refused:
+        prepare(sent, config)
     assert refused.value.code is ErrorCode.INVALID_RECORD
 
 
@@ -476,23 +498,22 @@ def test_a_claimed_append_time_names_the_record() -> None:
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
 def test_damaged_compressed_data_is_an_error_on_which_producers_do_not_retry(codec: Codec) -> None:
     with pytest.raises(KafkaError) as refused:
-        prepare(around(compress(codec, RECORDS)[:-20], codec), COMPACTED)
+        prepare(around(compress(codec, RECORDS)[:-20], codec))
     assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def test_a_batch_that_decompresses_beyond_the_budget_is_too_large() -> None:
     sent = batch(at(NOW) * 1000, Codec.ZSTD)
     size = len(record_bytes(sent, read_header(sent)))
-    prepare(sent, COMPACTED, limit_bytes=size)
+    prepare(sent, limit_bytes=size)
     with pytest.raises(KafkaError) as refused:
-        prepare(sent, COMPACTED, limit_bytes=size - 1)
+        prepare(sent, limit_bytes=size - 1)
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
 def test_more_records_than_can_be_looked_at_are_too_many() -> None:
     count = MAX_RECORDS_LOOKED_AT + 1
     sent = batch(at(NOW, key=bytes(range(256))), Codec.ZSTD, records_count=count, last_offset_delta=count - 1)
-    prepare(sent)
     with pytest.raises(KafkaError) as refused:
-        prepare(sent, COMPACTED)
+        prepare(sent)
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE

@@ -2,19 +2,19 @@
 
 A pure function on the payload of one partition in a Produce request (v3 and later: exactly one batch of
 format v2). Error codes are those that Apache Kafka 4.3.1 answers. Refused here though accepted there, on
-purpose: bytes after the batch that are no whole batch, and a producer id without an epoch.
+purpose: bytes after the batch that are no whole batch, a producer id without an epoch, offset deltas that do
+not count up from 0, and batches of more than a million records or 100 MB when decompressed.
 
-The common case (CreateTime, `compression.type=producer`, a topic that is not compacted) reads the 61 bytes of
-the header, the first bytes of compressed data and the checksum, and writes base offset and leader epoch into
-the payload, outside what the checksum covers: no record is looked at, nothing is copied. That takes 3 us and
-the checksum's 38 us a MiB. A mere look at lengths and offset deltas would add 0.25 us a record (2.5 ms for a
-MiB of 100-byte records), the full walk 0.6 us; so the record structure of such a batch is the producer's
-word, as is its maxTimestamp.
+In the common case (CreateTime, `compression.type=producer`, a topic that is not compacted) the header, the
+checksum and the structure of every record are checked (`protocol/records/checking.py`), and base offset and
+leader epoch are written into the payload, outside what the checksum covers. Of 1 MiB the checksum takes 40 us
+and the records, with the copy they need, 0.17 ms (100 bytes each, all of one size), 3.5 ms (of all sizes),
+0.07 ms (1 KB, one size) or 0.4 ms. Compressed batches are decompressed first, within a budget. The producer's
+word is taken for maxTimestamp alone.
 
-Records are looked at (and decompressed, within a budget) when the topic's configuration is about them: keys
-on a compacted topic, a bound on how old a timestamp may be, a `compression.type` other than the batch's; and
-when the timestamps of the header are beyond the upper bound or contradict each other. Then everything about
-the records must be right.
+The values of timestamps and the presence of keys are looked at (a walk of 0.6 us a record) when the topic's
+configuration is about them: keys on a compacted topic, a bound on how old a timestamp may be; and when the
+timestamps of the header are beyond the upper bound or contradict each other.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from pykafka_broker.protocol.records.batch import (
     record_bytes,
     walk_records,
 )
+from pykafka_broker.protocol.records.checking import check_records
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
@@ -151,14 +152,18 @@ def prepare_client_batch(
 
     section: bytes | None = None
     max_timestamp = header.max_timestamp
+    if count > MAX_RECORDS_LOOKED_AT:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The batch has {count} records, the topic takes {MAX_RECORDS_LOOKED_AT} at most",
+        )
     if target != codec or _records_matter(header, config, now_ms, append_time):
-        if count > MAX_RECORDS_LOOKED_AT:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE,
-                f"The batch has {count} records, the topic takes {MAX_RECORDS_LOOKED_AT} at most",
-            )
         section = _decompressed(payload, header, limit_bytes)
         max_timestamp = _check_records(topic_partition, header, section, config, now_ms, append_time)
+    elif codec:
+        _check_structure(_decompressed(payload, header, limit_bytes), count)
+    else:
+        _check_structure(bytes(payload), count, HEADER_BYTES)
     if append_time:
         max_timestamp = now_ms
 
@@ -425,6 +430,13 @@ def _check_records(
             tuple(errors),
         )
     return max_timestamp
+
+
+def _check_structure(data: bytes, count: int, start: int = 0) -> None:
+    try:
+        check_records(data, count, start)
+    except OverlongVarint as error:
+        raise _undecodable(error.message) from None
 
 
 def _walked(section: bytes, count: int) -> Iterator[RecordSpan]:

@@ -291,7 +291,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
                 if byte < 128:
                     length += (byte - 1) << 7
                 else:
-                    length, pos = _varint(data, pos - 2)
+                    length, pos = varint(data, pos - 2)
             end = pos + ((length >> 1) ^ -(length & 1))
             pos += 1  # the record's attributes: none are defined
 
@@ -303,7 +303,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
                 if byte < 128:
                     timestamp += (byte - 1) << 7
                 else:
-                    timestamp, pos = _varint(data, pos - 2)
+                    timestamp, pos = varint(data, pos - 2)
 
             offset = data[pos]
             pos += 1
@@ -313,7 +313,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
                 if byte < 128:
                     offset += (byte - 1) << 7
                 else:
-                    offset, pos = _varint(data, pos - 2)
+                    offset, pos = varint(data, pos - 2)
 
             length = data[pos]
             pos += 1
@@ -323,7 +323,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
                 if byte < 128:
                     length += (byte - 1) << 7
                 else:
-                    length, pos = _varint(data, pos - 2)
+                    length, pos = varint(data, pos - 2)
             key_at = pos
             if length & 1:  # negative: null
                 key_end = -1
@@ -338,7 +338,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
                 if byte < 128:
                     length += (byte - 1) << 7
                 else:
-                    length, pos = _varint(data, pos - 2)
+                    length, pos = varint(data, pos - 2)
             value_at = pos
             if length & 1:
                 value_end = -1
@@ -348,7 +348,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
             headers_at = 0
             if data[pos]:
                 headers_at = pos
-                pos = _skip_headers(data, pos)
+                pos = skip_headers(data, pos)
             else:
                 pos += 1
 
@@ -369,7 +369,7 @@ def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
         raise InvalidRecord(f"Found {size} bytes of records, where {count} records take {pos}")
 
 
-def _varint(data: bytes, pos: int) -> tuple[int, int]:
+def varint(data: bytes, pos: int) -> tuple[int, int]:
     """The unsigned varint at `pos`, of up to ten bytes, and where it ends."""
     number = shift = 0
     while shift < 70:
@@ -384,11 +384,11 @@ def _varint(data: bytes, pos: int) -> tuple[int, int]:
 
 def _length(data: bytes, pos: int) -> tuple[int, int]:
     """The zigzag varint at `pos`, decoded, and where it ends."""
-    number, pos = _varint(data, pos)
+    number, pos = varint(data, pos)
     return (number >> 1) ^ -(number & 1), pos
 
 
-def _skip_headers(data: bytes, pos: int) -> int:
+def skip_headers(data: bytes, pos: int) -> int:
     count, pos = _length(data, pos)
     if not 0 <= count <= len(data) - pos:
         raise InvalidRecord(f"Found invalid number of record headers {count}")

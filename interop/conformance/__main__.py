@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Container
 from fnmatch import fnmatchcase
 
 from interop.brokers import OurBroker
@@ -40,6 +41,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--sample", type=int, metavar="K", help="only K of them, chosen by --seed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--dry", action="store_true", help="store nothing and leave the page alone")
+    parser.add_argument("--words", action="store_true", help="tell other words in error messages as well")
     parser.add_argument("--sabotage", action="store_true", help="only prove that every one of them can fail")
     parser.add_argument("--table", action="store_true", help="only write the page from what is stored")
     parser.add_argument("--list", action="store_true", help="only name the conversations")
@@ -58,8 +60,8 @@ def chosen(asked: argparse.Namespace) -> list[Case]:
     return sample(found, asked.seed, asked.sample) if asked.sample else found
 
 
-def report(result: Result) -> None:
-    if result.verdict in (Verdict.DIFFERENT, Verdict.BROKEN):
+def report(result: Result, told: Container[Verdict]) -> None:
+    if result.verdict in told:
         lines = [f"{result.verdict.value}: {result.case}" + (f": {result.problem}" if result.problem else "")]
         lines += [f"    {difference}" for difference in result.differences[:SHOWN]]
         if len(result.differences) > SHOWN:
@@ -84,7 +86,8 @@ def main() -> int:
         return 1 if found else 0
     with both_brokers() as (apache, ours):
         print(f"{len(playing)} conversations, brokers up after {time.monotonic() - began:.0f} s", flush=True)
-        came_out = run(playing, apache, ours, report)
+        told = set(Verdict) - {Verdict.EQUAL} if asked.words else {Verdict.DIFFERENT, Verdict.BROKEN}
+        came_out = run(playing, apache, ours, lambda result: report(result, told))
     if not asked.dry:
         results.store(results.merge(results.load(), came_out))
         table.write()

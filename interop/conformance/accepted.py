@@ -49,4 +49,52 @@ ACCEPTED: tuple[Accepted, ...] = (
         "* ApiVersions v*.*_features.*",
         "The level of a feature is raised when what it promises works.",
     ),
+    Accepted(
+        "a topic is created before the answer",
+        "metadata/the_first_request_that_names_an_unknown_topic",
+        "1 Metadata v*.topics.0.*",
+        "Naming an unknown topic may create it. Apache Kafka answers that it does not exist and creates it "
+        "meanwhile, so clients ask again; here the first answer already names the leader.",
+    ),
+    Accepted(
+        "a topic without name and id is a bad request",
+        "metadata/a_topic_without_name_and_id_is_refused",
+        "1 Metadata v*error_code",
+        "Apache Kafka stumbles and answers UNKNOWN_SERVER_ERROR, which clients take for the broker's fault; "
+        "INVALID_REQUEST says whose fault it is.",
+        ours='"42 INVALID_REQUEST"',
+    ),
+    Accepted(
+        "an empty topic name is an invalid name",
+        "describe_topic_partitions/an_empty_name",
+        "1 DescribeTopicPartitions v0.topics.0.*",
+        "Apache Kafka stumbles and answers UNKNOWN_SERVER_ERROR; INVALID_TOPIC_EXCEPTION is what it says of "
+        "other names that cannot be.",
+    ),
+    Accepted(
+        "too many new partitions are refused by a rule",
+        "create_partitions/more_partitions_than_one_request_may_make",
+        "1 CreatePartitions v*.results.*",
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR and its controller resigns; POLICY_VIOLATION is what "
+        "CreateTopics answers to as many.",
+    ),
+    Accepted(
+        "a resource named twice is refused",
+        "alter_configs/a_resource_named_twice",
+        "1 AlterConfigs v*",
+        "Apache Kafka never answers such a request, and the client waits until it gives up.",
+        ours='"answered"',
+    ),
+    Accepted(
+        "another place in the network",
+        "describe_configs/every_key_of_the_broker",
+        "1 DescribeConfigs v*.results.0.configs.*listener*",
+        "The two brokers of the run have listeners of their own, and ours needs none for its controller.",
+    ),
+    Accepted(
+        "no listener for the controller",
+        "describe_configs/every_key_of_the_broker",
+        "1 DescribeConfigs v*.results.0.configs.controller.quorum.bootstrap.servers.*",
+        "A single node asks its controller within the process.",
+    ),
 )

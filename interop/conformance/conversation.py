@@ -41,6 +41,8 @@ class Conversation:
     versions: tuple[int, ...]
     #: Nobody else talks to the broker meanwhile: it sees or changes what belongs to all.
     alone: bool
+    #: The same, after everybody else: Apache takes a while to get over it.
+    last: bool
     function: Function = field(compare=False)
 
     @property
@@ -68,24 +70,26 @@ def conversation(function: Function, /) -> Conversation: ...
 
 
 @overload
-def conversation(versions: str = "0+", /, *, alone: bool = False) -> Callable[[Function], Conversation]: ...
+def conversation(
+    versions: str = "0+", /, *, alone: bool = False, last: bool = False
+) -> Callable[[Function], Conversation]: ...
 
 
 def conversation(
-    what: Function | str = "0+", /, *, alone: bool = False
+    what: Function | str = "0+", /, *, alone: bool = False, last: bool = False
 ) -> Conversation | Callable[[Function], Conversation]:
     """Declare a conversation, at all served versions or at those that `what` names."""
     if not isinstance(what, str):
-        return declare(what, "0+", alone)
-    return lambda function: declare(function, what, alone)
+        return declare(what, "0+", alone, last)
+    return lambda function: declare(function, what, alone, last)
 
 
-def declare(function: Function, versions: str, alone: bool) -> Conversation:
+def declare(function: Function, versions: str, alone: bool, last: bool) -> Conversation:
     api = function.__module__.rpartition(".")[2]
     chosen = choose(served_versions(api), versions)
     if not chosen:
         raise ValueError(f"{api}/{function.__name__}: none of the versions {versions} is served")
-    return Conversation(api, function.__name__, chosen, alone, function)
+    return Conversation(api, function.__name__, chosen, alone or last, last, function)
 
 
 def choose(served: tuple[int, ...], versions: str) -> tuple[int, ...]:

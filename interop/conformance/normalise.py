@@ -54,6 +54,8 @@ class Names:
     counts: dict[str, int] = field(default_factory=dict)
     #: How the named ids look inside error messages.
     spelled: dict[str, str] = field(default_factory=dict)
+    #: Arrays without an order in the message at hand, beside those of `UNORDERED`: field -> "key/key".
+    unordered: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, kind: str, value: Any) -> str:
         name = self.given.get((kind, value))
@@ -62,6 +64,11 @@ class Names:
             name = self.given[kind, value] = f"<{kind} {number}>"
             self.spelled[spelling(value)] = name
         return name
+
+    def known(self, value: Any) -> str:
+        """What is said for a value that tells elements apart: the name of an id, if it has one by now."""
+        spelled = spelling(value)
+        return self.spelled.get(spelled) or self.text(spelled)
 
     def text(self, text: str, *, with_ids: bool = False) -> str:
         """`text` with the broker's own address and paths (and the ids it was given) replaced."""
@@ -101,6 +108,10 @@ def not_negative(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value >= 0 else value
 
 
+def some_text(names: Names, kind: str, value: str) -> Any:
+    return f"<{kind}>" if value else value
+
+
 def some_bytes(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value > 0 else value
 
@@ -114,6 +125,7 @@ DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", a
 PORT = Kind("port", "a free port of the machine", the_port)
 TIME = Kind("now", "the broker's clock", now)
 METADATA_OFFSET = Kind("metadata offset", "grows with every change of the cluster", not_negative)
+DOCUMENTATION = Kind("documentation", "told by each broker in words of its own", some_text)
 VOLUME = Kind("bytes", "the size and the free space of the machine's volume", some_bytes)
 
 #: By field name, or "Struct.field" where the name alone could mean something else.
@@ -131,23 +143,38 @@ VOLATILE: dict[str, Kind] = {
     "ListOffsetsPartitionResponse.timestamp": TIME,
     "last_timestamp": TIME,
     "finalized_features_epoch": METADATA_OFFSET,
+    "documentation": DOCUMENTATION,
     "total_bytes": VOLUME,
     "usable_bytes": VOLUME,
 }
 
 #: Sentences: compared apart from values, as words.
-WORDS = frozenset({"error_message", "batch_index_error_message", "documentation"})
+WORDS = frozenset({"error_message", "batch_index_error_message"})
 
 #: Arrays in which Apache keeps no order, with the fields by which their elements are told apart, and why.
 UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "ApiVersionsResponse.api_keys": (("api_key",), "a set of what is enabled"),
     "ApiVersionsResponse.supported_features": (("name",), "a hash map"),
     "ApiVersionsResponse.finalized_features": (("name",), "a hash map"),
+    "CreatePartitionsResponse.results": (("name",), "the topics go through a hash set"),
+    "DeleteTopicsResponse.responses": (("name", "topic_id"), "names and ids go through hash maps"),
+    "DeleteRecordsResponse.topics": (("name",), "grouped in a hash map"),
+    "DeleteRecordsTopicResult.partitions": (("partition_index",), "grouped in a hash map"),
 }
 
 
-def tree_of(message: Any, version: int, names: Names) -> Tree:
+def is_unordered(response: type) -> bool:
+    """Whether Apache has no order in some array of such a response."""
+    return any(qualified.startswith(f"{schema_of(response).name}.") for qualified in UNORDERED)
+
+
+def tree_of(message: Any, version: int, names: Names, unordered: Mapping[str, str] | None = None) -> Tree:
     """A decoded message as plain values that two brokers can agree on."""
+    names.unordered = unordered or {}
+    return struct_of(message, version, names)
+
+
+def struct_of(message: Any, version: int, names: Names) -> Tree:
     return dict(fields_of(message, version, names))
 
 
@@ -174,7 +201,7 @@ def value_of(value: Any, declared: Field, struct: str, version: int, names: Name
         assert declared.element is not None
         return array_of(value, declared.element, qualified, version, names, declared.name)
     if declared.kind == "struct":
-        return tree_of(value, version, names)
+        return struct_of(value, version, names)
     if declared.kind == "records":
         return view_of_records(
             value,
@@ -195,15 +222,13 @@ def value_of(value: Any, declared: Field, struct: str, version: int, names: Name
 def array_of(
     values: list[Any], element: Field, qualified: str, version: int, names: Names, name: str
 ) -> Tree:
-    unordered = UNORDERED.get(qualified)
-    if unordered is None:
+    key = names.unordered.get(name)
+    keys = tuple(key.split("/")) if key else UNORDERED[qualified][0] if qualified in UNORDERED else None
+    if keys is None:
         return [element_of(value, element, qualified, version, names) for value in values]
-    keys, _why = unordered
-    if not keys:
-        return sorted(element_of(value, element, qualified, version, names) for value in values)
     by_key: dict[str, Tree] = {}
-    for value in sorted(values, key=lambda each: [str(getattr(each, key)) for key in keys]):
-        label = "/".join(names.text(str(getattr(value, key))) for key in keys)
+    labelled = [("/".join(names.known(getattr(each, key)) for key in keys), each) for each in values]
+    for label, value in sorted(labelled, key=lambda pair: pair[0]):
         while label in by_key:
             label += " again"
         by_key[label] = element_of(value, element, qualified, version, names)
@@ -212,7 +237,7 @@ def array_of(
 
 def element_of(value: Any, element: Field, qualified: str, version: int, names: Names) -> Tree:
     if element.kind == "struct":
-        return tree_of(value, version, names)
+        return struct_of(value, version, names)
     return value_of(value, element, qualified, version, names)
 
 

@@ -20,6 +20,7 @@ from interop.oracle import ApacheBroker
 
 #: What both brokers are started with.
 SETTINGS = {
+    "num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -131,7 +132,7 @@ def run(
     report: Callable[[Result], None] = lambda result: None,
     accepted: Sequence[Accepted] = ACCEPTED,
 ) -> list[Result]:
-    """Play every case to both; those that want to be alone first and one after the other."""
+    """Play every case to both; those that want to be alone first, or last, and one after the other."""
 
     def one(case: Case) -> Result:
         result = judge(case, play(case, apache), play(case, ours), accepted)
@@ -139,10 +140,11 @@ def run(
         return result
 
     cases = list(cases)
-    results = [one(case) for case in cases if case.conversation.alone]
+    last = [case for case in cases if case.conversation.last]
+    results = [one(case) for case in cases if case.conversation.alone and case not in last]
     with ThreadPoolExecutor(WORKERS) as workers:
         results += workers.map(one, [case for case in cases if not case.conversation.alone])
-    return results
+    return results + [one(case) for case in last]
 
 
 def unnoticed(cases: Iterable[Case], honest_side: Side, other_side: Side) -> list[str]:

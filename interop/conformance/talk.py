@@ -16,7 +16,15 @@ from socket import MSG_PEEK
 from typing import Any, Final
 
 from interop.conformance.conversation import Case, latest_version
-from interop.conformance.normalise import Names, Tree, error_codes, error_name, learn, tree_of
+from interop.conformance.normalise import (
+    Names,
+    Tree,
+    error_codes,
+    error_name,
+    is_unordered,
+    learn,
+    tree_of,
+)
 from interop.conformance.sabotage import spoil_error, spoil_number
 from interop.conformance.wire import (
     ANSWER_TIMEOUT_S,
@@ -156,17 +164,19 @@ class Talk:
         *expected: Expected,
         version: int | None = None,
         until: Callable[[Any], bool] | None = None,
+        in_any_order: dict[str, str] | None = None,
     ) -> Any:
         """Send `request` and compare the answer, in which exactly the errors `expected` stand, in that order.
 
         The version is the one under test if the request is of the API under test, the newest otherwise. With
         `until` the request is repeated until that holds of the answer, which alone is compared: for what a
-        broker does a moment after it has answered.
+        broker does a moment after it has answered. `in_any_order` names arrays in which Apache has no order
+        in this case, each with the field ("name", or "name/type") by which its elements are told apart.
         """
         version = self._version_of(request, version)
         if until is not None:
-            return self._ask_until(request, version, expected, until)
-        return self.send(request, version=version).answer(*expected)
+            return self._ask_until(request, version, expected, until, in_any_order or {})
+        return self.send(request, version=version).answer(*expected, in_any_order=in_any_order)
 
     def send(self, request: Any, *, version: int | None = None) -> Pending:
         """Send `request` without waiting for the answer, which there need not be."""
@@ -196,6 +206,10 @@ class Talk:
     def send_frame(self, api_key: int, version: int, frame: bytes) -> Pending:
         """A frame that our encoder would not make; its answer is read as one of this API and version."""
         self.wire.send_frame(frame)
+        return Pending(self, api_key, version, None)
+
+    def next_answer(self, api_key: int, version: int) -> Pending:
+        """The answer to what `send_bytes` has sent."""
         return Pending(self, api_key, version, None)
 
     def is_closed(self) -> None:
@@ -234,7 +248,12 @@ class Talk:
         return self.version if about else latest_version(request.api_key)
 
     def _ask_until(
-        self, request: Any, version: int, expected: Sequence[Expected], until: Callable[[Any], bool]
+        self,
+        request: Any,
+        version: int,
+        expected: Sequence[Expected],
+        until: Callable[[Any], bool],
+        in_any_order: dict[str, str],
     ) -> Any:
         learn(request, version, self.names)
         deadline = time.monotonic() + SET_UP_TIMEOUT_S
@@ -242,7 +261,7 @@ class Talk:
             pending = Pending(self, request.api_key, version, self.wire.send(request, version))
             answer = pending.receive()
             if until(answer) or time.monotonic() > deadline:
-                pending.compare(answer, expected)
+                pending.compare(answer, expected, in_any_order)
                 return answer
             time.sleep(PAUSE_S)
 
@@ -325,7 +344,7 @@ class Pending:
     def title(self) -> str:
         return f"{API_NAMES[self.api_key]} v{self.version}"
 
-    def answer(self, *expected: Expected) -> Any:
+    def answer(self, *expected: Expected, in_any_order: dict[str, str] | None = None) -> Any:
         """Wait for the answer and compare it, as `Talk.ask` does. None if the connection was closed."""
         try:
             message = self.receive()
@@ -333,7 +352,7 @@ class Pending:
             return self._ended("connection closed", CLOSED in expected)
         except NoAnswer:
             return self._ended(f"no answer within {ANSWER_TIMEOUT_S:g} s", False)
-        self.compare(message, expected)
+        self.compare(message, expected, in_any_order or {})
         return message
 
     def receive(self) -> Any:
@@ -345,16 +364,19 @@ class Pending:
         self._as_declared = answer.as_declared
         return answer.message
 
-    def compare(self, message: Any, expected: Sequence[Expected]) -> None:
+    def compare(self, message: Any, expected: Sequence[Expected], in_any_order: dict[str, str]) -> None:
         spoilt = self.talk.side.sabotaged and self._spoil(message, expected)
-        tree = tree_of(message, self.version, self.talk.names)
+        tree = tree_of(message, self.version, self.talk.names, in_any_order)
         if not self._as_declared:
             tree["(encoding)"] = "not as our encoder writes it"
         if spoilt:
             tree["(spoilt)"] = True
         self.talk.note(self.title, tree)
-        errors = error_codes(message, self.version)
-        if ANY not in expected and errors != list(expected):
+        errors, wanted_errors = error_codes(message, self.version), list(expected)
+        if in_any_order or is_unordered(type(message)):
+            errors.sort()
+            wanted_errors.sort(key=lambda each: -2 if isinstance(each, _Expectation) else int(each))
+        if ANY not in expected and errors != wanted_errors:
             found = ", ".join(error_name(code) for code in errors) or "no error"
             wanted = ", ".join(
                 str(each) if isinstance(each, _Expectation) else error_name(each) for each in expected

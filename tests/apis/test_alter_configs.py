@@ -102,3 +102,14 @@ async def test_loggers_are_only_altered_one_by_one(user: User) -> None:
     [(error, _)] = await altered(user, resource(LOGGER, "1", root="INFO"))
 
     assert error == ErrorCode.INVALID_REQUEST
+
+
+async def test_wrong_values_of_all_brokers_are_seen_before_what_cannot_be_removed(user: User) -> None:
+    """`min.insync.replicas` of the whole cluster has to stay while replicas may be eligible leaders."""
+    wrong = await altered(user, resource(BROKER, "", log_cleaner_threads="many"))
+    [(kept, why)] = await altered(user, resource(BROKER, "", log_cleaner_threads="1"))
+
+    text = "Invalid value many for configuration log.cleaner.threads: Not a number of type INT"
+    assert wrong == [(ErrorCode.INVALID_REQUEST, text)]
+    assert kept == ErrorCode.INVALID_CONFIG
+    assert why == "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."

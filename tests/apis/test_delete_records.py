@@ -99,3 +99,17 @@ async def test_internal_topics_keep_theirs(user: User) -> None:
     assert await deleted(user, "__consumer_offsets", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     await user.find_coordinator("group")
     assert await deleted(user, "__consumer_offsets", 0) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+
+
+async def test_of_a_partition_named_twice_the_last_offset_counts(user: User) -> None:
+    await filled(user)
+    twice = [
+        DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])
+        for offset in (3, 1)
+    ]
+
+    answer = await user.send(DeleteRecordsRequest(topics=twice, timeout_ms=1_000), 2)
+
+    assert [(topic.name, [p.low_watermark for p in topic.partitions]) for topic in answer.topics] == [
+        ("t", [1])
+    ]

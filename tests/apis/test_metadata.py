@@ -141,8 +141,20 @@ async def test_topics_are_found_by_id(user: User, version: int) -> None:
 
     answer = await user.send(about_ids(orders, UNKNOWN_ID), version)
 
-    assert found(answer) == [("orders", 0), (None, ErrorCode.UNKNOWN_TOPIC_ID)]
-    assert [topic.topic_id for topic in answer.topics] == [orders, UNKNOWN_ID]
+    assert found(answer) == [(None, ErrorCode.UNKNOWN_TOPIC_ID), ("orders", 0)]
+    assert [topic.topic_id for topic in answer.topics] == [UNKNOWN_ID, orders]
+
+
+async def test_known_topics_come_before_unknown_ones(user: User) -> None:
+    await user.create_topic("known")
+
+    answer = await user.send(about("unknown", "known", "two words"), 13)
+
+    assert found(answer) == [
+        ("known", 0),
+        ("unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ("two words", ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ]
 
 
 @pytest.mark.parametrize("version", [10, 11])

@@ -51,7 +51,7 @@ class World:
         self, api: str, version: int, function: Callable[[Talk], None], change: Change, accepted: Any = ()
     ) -> Result:
         """The same conversation with two brokers of ours, the second one behind a proxy."""
-        case = Case(Conversation(api, function.__name__, (version,), False, function), version)
+        case = Case(Conversation(api, function.__name__, (version,), False, False, function), version)
         with Tampering(self.right.address, change) as proxy:
             honest = side_of(self.right)
             changed = Side(honest.name, proxy.address, honest.fixed, honest.ports)

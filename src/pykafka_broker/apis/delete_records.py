@@ -27,24 +27,29 @@ INVALID_LOW_WATERMARK = -1
 
 @handles(DeleteRecordsRequest, versions="0-2")
 def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
-    """Delete what each partition names."""
-    topics = []
+    """Delete what each partition names; of a partition named twice the last offset counts."""
+    offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        results = []
         for asked in topic.partitions:
-            try:
-                low_watermark = _delete(topic.name, asked.partition_index, asked.offset, ctx)
-                error = ErrorCode.NONE
-            except KafkaError as refused:
-                low_watermark = INVALID_LOW_WATERMARK
-                error = refused.code
-            results.append(
-                DeleteRecordsPartitionResult(
-                    partition_index=asked.partition_index, low_watermark=low_watermark, error_code=int(error)
-                )
+            offsets.setdefault(topic.name, {})[asked.partition_index] = asked.offset
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic, partitions=[_result(topic, *place, ctx) for place in places.items()]
             )
-        topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
-    return DeleteRecordsResponse(topics=topics)
+            for topic, places in offsets.items()
+        ]
+    )
+
+
+def _result(topic: str, index: int, offset: int, ctx: RequestContext) -> DeleteRecordsPartitionResult:
+    try:
+        low_watermark, error = _delete(topic, index, offset, ctx), ErrorCode.NONE
+    except KafkaError as refused:
+        low_watermark, error = INVALID_LOW_WATERMARK, refused.code
+    return DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=low_watermark, error_code=int(error)
+    )
 
 
 def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:

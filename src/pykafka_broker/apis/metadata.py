@@ -53,21 +53,27 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     ):
         return _invalid(request)
     if by_id:
-        # One id makes it a look-up by id: what is only named beside it is not answered.
+        # One id makes it a look-up by id: what is only named beside it is not answered. Unknown ids come
+        # first, as in Kafka; names that are unknown come last.
         ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
-        return _response([_by_id(topic_id, ctx) for topic_id in ids], request, ctx)
+        by_ids = [_by_id(topic_id, ctx) for topic_id in ids]
+        return _response(sorted(by_ids, key=lambda topic: topic.error_code == 0), request, ctx)
     names = list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
     missing = [name for name in names if name not in ctx.node.image.topics]
     if missing and request.allow_auto_topic_creation and ctx.node.config["auto.create.topics.enable"]:
         return _after_creation(missing, names, request, ctx)
-    return _response([_by_name(name, ctx) for name in names], request, ctx)
+    return _response(_by_names(names, ctx), request, ctx)
 
 
 async def _after_creation(
     missing: list[str], names: list[str], request: MetadataRequest, ctx: RequestContext
 ) -> MetadataResponse:
     await ctx.node.auto_create_topics(missing, ctx)
-    return _response([_by_name(name, ctx) for name in names], request, ctx)
+    return _response(_by_names(names, ctx), request, ctx)
+
+
+def _by_names(names: list[str], ctx: RequestContext) -> list[MetadataResponseTopic]:
+    return sorted((_by_name(name, ctx) for name in names), key=lambda topic: topic.error_code != 0)
 
 
 def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:

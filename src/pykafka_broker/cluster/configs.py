@@ -195,23 +195,32 @@ def _check(
     *,
     newly_created: bool = False,
 ) -> None:
-    """Judge the values the resource would have after `records`."""
+    """Judge the values the resource would have after `records`.
+
+    A broker's values are judged first: in Kafka the broker that takes the request does that, before the
+    controller gets it.
+    """
+    records = tuple(records)
     old = state.image.config(resource_type, name)
     new = dict(old)
     for record in records:
-        _check_min_insync_replicas(state, record)
         if record.value is None:
             new.pop(record.name, None)
-        elif len(record.value) > MAX_VALUE_LENGTH:
+        else:
+            new[record.name] = record.value
+    if resource_type == ResourceType.BROKER:
+        state.rules.configs.validate(resource_type, name, new, old)
+    for record in records:
+        _check_min_insync_replicas(state, record)
+        if record.value is not None and len(record.value) > MAX_VALUE_LENGTH:
             text = (
                 "The configuration value cannot be added because it exceeds the maximum value size of "
                 f"{MAX_VALUE_LENGTH} bytes."
             )
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
-        else:
-            new[record.name] = record.value
     _check_name(resource_type, name)
-    state.rules.configs.validate(resource_type, name, new, old)
+    if resource_type != ResourceType.BROKER:
+        state.rules.configs.validate(resource_type, name, new, old)
     if not newly_created:
         _check_existence(state, resource_type, name)
 

@@ -1,0 +1,53 @@
+"""DescribeCluster: the brokers and the cluster id."""
+
+from __future__ import annotations
+
+from interop.conformance.conversation import conversation
+from interop.conformance.talk import E, Talk
+from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+@conversation
+def the_brokers_are_described(talk: Talk) -> None:
+    talk.ask(DescribeClusterRequest(include_cluster_authorized_operations=False))
+
+
+@conversation
+def what_may_be_done_with_the_cluster_is_told_to_those_who_ask(talk: Talk) -> None:
+    talk.ask(DescribeClusterRequest(include_cluster_authorized_operations=True))
+
+
+@conversation("1+")
+def controllers_are_not_described_by_a_broker(talk: Talk) -> None:
+    talk.ask(
+        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=CONTROLLERS),
+        E.MISMATCHED_ENDPOINT_TYPE,
+    )
+
+
+@conversation("1+")
+def other_types_of_endpoints_are_not_supported(talk: Talk) -> None:
+    for endpoint_type in (0, 3, -1):
+        talk.ask(
+            DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=endpoint_type),
+            E.UNSUPPORTED_ENDPOINT_TYPE,
+        )
+
+
+@conversation("2+")
+def fenced_brokers_are_told_to_those_who_ask(talk: Talk) -> None:
+    talk.ask(DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True))
+
+
+@conversation("2+")
+def there_are_no_fenced_controllers_to_tell_of(talk: Talk) -> None:
+    talk.ask(
+        DescribeClusterRequest(
+            include_cluster_authorized_operations=False,
+            endpoint_type=CONTROLLERS,
+            include_fenced_brokers=True,
+        ),
+        E.MISMATCHED_ENDPOINT_TYPE,
+    )

@@ -1,0 +1,227 @@
+"""DescribeConfigs: every key of a resource with its value and where that comes from."""
+
+from __future__ import annotations
+
+from interop.conformance.conversation import LATEST, conversation
+from interop.conformance.talk import E, Talk
+from pykafka_broker.config.broker import BROKER as BROKER_TABLE
+from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+UNKNOWN, TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 0, 2, 4, 8, 16, 32
+SET, DELETE = 0, 1
+#: What differs because each of the two brokers has listeners of its own.
+OF_ITS_OWN_PLACE = {
+    "advertised.listeners",
+    "controller.listener.names",
+    "controller.quorum.bootstrap.servers",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "listeners",
+}
+#: The keys of a resource have no order in Apache Kafka: they come from hash maps.
+BY_NAME = {"configs": "name"}
+
+
+def resource(kind: int, name: str, *keys: str) -> DescribeConfigsResource:
+    """All keys, or those named."""
+    return DescribeConfigsResource(
+        resource_type=kind, resource_name=name, configuration_keys=list(keys) or None
+    )
+
+
+def describe(
+    *resources: DescribeConfigsResource, synonyms: bool = False, documentation: bool = False
+) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest(
+        resources=list(resources), include_synonyms=synonyms, include_documentation=documentation
+    )
+
+
+def setting(talk: Talk, kind: int, name: str, **values: str) -> None:
+    """Set configs, underscores for dots."""
+    configs = [
+        AlterableConfig(name=key.replace("_", "."), config_operation=SET, value=value)
+        for key, value in values.items()
+    ]
+    changed = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    talk.do(IncrementalAlterConfigsRequest(resources=[changed], validate_only=False))
+
+
+def ask(talk: Talk, request: DescribeConfigsRequest, *errors: E) -> None:
+    talk.ask(request, *errors, in_any_order=BY_NAME)
+
+
+@conversation
+def every_key_of_a_topic(talk: Talk) -> None:
+    ask(talk, describe(resource(TOPIC, talk.topic().name)))
+
+
+@conversation
+def every_key_of_a_topic_with_synonyms(talk: Talk) -> None:
+    topic = talk.topic(
+        configs={"retention.ms": "1000", "cleanup.policy": "compact", "segment.bytes": "2000000"}
+    )
+    ask(talk, describe(resource(TOPIC, topic.name), synonyms=True))
+
+
+@conversation("3+")
+def what_a_key_means_is_told_to_those_who_ask(talk: Talk) -> None:
+    ask(talk, describe(resource(TOPIC, talk.topic().name), documentation=True))
+
+
+@conversation
+def some_keys_of_a_topic(talk: Talk) -> None:
+    name = talk.topic(configs={"retention.ms": "1000"}).name
+    ask(talk, describe(resource(TOPIC, name, "retention.ms", "cleanup.policy", "no.such.key")))
+
+
+@conversation
+def an_empty_list_of_keys(talk: Talk) -> None:
+    asked = DescribeConfigsResource(
+        resource_type=TOPIC, resource_name=talk.topic().name, configuration_keys=[]
+    )
+    ask(talk, describe(asked))
+
+
+@conversation
+def a_request_without_resources(talk: Talk) -> None:
+    ask(talk, describe())
+
+
+@conversation
+def an_unknown_topic(talk: Talk) -> None:
+    ask(talk, describe(resource(TOPIC, talk.name())), E.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@conversation
+def an_unknown_topic_beside_a_known_one(talk: Talk) -> None:
+    resources = [resource(TOPIC, name, "retention.ms") for name in (talk.name("missing"), talk.topic().name)]
+    ask(talk, describe(*resources), E.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@conversation
+def a_topic_named_twice(talk: Talk) -> None:
+    name = talk.topic().name
+    ask(talk, describe(resource(TOPIC, name, "retention.ms"), resource(TOPIC, name, "segment.ms")))
+
+
+@conversation
+def what_cannot_be_a_topics_name(talk: Talk) -> None:
+    for name in ("", "..", "two words", "x" * 250):
+        ask(talk, describe(resource(TOPIC, name)), E.INVALID_TOPIC_EXCEPTION)
+
+
+@conversation(LATEST, alone=True)
+def every_key_of_the_broker(talk: Talk) -> None:
+    ask(talk, describe(resource(BROKER, "1"), synonyms=True))
+
+
+@conversation("1+", alone=True)
+def every_key_of_the_broker_that_is_not_about_its_own_place(talk: Talk) -> None:
+    keys = [key for key in BROKER_TABLE if key not in OF_ITS_OWN_PLACE]
+    ask(talk, describe(resource(BROKER, "1", *keys), synonyms=True))
+
+
+@conversation
+def some_keys_of_the_broker(talk: Talk) -> None:
+    keys = ("num.network.threads", "log.retention.hours", "num.partitions", "no.such.key")
+    ask(talk, describe(resource(BROKER, "1", *keys), synonyms=True))
+
+
+@conversation("1+", alone=True)
+def what_is_set_for_all_brokers(talk: Talk) -> None:
+    setting(talk, BROKER, "", log_cleaner_threads="2")
+    talk.ask(
+        describe(resource(BROKER, ""), synonyms=True),
+        until=lambda answer: "2" in {each.value for each in answer.results[0].configs},
+        in_any_order=BY_NAME,
+    )
+    keys = ("log.cleaner.threads",)
+    talk.ask(
+        describe(resource(BROKER, "1", *keys), synonyms=True),
+        until=lambda answer: answer.results[0].configs[0].value == "2",
+    )
+    removed = AlterableConfig(name="log.cleaner.threads", config_operation=DELETE, value=None)
+    changed = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[removed])
+    talk.do(IncrementalAlterConfigsRequest(resources=[changed], validate_only=False))
+    talk.ask(
+        describe(resource(BROKER, "1", *keys), synonyms=True),
+        until=lambda answer: answer.results[0].configs[0].value == "1",
+    )
+
+
+@conversation
+def another_broker(talk: Talk) -> None:
+    for name in ("2", "-1", "one", "01"):
+        ask(
+            talk,
+            describe(resource(BROKER, name, "num.partitions")),
+            *([] if name == "01" else [E.INVALID_REQUEST]),
+        )
+
+
+@conversation
+def levels_of_loggers(talk: Talk) -> None:
+    ask(talk, describe(resource(LOGGER, "1", "no.such.logger")))
+
+
+@conversation
+def loggers_of_another_broker(talk: Talk) -> None:
+    for name in ("2", "one", ""):
+        ask(talk, describe(resource(LOGGER, name)), E.INVALID_REQUEST)
+
+
+@conversation
+def a_group_without_configs_of_its_own(talk: Talk) -> None:
+    ask(talk, describe(resource(GROUP, talk.name("group")), synonyms=True))
+
+
+@conversation
+def a_group_with_configs_of_its_own(talk: Talk) -> None:
+    name = talk.name("group")
+    setting(talk, GROUP, name, consumer_session_timeout_ms="50000")
+    talk.ask(
+        describe(resource(GROUP, name), synonyms=True),
+        until=lambda answer: any(each.value == "50000" for each in answer.results[0].configs),
+        in_any_order=BY_NAME,
+    )
+
+
+@conversation
+def a_group_without_a_name(talk: Talk) -> None:
+    ask(talk, describe(resource(GROUP, "")), E.INVALID_REQUEST)
+
+
+@conversation
+def client_metrics_nobody_asked_for(talk: Talk) -> None:
+    ask(talk, describe(resource(CLIENT_METRICS, talk.name("metrics")), synonyms=True))
+
+
+@conversation
+def client_metrics_without_a_name(talk: Talk) -> None:
+    ask(talk, describe(resource(CLIENT_METRICS, "")), E.INVALID_REQUEST)
+
+
+@conversation
+def a_kind_of_resource_without_configs(talk: Talk) -> None:
+    for kind in (UNKNOWN, 1, 3, 5, 64, 127, -1):
+        ask(talk, describe(resource(kind, "1")), E.INVALID_REQUEST)
+
+
+@conversation
+def resources_of_several_kinds(talk: Talk) -> None:
+    ask(
+        talk,
+        describe(
+            resource(BROKER, "1", "num.partitions"),
+            resource(TOPIC, talk.name("missing")),
+            resource(TOPIC, talk.topic().name, "flush.ms"),
+            resource(GROUP, talk.name("group"), "consumer.heartbeat.interval.ms"),
+        ),
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+    )

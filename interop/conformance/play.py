@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 from interop.brokers import BrokerProcess, OurBroker
 from interop.conformance.accepted import ACCEPTED, Accepted
@@ -31,6 +32,8 @@ OUR_SETTINGS = {**SETTINGS, "node.id": "1"}
 
 #: Conversations wait more than they compute, and Apache answers several connections at once.
 WORKERS = 6
+
+T = TypeVar("T")
 
 
 class Verdict(Enum):
@@ -132,19 +135,24 @@ def run(
     report: Callable[[Result], None] = lambda result: None,
     accepted: Sequence[Accepted] = ACCEPTED,
 ) -> list[Result]:
-    """Play every case to both; those that want to be alone first, or last, and one after the other."""
+    """Play every case to both."""
 
     def one(case: Case) -> Result:
         result = judge(case, play(case, apache), play(case, ours), accepted)
         report(result)
         return result
 
+    return each(cases, one)
+
+
+def each(cases: Iterable[Case], do: Callable[[Case], T]) -> list[T]:
+    """`do` every case; those that want to be alone first, or last, and one after the other."""
     cases = list(cases)
     last = [case for case in cases if case.conversation.last]
-    results = [one(case) for case in cases if case.conversation.alone and case not in last]
+    done = [do(case) for case in cases if case.conversation.alone and case not in last]
     with ThreadPoolExecutor(WORKERS) as workers:
-        results += workers.map(one, [case for case in cases if not case.conversation.alone])
-    return results + [one(case) for case in last]
+        done += workers.map(do, [case for case in cases if not case.conversation.alone])
+    return done + [do(case) for case in last]
 
 
 def unnoticed(cases: Iterable[Case], honest_side: Side, other_side: Side) -> list[str]:
@@ -158,8 +166,7 @@ def unnoticed(cases: Iterable[Case], honest_side: Side, other_side: Side) -> lis
             return f"{case}: another error code than expected is not noticed"
         return None
 
-    with ThreadPoolExecutor(WORKERS) as workers:
-        return [found for found in workers.map(one, list(cases)) if found]
+    return [found for found in each(cases, one) if found]
 
 
 def sample(cases: Sequence[Case], seed: int, size: int) -> list[Case]:

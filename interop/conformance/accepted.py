@@ -44,6 +44,13 @@ ACCEPTED: tuple[Accepted, ...] = (
         ours="(missing)",
     ),
     Accepted(
+        "a subscription that nobody can read",
+        "join_group/a_subscription_that_nobody_can_read",
+        "2 JoinGroup v*",
+        "A member whose subscription claims more topics than it has bytes is never answered by Apache, nor "
+        "is anybody else in its group until they time out. Ours answers: what members bring is their affair.",
+    ),
+    Accepted(
         "a feature is not supported yet",
         "api_versions/*",
         "* ApiVersions v*.*_features.*",

@@ -160,6 +160,12 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "DeleteTopicsResponse.responses": (("name", "topic_id"), "names and ids go through hash maps"),
     "DeleteRecordsResponse.topics": (("name",), "grouped in a hash map"),
     "DeleteRecordsTopicResult.partitions": (("partition_index",), "grouped in a hash map"),
+    "JoinGroupResponse.members": (("metadata",), "a hash map by member id"),
+    "ListGroupsResponse.groups": (("group_id",), "a hash map by group"),
+    "DeleteGroupsResponse.results": (("group_id",), "groups are sorted into shards by a hash map"),
+    "OffsetFetchResponse.topics": (("name",), "a hash map when every topic is asked for"),
+    "OffsetFetchResponseGroup.topics": (("name", "topic_id"), "a hash map when every topic is asked for"),
+    "DescribedGroup.members": (("member_metadata", "member_assignment"), "a hash map by member id"),
 }
 
 

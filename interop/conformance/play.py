@@ -23,6 +23,7 @@ from interop.oracle import ApacheBroker
 SETTINGS = {
     "num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
+    "group.max.size": "4",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",

@@ -6,6 +6,7 @@ epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -44,10 +45,23 @@ async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Of
             group_instance_id=request.group_instance_id,
             retention_ms=request.retention_time_ms,
         )
+        if not answers:
+            # As in Kafka, a topic named twice is answered twice unless there were errors to merge with.
+            return OffsetCommitResponse(topics=[_answer(*result) for result in results])
         for name, topic_id, partitions in results:
             for partition, error in partitions:
                 _add(answers, name, topic_id, partition, error)
     return OffsetCommitResponse(topics=list(answers.values()))
+
+
+def _answer(
+    name: str, topic_id: bytes, partitions: Iterable[tuple[int, ErrorCode]]
+) -> OffsetCommitResponseTopic:
+    answers = [
+        OffsetCommitResponsePartition(partition_index=partition, error_code=int(error))
+        for partition, error in partitions
+    ]
+    return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers)
 
 
 def _known_partitions(

@@ -116,6 +116,20 @@ async def test_unknown_partitions_are_refused_beside_the_known_ones(user: User, 
 
 
 @pytest.mark.parametrize("version", ends(offset_commit))
+async def test_a_topic_named_twice_is_answered_twice_and_gets_the_last_offset(
+    user: User, version: int
+) -> None:
+    topic = await topic_at(user, version)
+    request = committing_of("g", topic, 5)
+    request.topics += committing_of("g", topic, 6).topics
+
+    answer = await user.send(request, version)
+
+    assert [[p.error_code for p in each.partitions] for each in answer.topics] == [[0], [0]]
+    assert (await stored(user))[0] == 6
+
+
+@pytest.mark.parametrize("version", ends(offset_commit))
 async def test_metadata_has_a_limit(user: User, version: int) -> None:
     topic = await topic_at(user, version)
 

@@ -1,0 +1,31 @@
+"""`pykafka-broker start` with a plan: `python -m tests.torture.launcher '<plan as JSON>' start ...`"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tests.torture.files import Plan, TorturedFiles
+
+
+def main() -> None:
+    plan = Plan.from_dict(json.loads(sys.argv.pop(1)))
+    if plan.max_files:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (plan.max_files, plan.max_files))
+    if plan.mutant:
+        from tests.torture.mutants import MUTANTS
+
+        MUTANTS[plan.mutant].plant()
+
+    import pykafka_broker.server.broker as broker_module
+    from pykafka_broker.cli import main as start
+
+    broker_module.OsFileSystem = lambda: TorturedFiles(plan)  # type: ignore[assignment,misc]
+    sys.argv[0] = "pykafka-broker"
+    start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,174 @@
+"""Planted bugs: each is patched into a broker's process, and the rounds named beside it must catch it.
+
+A harness that finds nothing proves nothing until it has been seen to find what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from tests.torture.files import Crash, Plan
+
+FSYNC = {"log.flush.interval.messages": "1"}
+
+
+class Mutant(NamedTuple):
+    """A bug, how to plant it, and what it must lead to under which rounds."""
+
+    plant: Callable[[], None]
+    #: At least one of these anomalies.
+    leads_to: frozenset[str]
+    plans: tuple[Plan, ...]
+    properties: dict[str, str]
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+TWO_KILLS = (Plan(), Plan())
+TWO_POWER_CUTS = (Plan(volatile=True), Plan(volatile=True))
+TORN_WRITES = tuple(Plan(crash=Crash("pwrite .log", n, "torn")) for n in (25, 40))
+#: On disk, and not answered: the producer sends it again.
+UNANSWERED = tuple(Plan(crash=Crash("pwrite .log", n, "after")) for n in (25, 35, 45))
+
+
+def mutant(
+    *leads_to: str, plans: tuple[Plan, ...], properties: dict[str, str] | None = None
+) -> Callable[[Callable[[], None]], Callable[[], None]]:
+    def register(plant: Callable[[], None]) -> Callable[[], None]:
+        MUTANTS[plant.__name__] = Mutant(plant, frozenset(leads_to), plans, properties or {})
+        return plant
+
+    return register
+
+
+@mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
+def skip_the_sync_of_a_segment() -> None:
+    from pykafka_broker.log.segment import Segment
+
+    original = Segment.sync
+
+    def sync(self: Segment, *, with_indexes: bool) -> None:
+        if "__cluster_metadata" in self.path:
+            original(self, with_indexes=with_indexes)
+
+    Segment.sync = sync  # type: ignore[method-assign]
+
+
+@mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
+def acknowledge_before_the_sync() -> None:
+    from pykafka_broker.server.replicas import Partition
+
+    Partition.acknowledged = lambda self, next_offset: None  # type: ignore[method-assign]
+
+
+@mutant("lost", plans=TWO_KILLS)
+def acknowledge_before_the_write() -> None:
+    """A batch is kept in the process until the next one comes."""
+    import pykafka_broker.log.segment as segments
+
+    kept: dict[str, tuple[Any, bytes, int]] = {}
+    original = segments.Segment.append
+
+    class Keeper:
+        def __init__(self, segment: Any) -> None:
+            self._segment = segment
+            self._file = segment.file
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._file, name)
+
+        def pwrite(self, data: Any, position: int) -> int:
+            if before := kept.pop(self._segment.path, None):
+                before[0].pwrite(*before[1:])
+            kept[self._segment.path] = (self._file, bytes(data), position)
+            return len(data)
+
+    def append(self: Any, *arguments: Any) -> None:
+        if not isinstance(self.file, Keeper):
+            self._file = Keeper(self)
+        original(self, *arguments)
+
+    segments.Segment.append = append  # type: ignore[method-assign]
+
+
+@mutant("lost", "vanished", plans=TORN_WRITES)
+def leave_a_torn_tail() -> None:
+    import pykafka_broker.log.loading as loading
+
+    original = loading.scan_segment
+
+    def scan_segment(segment: Any, *arguments: Any, **details: Any) -> int:
+        whole = segment.file.size()
+        before = segment.file.pread(whole, 0)
+        end_offset = original(segment, *arguments, **details)
+        if segment.size < whole:
+            segment.file.pwrite(before[segment.size :], segment.size)
+            segment.size = whole
+        return end_offset
+
+    loading.scan_segment = scan_segment
+
+
+@mutant("wrong seek", plans=TWO_KILLS)
+def index_an_offset_too_early() -> None:
+    """Entries lead to a batch behind the one that holds the offset."""
+    from pykafka_broker.log.index import OffsetIndex
+
+    def append(self: OffsetIndex, last_offset: int, position: int) -> None:
+        newest = self.relative_offsets[-1] if self.relative_offsets else 0
+        self.relative_offsets.append(newest + 1)
+        self.positions.append(position)
+
+    OffsetIndex.append = append  # type: ignore[method-assign]
+
+
+@mutant("duplicated", plans=UNANSWERED)
+def forget_producers_at_a_restart() -> None:
+    from pykafka_broker.log.producer_files import ProducerFiles
+
+    original = ProducerFiles.rebuild
+
+    def rebuild(self: Any, *arguments: Any, **details: Any) -> Any:
+        rebuilt = original(self, *arguments, **details)
+        rebuilt.producers.producers.clear()
+        return rebuilt
+
+    ProducerFiles.rebuild = rebuild  # type: ignore[method-assign]
+
+
+@mutant("duplicated", plans=UNANSWERED)
+def append_a_retry_again() -> None:
+    from pykafka_broker.log.producers import ProducerStates
+
+    ProducerStates.check = lambda self, *arguments, **details: None  # type: ignore[method-assign]
+
+
+@mutant(
+    "read before it was safe",
+    plans=tuple(Plan(volatile=True, delays={"sync ledger": 150}) for _ in range(3)),
+    properties=FSYNC,
+)
+def serve_past_the_high_watermark() -> None:
+    from pykafka_broker.log.partition import PartitionLog
+
+    PartitionLog.limit_offset = lambda self, limit: self.log_end_offset  # type: ignore[method-assign]
+    PartitionLog.available_bytes = lambda self, offset, limit: 1  # type: ignore[method-assign]
+
+
+@mutant("lost", plans=TWO_KILLS)
+def drop_the_last_batch_at_recovery() -> None:
+    from pykafka_broker.log.recovery import Scan
+
+    original = Scan.__iter__
+
+    def __iter__(self: Any) -> Iterator[Any]:  # noqa: N807
+        before, held = None, None
+        for item in original(self):
+            if held is not None:
+                yield held
+            before, held = (self.valid_end, self.next_offset), item
+        if before is not None:
+            self.valid_end, self.next_offset = before
+
+    Scan.__iter__ = __iter__  # type: ignore[method-assign]

@@ -482,3 +482,37 @@ def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served():
     assert [offset for offset, _ in served_records(log)] == [0, *range(2, 12)]
     assert log.segments[0].damages == (Damage(69, 138, 1, 2),)
     assert f"{FOLDER}/00000000000000000000.damaged" in files.inodes
+
+
+def test_offsets_do_not_jump_over_what_a_power_cut_took_from_the_segment_before_an_empty_one() -> None:
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=300)
+    while len(log.segments) < 3:
+        append(log, b"%d" % log.log_end_offset)
+    _, second, third = log.segments
+    kept = second.base_offset
+    # The names reached the disk, of the second segment's bytes a part, of the third's none.
+    torn = [position for position, _ in second.headers(0)][1] + 10
+    files.inodes[f"{second.path}.log"].data[torn:] = b""
+    files.inodes[f"{third.path}.log"].data[:] = b""
+
+    again = reopened(files, segment_bytes=300)
+
+    assert again.log_end_offset == kept + 1
+    assert [segment.damages for segment in again.segments] == [(), ()]
+    append(again, b"next")
+    assert values(again) == [b"%d" % offset for offset in range(kept + 1)] + [b"next"]
+    assert f"{third.path}.log" not in files.inodes
+
+
+def test_a_retry_of_what_a_crash_left_unsynced_waits_for_the_sync_too() -> None:
+    files = MemoryFiles()
+    log = new_log(files, flush_messages=1)
+    assert produce(log, 7, 0).flush_due
+
+    again = reopened(files, flush_messages=1)
+    retried = produce(again, 7, 0)
+
+    assert (retried.duplicate, retried.flush_due) == (True, True)
+    again.flush()
+    assert not produce(again, 7, 0).flush_due

@@ -71,7 +71,9 @@ class Load:
         target = self.acknowledged + more
         deadline = time.monotonic() + PATIENCE_S
         with self._progress:
-            while self.acknowledged < target and not until() and not self._errors and not self.history.refused:
+            while (
+                self.acknowledged < target and not until() and not self._errors and not self.history.refused
+            ):
                 assert time.monotonic() < deadline, f"{self.acknowledged} of {target} acknowledged"
                 self._progress.wait(0.02)
 
@@ -101,9 +103,9 @@ class Load:
             history.sent[number] = 0
             try:
                 self._produce(producer, number)
-            except KafkaException as fatal:
-                history.refused.append(str(fatal))
-            producer.flush(PATIENCE_S)
+                producer.flush(PATIENCE_S)
+            except (KafkaException, SystemError) as fatal:  # a SystemError is what the binding makes of it
+                history.refused.append(repr(fatal))
             if left := len(producer):
                 history.refused.append(f"{left} records were never answered")
 
@@ -213,7 +215,7 @@ def read_at_the_end(address: str, history: History, seeks: int = 20) -> None:
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in ends])
     left = {partition for partition, end in ends.items() if end > 0}
     silent = 0
-    while left and silent < 20:
+    while left and silent < 10:
         messages = consumer.consume(10_000, timeout=0.5)
         silent = 0 if messages else silent + 1
         for message in messages:

@@ -1,7 +1,7 @@
-"""A file layer for a broker process that is to be tortured: it crashes, loses, fills up or dawdles as planned.
+"""A file layer for a broker process that is tortured: it crashes, loses, fills up or dawdles as planned.
 
-    Plan(crash=Crash("sync .log", 3))        SIGKILL before the third such operation; `when` may be "after" it,
-                                             or "torn": in the middle of a write
+    Plan(crash=Crash("sync .log", 3))        SIGKILL before the third such operation; `when`: "after" it,
+                                             or, for a write, "torn" in the middle
     Plan(volatile=True)                      what was not synced dies with the process, as in a power cut
     Plan(space_bytes=100_000)                then ENOSPC, until the file `<space_file>` is gone
     Plan(delays={"sync /slow/": 300})        syncs (or reads: `pread`) of such paths take so many milliseconds
@@ -82,7 +82,9 @@ class TorturedFiles(OsFileSystem):
         self._space_bytes = plan.space_bytes
         self._volatile: dict[str, bytearray] = {}
 
-    def during(self, operation: str, path: str, do: Callable[[], Any], half: Callable[[], Any] | None = None) -> Any:
+    def during(
+        self, operation: str, path: str, do: Callable[[], Any], half: Callable[[], Any] | None = None
+    ) -> Any:
         """Carry out a change; before, in the middle or afterwards the process may die."""
         point = f"{operation} {kind(path)}"
         crash = self.plan.crash

@@ -124,7 +124,9 @@ def torture(
                 began = time.monotonic()
                 if broker.run(plan):
                     slowest = max(slowest, time.monotonic() - began)
-                    load.wait_for(dice.randrange(records_a_round // 4, records_a_round), until=broker.has_died)
+                    load.wait_for(
+                        dice.randrange(records_a_round // 4, records_a_round), until=broker.has_died
+                    )
                 if plan.crash is None:
                     broker.kill()
                     kills += 1

@@ -111,16 +111,17 @@ def leave_a_torn_tail() -> None:
 
 
 @mutant("wrong seek", plans=TWO_KILLS)
-def index_an_offset_too_early() -> None:
-    """Entries lead to a batch behind the one that holds the offset."""
+def look_one_entry_too_far_in_an_index() -> None:
     from pykafka_broker.log.index import OffsetIndex
 
-    def append(self: OffsetIndex, last_offset: int, position: int) -> None:
-        newest = self.relative_offsets[-1] if self.relative_offsets else 0
-        self.relative_offsets.append(newest + 1)
-        self.positions.append(position)
+    original = OffsetIndex.position_before
 
-    OffsetIndex.append = append  # type: ignore[method-assign]
+    def position_before(self: OffsetIndex, offset: int) -> int:
+        position = original(self, offset)
+        later = [candidate for candidate in self.positions if candidate > position]
+        return later[0] if later else position
+
+    OffsetIndex.position_before = position_before  # type: ignore[method-assign]
 
 
 @mutant("duplicated", plans=UNANSWERED)
@@ -146,7 +147,7 @@ def append_a_retry_again() -> None:
 
 @mutant(
     "read before it was safe",
-    plans=tuple(Plan(volatile=True, delays={"sync ledger": 150}) for _ in range(3)),
+    plans=tuple(Plan(volatile=True, delays={"sync ledger": 150}) for _ in range(2)),
     properties=FSYNC,
 )
 def serve_past_the_high_watermark() -> None:

@@ -63,8 +63,8 @@ def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_ackno
 def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    plans = [*random_kills(max(3, ROUNDS // 2), volatile=True)]
-    result = torture(tmp_path, plans, properties=FSYNC, seed=SEED, chores=False)
+    plans = [*random_kills(max(3, ROUNDS // 2), volatile=True, delays={"sync ledger": 30})]
+    result = torture(tmp_path, plans, properties=FSYNC, seed=SEED, chores=False, records_a_round=600)
     with capsys.disabled():
         print(f"\n{result}")
     assert result.anomalies == {}
@@ -78,7 +78,7 @@ def test_a_planted_bug_is_caught(name: str, tmp_path: Path) -> None:
         [replace(plan, mutant=name) for plan in mutant.plans],
         properties=mutant.properties,
         chores=False,
-        records_a_round=800,
+        records_a_round=400,
     )
     assert result.anomalies.keys() & mutant.leads_to, result.anomalies.keys()
 

@@ -330,6 +330,7 @@ class _Loading:
 
     def _recover(self, recovery_point: int) -> int:
         """Scan every segment that may hold unflushed batches; the log end offset."""
+        self._drop_empty_end(recovery_point)
         end_offset = self.segments[-1].base_offset
         bases = [segment.base_offset for segment in self.segments]
         ends = [*bases[1:], None]
@@ -354,6 +355,17 @@ class _Loading:
                 on_batch=self._note_epoch,
             )
         return end_offset
+
+    def _drop_empty_end(self, recovery_point: int) -> None:
+        """Let the log end in the last segment that holds anything.
+
+        A power cut can leave the file of a new segment, and not all of the one before. Offsets would jump
+        over what is lost, and the torn end before the empty file would count as damage inside the log.
+        """
+        while len(self.segments) > 1 and self.segments[-1].size == 0 and not self.config.is_compacted:
+            if self.segments[-1].base_offset <= recovery_point:
+                return
+            self.segments.pop().unlink()
 
     def _epochs_agree_with(self, segments: list[Segment]) -> bool:
         """Whether most batches have the epoch that the checkpoint gives them: then one that has not is

@@ -264,6 +264,8 @@ class PartitionLog:
                     duplicate.timestamp,
                     self.log_start_offset,
                     True,
+                    # What a crash left in the page cache: it was never acknowledged, nor synced.
+                    self.unflushed_messages >= self._config.flush_messages,
                 )
         self._write(buffer, leader_epoch, first_offset, last_offset, max_timestamp, offset_of_max)
         producers = self.producers

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= pykafka-data
+ROUNDS ?= 100
 
 .PHONY: run test check fix bench interop conformance reencode clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
@@ -13,6 +14,7 @@ bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
 conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
 reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
+torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q tests/torture
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@

@@ -59,7 +59,7 @@ class Plan:
 
 
 def kind(path: str) -> str:
-    """What kind of file or folder a path is: `.log`, `metadata .log`, `quorum-state.tmp`, `partition folder`."""
+    """What kind of file or folder it is: `.log`, `metadata .log`, `quorum-state.tmp`, `partition folder`."""
     name = os.path.basename(path)
     inside = "metadata " if "__cluster_metadata" in path else ""
     if numbered := re.fullmatch(r"\d{20}(?:-\d{10})?((?:\.\w+)+)", name):

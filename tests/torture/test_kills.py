@@ -1,8 +1,9 @@
 """kill -9 at random moments and at named crash points, and power cuts, while idempotent producers write.
 
-CI kills 20 times; `make torture` at every named crash point as well, and TORTURE_ROUNDS random ones. What a
-kill cannot show, a missing sync, the power cuts do: there the process keeps what it has written and not synced
-to itself (`files.py`), so that it dies with it. A planted bug is caught by the same rounds (`mutants.py`).
+CI kills 20 times; `make torture` at every named crash point as well, and TORTURE_ROUNDS times at random. What
+a kill cannot show, a missing sync, the power cuts do: there the process keeps what it has written and not
+synced to itself (`files.py`), so that it dies with it. A planted bug is caught by the same rounds
+(`mutants.py`).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= pykafka-data
 ROUNDS ?= 100
 
-.PHONY: run test check fix bench interop conformance reencode clean
+.PHONY: run test check fix bench interop conformance reencode torture clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
 test: $(VENV)/.test ; $(BIN)/python -m pytest
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import sys
+import signal
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -136,7 +136,7 @@ def torture(
                 if not broker.has_died() and broker.process is not None:
                     broker.process.terminate()
                     broker.process.wait(30)
-                if broker.process is not None and broker.process.returncode == -9 or broker.process is None:
+                if broker.process is None or broker.process.returncode == -signal.SIGKILL:
                     kills += 1
                     died_at.append(f"{plan.crash.when} {plan.crash.point}")
                 broker.process = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from interop.brokers import BrokerError, OurBroker
 from pykafka_broker.protocol.records.batch import iter_batches
 from tests.torture.clients import TOPIC, Load, create_ledger, read_at_the_end
-from tests.torture.files import Crash, Plan
+from tests.torture.files import Plan
 from tests.torture.history import History, anomalies
 
 PARTITIONS = 3

@@ -104,4 +104,49 @@ ACCEPTED: tuple[Accepted, ...] = (
         "1 DescribeConfigs v*.results.0.configs.controller.quorum.bootstrap.servers.*",
         "A single node asks its controller within the process.",
     ),
+    Accepted(
+        "null instead of records is refused",
+        "produce/records_that_are_null",
+        "1 Produce v13",
+        "Apache Kafka fails inside and never answers, so that the producer waits until its own timeout; here "
+        "it is told INVALID_RECORD.",
+        ours='"answered"',
+    ),
+    Accepted(
+        "records are not looked at without need",
+        "produce/what_is_inside_a_batch_that_nobody_has_to_look_at",
+        "* Produce v13.responses.*.partition_responses.0.*",
+        "A batch with the right checksum is appended as it is, unless the topic's configuration is about its "
+        "records: walking them would take longer than all the rest of an append. A producer that "
+        "writes nonsense with a right checksum is not found out.",
+    ),
+    Accepted(
+        "a read ends with a whole batch",
+        "fetch/a_limit_inside_a_batch",
+        "* Fetch v*.records.*",
+        "Apache Kafka fills an answer up to the limit with the beginning of one more batch, which clients "
+        "throw away. Here the answer ends where a batch ends.",
+        ours="(missing)",
+    ),
+    Accepted(
+        "a producer id comes with an epoch",
+        "produce/a_producer_id_without_an_epoch",
+        "* Produce v13.responses.*",
+        "Apache Kafka takes a producer id without an epoch, and remembers a producer that nothing can fence. "
+        "It is refused as one without a sequence is.",
+    ),
+    Accepted(
+        "offsets in a batch count up",
+        "produce/offsets_inside_a_batch_that_do_not_count_up",
+        "2 Produce v13.responses.*",
+        "Apache Kafka stores records whose offsets go back inside their batch. Where records are looked at, "
+        "here they are refused: neither compaction nor a consumer's position gets over them.",
+    ),
+    Accepted(
+        "nothing stands behind a batch",
+        "produce/a_few_bytes_behind_the_batch",
+        "*",
+        "Apache Kafka cuts off what stands behind a batch and is too short for another one. A producer that "
+        "sends it has lost count, and is told so.",
+    ),
 )

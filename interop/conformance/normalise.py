@@ -31,6 +31,9 @@ NOBODY = (bytes(16), "", None, -1, 0)
 
 MEMBER_ID = re.compile(r"^(?P<prefix>.*?)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.DOTALL)
 
+#: What is in time for a topic, as Kafka says it: its ends move with the broker's clock.
+SPAN_OF_TIME = re.compile(r"within \[(-?\d+), (\d+)\]")
+
 
 @dataclass(frozen=True)
 class Kind:
@@ -62,13 +65,15 @@ class Names:
         if name is None:
             self.counts[kind] = number = self.counts.get(kind, 0) + 1
             name = self.given[kind, value] = f"<{kind} {number}>"
-            self.spelled[spelling(value)] = name
+            if not isinstance(value, int):  # a number in a sentence can mean anything
+                self.spelled[spelling(value)] = name
         return name
 
-    def known(self, value: Any) -> str:
+    def label(self, field_name: str, value: Any) -> str:
         """What is said for a value that tells elements apart: the name of an id, if it has one by now."""
-        spelled = spelling(value)
-        return self.spelled.get(spelled) or self.text(spelled)
+        kind = VOLATILE.get(field_name)
+        known = self.given.get((kind.name, value)) if kind else None
+        return known or self.text(spelling(value))
 
     def text(self, text: str, *, with_ids: bool = False) -> str:
         """`text` with the broker's own address and paths (and the ids it was given) replaced."""
@@ -89,6 +94,11 @@ def an_id(names: Names, kind: str, value: Any) -> Any:
     return value if value in NOBODY else names.named(kind, value)
 
 
+def a_producer_id(names: Names, kind: str, value: int) -> Any:
+    """0 is the first one that a cluster gives out."""
+    return value if value < 0 else names.named(kind, value)
+
+
 def a_member_id(names: Names, kind: str, value: str) -> str:
     """The client id or instance id in front of a generated member id is not volatile."""
     found = MEMBER_ID.match(value)
@@ -102,6 +112,11 @@ def the_port(names: Names, kind: str, value: int) -> Any:
 def now(names: Names, kind: str, value: int) -> Any:
     age_ms = time.time() * 1000 - value
     return f"<{kind}>" if -CLOCK_TOLERANCE_MS < age_ms < LONGEST_RUN_MS else value
+
+
+def clock_free(text: str) -> str:
+    """A sentence about the times that a topic takes, with the length of that span instead of its ends."""
+    return SPAN_OF_TIME.sub(lambda found: f"within <{int(found[2]) - int(found[1])} ms around now>", text)
 
 
 def not_negative(names: Names, kind: str, value: int) -> Any:
@@ -118,7 +133,7 @@ def some_bytes(names: Names, kind: str, value: int) -> Any:
 
 TOPIC_ID = Kind("topic id", "drawn at random when the topic is created", an_id)
 MEMBER = Kind("member id", "holds a random part", a_member_id)
-PRODUCER_ID = Kind("producer id", "counted over the whole run", an_id)
+PRODUCER_ID = Kind("producer id", "counted over the whole run", a_producer_id)
 SESSION_ID = Kind("session", "drawn at random", an_id)
 CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", an_id)
 DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", an_id)
@@ -153,6 +168,11 @@ WORDS = frozenset({"error_message", "batch_index_error_message"})
 
 #: Arrays in which Apache keeps no order, with the fields by which their elements are told apart, and why.
 UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
+    "ProduceResponse.responses": (("name", "topic_id"), "the batches go through hash maps"),
+    "TopicProduceResponse.partition_responses": (("index",), "the batches go through hash maps"),
+    "ListOffsetsResponse.topics": (("name",), "grouped in a hash map"),
+    "ListOffsetsTopicResponse.partitions": (("partition_index",), "grouped in a hash map"),
+    "PartitionResponse.active_producers": (("producer_id",), "a hash map"),
     "ApiVersionsResponse.api_keys": (("api_key",), "a set of what is enabled"),
     "ApiVersionsResponse.supported_features": (("name",), "a hash map"),
     "ApiVersionsResponse.finalized_features": (("name",), "a hash map"),
@@ -212,14 +232,14 @@ def value_of(value: Any, declared: Field, struct: str, version: int, names: Name
         return view_of_records(
             value,
             lambda time_ms: now(names, "now", time_ms),
-            lambda producer_id: an_id(names, "producer id", producer_id),
+            lambda producer_id: a_producer_id(names, "producer id", producer_id),
         )
     if kind is not None:
         value = kind.stable(names, kind.name, value)
     if declared.name.endswith("error_code"):
         return error_name(value)
     if isinstance(value, str):
-        return names.text(value, with_ids=declared.name in WORDS)
+        return names.text(clock_free(value), with_ids=True) if declared.name in WORDS else names.text(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return f"0x{bytes(value).hex()}"
     return value
@@ -233,7 +253,7 @@ def array_of(
     if keys is None:
         return [element_of(value, element, qualified, version, names) for value in values]
     by_key: dict[str, Tree] = {}
-    labelled = [("/".join(names.known(getattr(each, key)) for key in keys), each) for each in values]
+    labelled = [("/".join(names.label(key, getattr(each, key)) for key in keys), each) for each in values]
     for label, value in sorted(labelled, key=lambda pair: pair[0]):
         while label in by_key:
             label += " again"

@@ -21,6 +21,8 @@ from interop.oracle import ApacheBroker
 
 #: What both brokers are started with.
 SETTINGS = {
+    # Conversations write records of long ago, which no clean-up must remove meanwhile.
+    "log.retention.ms": "-1",
     "num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "group.max.size": "4",

@@ -28,4 +28,10 @@ FILES = (
     "describe_groups",
     "delete_groups",
     "offset_delete",
+    "produce",
+    "fetch",
+    "list_offsets",
+    "offset_for_leader_epoch",
+    "init_producer_id",
+    "describe_producers",
 )

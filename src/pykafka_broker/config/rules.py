@@ -213,9 +213,26 @@ def validate_broker_configs(name: str, new: Mapping[str, str], configs: DynamicC
                 [key for key in new if _is_per_broker(key)],
             )
         cluster, broker = (configs.cluster_overrides, new) if name else (new, configs.broker_overrides)
-        configs.static.with_dynamic({**cluster, **broker})
+        config = configs.static.with_dynamic({**cluster, **broker})
+        _check_cleaner_threads(config["log.cleaner.threads"], configs.current["log.cleaner.threads"])
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+
+
+def _check_cleaner_threads(new: int, current: int) -> None:
+    """The cleaner is not resized by leaps."""
+    if new == current:
+        return
+    if new < 1:
+        raise ConfigError("Log cleaner threads should be at least 1")
+    if new < current // 2:
+        raise ConfigError(
+            f"Log cleaner threads cannot be reduced to less than half the current value {current}"
+        )
+    if new > current * 2:
+        raise ConfigError(
+            f"Log cleaner threads cannot be increased to more than double the current value {current}"
+        )
 
 
 def _refuse(reason: str, names: list[str]) -> None:

@@ -89,6 +89,22 @@ class Flusher:
             for segment in segments if not self.retired else ():
                 segment.set_aside(suffix)
 
+    def rename(self, old: str, new: str) -> bool:
+        """Rename a file of the folder, if there is one; False if the folder is somebody else's. Worker
+        thread.
+        """
+        files = self._environment.files
+        with self._names_lock:
+            if not self.retired and files.exists(join(self.directory, old)):
+                files.rename(join(self.directory, old), join(self.directory, new))
+            return not self.retired
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove files of the folder, unless it is somebody else's. Worker thread."""
+        with self._names_lock:
+            for name in names if not self.retired else ():
+                self._environment.files.remove(join(self.directory, name))
+
     def flush(self, segments: Sequence[Segment], target: int) -> None:
         """Make everything below `target` durable. Worker-safe.
 

@@ -13,7 +13,7 @@ What is found, and what is done about it:
 | no usable producer snapshot | producer state rebuilt from an older one, or from the log |
 | leader-epoch-checkpoint missing or garbage | rebuilt from the batch headers |
 | `.deleted`, `.cleaned`, `.tmp` | removed: leftovers of a deletion, compaction or replacement cut short |
-| `.swap` | a finished compaction: renamed into place |
+| `.swap` | a finished compaction: put in place of what it replaces (`cleaner/swap.py`) |
 
 Blocking; worker-safe, since nobody else knows the log yet.
 """
@@ -29,21 +29,19 @@ from pykafka_broker.log.checkpoints import (
     encode_epochs,
     encode_partition_metadata,
 )
+from pykafka_broker.log.cleaner import swap
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import LeaderEpochs
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.index import InvalidIndexError
 from pykafka_broker.log.names import (
-    CLEANED_SUFFIX,
     DAMAGED_SUFFIX,
-    DELETED_SUFFIX,
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     PARTITION_METADATA,
     SWAP_SUFFIX,
-    TEMPORARY_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
     offset_file,
@@ -53,7 +51,7 @@ from pykafka_broker.log.names import (
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producer_files import ProducerFiles, snapshot_offsets
 from pykafka_broker.log.producers import ProducerStates
-from pykafka_broker.log.recovery import Scan
+from pykafka_broker.log.recovery import Scan, walk
 from pykafka_broker.log.scanning import scan_segment
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
@@ -218,19 +216,31 @@ class _Loading:
 
     def _finish_interrupted_work(self) -> dict[str, int]:
         """Remove leftovers, put finished compactions in place; the files that remain, with their sizes."""
-        remaining = {}
-        for entry in self.files.entries(self.directory, sizes=True):
-            path = join(self.directory, entry.name)
-            if entry.name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX)):
+        sizes = {entry.name: entry.size for entry in self.files.entries(self.directory, sizes=True)}
+        steps = swap.recovery(sizes, lambda name: self._end_of_swap(name, sizes[name]))
+        for old, new in steps:
+            path = join(self.directory, old)
+            if new is None:
                 self.files.remove(path)
-            elif entry.name.endswith(SWAP_SUFFIX):
-                final = path[: -len(SWAP_SUFFIX)]
-                self.files.rename(path, final)
-                self.clean = False
-                remaining[entry.name[: -len(SWAP_SUFFIX)]] = entry.size
-            else:
-                remaining.setdefault(entry.name, entry.size)
-        return remaining
+                del sizes[old]
+                continue
+            logger.info("%s: finishing a compaction: %s becomes %s", self._name, old, new)
+            self.files.rename(path, join(self.directory, new))
+            self.clean = False
+            sizes[new] = sizes.pop(old)
+        if not self.clean and steps:
+            self.files.sync_directory(self.directory)
+        return sizes
+
+    def _end_of_swap(self, name: str, size: int) -> int:
+        """Where the offsets of a cleaned segment end."""
+        parsed = parse_offset_file(name[: -len(SWAP_SUFFIX)])
+        assert parsed is not None
+        end_offset = parsed[0]
+        file = self.files.open(join(self.directory, name), writable=False)
+        for _, header in walk(file.pread, 0, size):
+            end_offset = header.next_offset
+        return end_offset
 
     def _list_files(self, sizes: dict[str, int]) -> None:
         self.snapshots = snapshot_offsets(sizes)

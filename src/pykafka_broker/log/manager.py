@@ -37,12 +37,14 @@ from pykafka_broker.log.checkpoints import (
     encode_offsets,
     encode_partition_metadata,
 )
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings, LogCleaner, ThreadWorker, Worker
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import FileLockedError, FileSystem, Lock, directory_name, join, random_id
 from pykafka_broker.log.loading import create_log, open_log, read_topic_id
 from pykafka_broker.log.names import (
     CLEAN_SHUTDOWN_FILE,
+    CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOCK_FILE,
     LOG_START_CHECKPOINT,
@@ -82,6 +84,7 @@ class Intervals(NamedTuple):
 
 
 DEFAULT_INTERVALS = Intervals()
+DEFAULT_CLEANER_SETTINGS = CleanerSettings()
 
 CLOSING_THREADS = 4
 #: Files and indexes not used between two checks are given back.
@@ -131,6 +134,9 @@ class LogManager:
         recovery_threads: int = 2,
         on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
         metadata_dir: str | None = None,
+        cleaner_settings: CleanerSettings = DEFAULT_CLEANER_SETTINGS,
+        new_cleaning_worker: Callable[[], Worker] | None = None,
+        run_cleaning: RunBlocking | None = None,
     ) -> None:
         self.files = files
         #: Where partitions are.
@@ -162,6 +168,16 @@ class LogManager:
         self._leaving_lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = False
+        #: Compacts logs in the background.
+        self.cleaner = LogCleaner(
+            lambda: list(self.logs.values()),
+            cleaner_settings,
+            run_blocking=run_blocking,
+            run_cleaning=run_cleaning or run_blocking,
+            new_worker=new_cleaning_worker or self._thread_worker,
+            now_ms=now_ms,
+            checkpoint=self.checkpoint_cleaned,
+        )
         for log_dir in self._all_dirs:
             log_dir.environment = Environment(
                 files,
@@ -314,7 +330,12 @@ class LogManager:
             broker_epoch, clean = -1, False
         checkpoints = {
             name: self._read_checkpoint(log_dir, name)
-            for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+            for name in (
+                RECOVERY_POINT_CHECKPOINT,
+                LOG_START_CHECKPOINT,
+                HIGH_WATERMARK_CHECKPOINT,
+                CLEANER_CHECKPOINT,
+            )
         }
         folders = self._partition_folders(log_dir)
         if folders:
@@ -355,6 +376,7 @@ class LogManager:
             key = (log.topic, log.partition)
             if key in self.logs:
                 raise LogDirError(f"{log.directory} and {self.logs[key].directory} are the same partition.")
+            log.cleaned_offset = checkpoints[CLEANER_CHECKPOINT].get(key)
             self.logs[key] = log
         return broker_epoch
 
@@ -609,6 +631,10 @@ class LogManager:
         for log in list(self.logs.values()):
             log.release_files()
 
+    def _thread_worker(self) -> Worker:
+        """Cleans in the worker thread, at whatever speed: the injected clock is no measure for a rate."""
+        return ThreadWorker(self.files, now_s=lambda: self._now_ms() / 1000, sleep=lambda seconds: None)
+
     # --- periodic work ----------------------------------------------------------------------------
 
     def _run_later(self, job: Callable[[], object]) -> None:
@@ -663,6 +689,7 @@ class LogManager:
             await self._remove_buried(now_ms)
         if self._is_due("retention", now_ms, intervals.retention_check_ms):
             self.apply_retention(now_ms)
+        self.cleaner.tick(now_ms)
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):
             for log in self:
                 log.expire_producers(now_ms)
@@ -732,6 +759,10 @@ class LogManager:
         """Write the high watermarks."""
         await self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
 
+    async def checkpoint_cleaned(self) -> None:
+        """Write how far each log has been compacted."""
+        await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.cleaned_offset)
+
     async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:
         changed = self._checkpoint_contents(name, offset_of)
         if changed:
@@ -767,6 +798,7 @@ class LogManager:
         No marker is left if not all logs had been opened, or if not `clean`: something else in the
         directories, the metadata log, could not be closed in order.
         """
+        await self.cleaner.close()
         while self._jobs:
             await asyncio.wait(list(self._jobs))
         for log_dir in self._all_dirs if self._is_open else ():

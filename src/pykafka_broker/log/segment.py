@@ -71,6 +71,7 @@ class Segment:
         "index_is_saved",
         "is_flushed",
         "is_idle",
+        "is_pinned",
         "jitter_ms",
         "path",
         "size",
@@ -112,6 +113,8 @@ class Segment:
         self.was_scanned = False
         #: Nobody has read here since the last look; then descriptor and indexes are given back.
         self.is_idle = True
+        #: Its names belong to others from now on: descriptor and indexes must stay.
+        self.is_pinned = False
         self.tail_first_offset = base_offset
         self.tail_last_offsets = array("q")
         self.tail_positions = array("q")
@@ -296,6 +299,14 @@ class Segment:
         """What retention goes by: the newest record's timestamp, or the file's age if no record has one."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self._files.modified_ms(self.path + LOG_SUFFIX)
+
+    def first_batch_timestamp(self) -> int:
+        """The greatest timestamp of the first batch, -1 if there is none. Worker-safe; may wait."""
+        if self.first_timestamp < 0:
+            for _, header in self.headers(0):
+                self.first_timestamp = header.max_timestamp
+                break
+        return self.first_timestamp
 
     def _rebuild(self) -> tuple[OffsetIndex, TimeIndex]:
         """Both indexes from the batch headers of a log that is trusted, written back to their files."""
@@ -482,8 +493,16 @@ class Segment:
         for kind in SEGMENT_SUFFIXES:
             self._files.remove(self.path + kind + suffix)
 
+    def pin(self) -> None:
+        """Read all that is ever needed by name, and keep it. Worker-safe."""
+        self.is_pinned = True
+        self._file, self._index, self._time_index = self.file, self.index, self.time_index
+        assert self.max_timestamp >= -1
+
     def release(self) -> None:
         """Give back the descriptor and the indexes of a closed segment; both return on demand."""
+        if self.is_pinned:
+            return
         if self.index_is_saved and self.size:
             self._index = self._time_index = None
         self.tail_last_offsets, self.tail_positions = array("q"), array("q")
@@ -491,7 +510,7 @@ class Segment:
 
     def release_file(self) -> None:
         """Give back the descriptor; the file is opened again when needed."""
-        if not self.has_torn_tail:
+        if not self.has_torn_tail and not self.is_pinned:
             self._file = None
 
     # --- damage -----------------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
 from pykafka_broker.log.files import FileSystem, OsFileSystem
 from pykafka_broker.log.manager import UNKNOWN_TOPIC_ID, Intervals, LogDir, LogManager
 from pykafka_broker.log.partition import PartitionLog
@@ -190,6 +191,9 @@ class Broker:
             recovery_threads=config["num.recovery.threads.per.data.dir"],
             on_dir_failure=self._log_dir_failed,
             metadata_dir=config.metadata_log_dir,
+            cleaner_settings=_cleaner_settings(config),
+            new_cleaning_worker=_cleaning_process if isinstance(self._files, OsFileSystem) else None,
+            run_cleaning=_run_in_thread,
         )
         undo.callback(self.logs.unlock)
         cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
@@ -338,6 +342,7 @@ class Broker:
         self.fetch_sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         self._offsets.reconfigure(new)
         self.logs.intervals = _intervals(new)
+        self.logs.cleaner.settings = _cleaner_settings(new)
 
     def _reconfigure_serving(self, _old: BrokerConfig, new: BrokerConfig) -> None:
         """The same for logs and listeners, once there are any."""
@@ -508,6 +513,29 @@ def _intervals(config: BrokerConfig) -> Intervals:
         high_watermark_checkpoint_ms=config["replica.high.watermark.checkpoint.interval.ms"],
         producer_expiration_check_ms=config["producer.id.expiration.check.interval.ms"],
     )
+
+
+def _cleaner_settings(config: BrokerConfig) -> CleanerSettings:
+    return CleanerSettings(
+        enable=config["log.cleaner.enable"],
+        threads=config["log.cleaner.threads"],
+        dedupe_buffer_bytes=config["log.cleaner.dedupe.buffer.size"],
+        io_buffer_bytes=config["log.cleaner.io.buffer.size"],
+        io_buffer_load_factor=config["log.cleaner.io.buffer.load.factor"],
+        io_max_bytes_per_second=config["log.cleaner.io.max.bytes.per.second"],
+        backoff_ms=config["log.cleaner.backoff.ms"],
+    )
+
+
+def _cleaning_process() -> Worker:
+    from pykafka_broker.log.cleaner.process import CleaningProcess  # a start has nothing to clean
+
+    return CleaningProcess()
+
+
+def _run_in_thread(function: Callable[[], Result]) -> Awaitable[Result]:
+    """In a thread that is not one of the workers', for work that takes minutes."""
+    return asyncio.get_running_loop().run_in_executor(None, function)
 
 
 def _listener_limits(config: BrokerConfig) -> ListenerLimits:

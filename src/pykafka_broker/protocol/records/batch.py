@@ -51,8 +51,11 @@ __all__ = [
     "iter_batches",
     "read_header",
     "read_records",
+    "record_bounds",
     "record_bytes",
     "walk_records",
+    "with_records",
+    "with_timestamp_delta",
 ]
 
 MAGIC = 2
@@ -529,6 +532,61 @@ def build_batch(
     )
     before_crc = _BEFORE_CRC.pack(base_offset, len(section) + SMALLEST_BATCH_LENGTH, leader_epoch, MAGIC)
     return b"".join((before_crc, _UINT32.pack(crc32c(after_crc)), after_crc))
+
+
+def with_records(
+    header: BatchHeader,
+    section: bytes,
+    count: int,
+    *,
+    base_timestamp: int,
+    max_timestamp: int,
+    has_delete_horizon: bool = False,
+) -> bytes:
+    """The batch of `header` with fewer records: the same offsets, producer and sequence numbers.
+
+    `section` are `count` encoded records, uncompressed; without any, the batch is the bare header.
+    """
+    attributes = header.attributes & ~DELETE_HORIZON_BIT
+    if has_delete_horizon:
+        attributes |= DELETE_HORIZON_BIT
+    if not count:
+        attributes &= ~CODEC_MASK
+    elif attributes & CODEC_MASK:
+        section = compress(header.codec, section)
+    after_crc = (
+        _AFTER_CRC.pack(
+            attributes,
+            header.last_offset_delta,
+            base_timestamp,
+            max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            count,
+        )
+        + section
+    )
+    before_crc = _BEFORE_CRC.pack(
+        header.base_offset, len(section) + SMALLEST_BATCH_LENGTH, header.partition_leader_epoch, MAGIC
+    )
+    return b"".join((before_crc, _UINT32.pack(crc32c(after_crc)), after_crc))
+
+
+def record_bounds(data: bytes, count: int) -> Iterator[tuple[int, int, int]]:
+    """Of records that were walked over before: begin, where what follows the timestamp begins, and end."""
+    start = 0
+    for _ in range(count):
+        length, pos = _length(data, start)
+        end = pos + length
+        yield start, varint(data, pos + 1)[1], end
+        start = end
+
+
+def with_timestamp_delta(data: bytes, rest_at: int, end: int, timestamp_delta: int) -> bytes:
+    """A record whose timestamp is counted from another base; positions as `record_bounds` gives them."""
+    record = b"\0" + _encode_varint(timestamp_delta) + data[rest_at:end]
+    return _encode_varint(len(record)) + record
 
 
 def _encode_headers(headers: Iterable[tuple[str, bytes | None]]) -> bytes:

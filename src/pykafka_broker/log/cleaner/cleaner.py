@@ -1,0 +1,233 @@
+"""The background cleaner: when, which log, in how many threads; and what is noted of it afterwards.
+
+It looks for a log that is dirty enough whenever one was cleaned, and every `log.cleaner.backoff.ms` when
+there was none. A log that cannot be cleaned (a batch is damaged) is left alone until the next start, with one
+log line. While a log is cleaned retention leaves it alone; to compacted logs it is applied after every look,
+as in Kafka, so `compact,delete` topics shed what is old without waiting for
+`log.retention.check.interval.ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, Protocol
+
+from pykafka_broker.log.cleaner.due import Dirt, filthiest
+from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, DamagedSegment, Job
+from pykafka_broker.log.files import FileSystem
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import KafkaError
+
+logger = logging.getLogger("kafka.log.LogCleaner")
+
+RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class CleanerSettings(NamedTuple):
+    """The `log.cleaner.*` values; sizes are for all threads together."""
+
+    enable: bool = True
+    threads: int = 1
+    dedupe_buffer_bytes: int = 128 << 20
+    io_buffer_bytes: int = 512 << 10
+    io_buffer_load_factor: float = 0.9
+    io_max_bytes_per_second: float = float("inf")
+    backoff_ms: int = 15_000
+
+
+class Worker(Protocol):
+    """Who goes through the records: a thread of ours, or a process."""
+
+    def clean(self, job: Job, bytes_per_second: float, on_group: Callable[[CleanedSegment], None]) -> int: ...
+
+    def close(self) -> None: ...
+
+
+class ThreadWorker:
+    """Cleans in the thread that calls: for files in memory, and for tools."""
+
+    def __init__(
+        self, files: FileSystem, *, now_s: Callable[[], float], sleep: Callable[[float], None]
+    ) -> None:
+        self._files = files
+        self._now_s = now_s
+        self._sleep = sleep
+        self._is_closed = False
+
+    def clean(self, job: Job, bytes_per_second: float, on_group: Callable[[CleanedSegment], None]) -> int:
+        from pykafka_broker.log.cleaner.throttle import Throttle  # no start needs what goes through records
+        from pykafka_broker.log.cleaner.work import clean
+
+        throttle = Throttle(bytes_per_second, now_s=self._now_s, sleep=self._sleep)
+
+        def meter(count: int) -> None:
+            if self._is_closed:
+                raise CleaningAborted
+            throttle.count(count)
+
+        return clean(self._files, job, meter, on_group)
+
+    def close(self) -> None:
+        self._is_closed = True
+
+
+class LogCleaner:
+    """Cleans what of `logs()` is dirty. Event loop; the work is done in threads."""
+
+    def __init__(
+        self,
+        logs: Callable[[], Iterable[PartitionLog]],
+        settings: CleanerSettings,
+        *,
+        run_blocking: RunBlocking,
+        run_cleaning: RunBlocking,
+        new_worker: Callable[[], Worker],
+        now_ms: Callable[[], int],
+        checkpoint: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.settings = settings
+        self._logs = logs
+        self._run_blocking = run_blocking
+        self._run_cleaning = run_cleaning
+        self._new_worker = new_worker
+        self._now_ms = now_ms
+        self._checkpoint = checkpoint
+        self._rounds: set[asyncio.Task[None]] = set()
+        self._workers: set[Worker] = set()
+        self._choosing = asyncio.Lock()
+        self._uncleanable: set[PartitionLog] = set()
+        self._next_look_ms = 0
+        self._is_closed = False
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether a log is cleaned, or looked for, right now."""
+        return bool(self._rounds)
+
+    def tick(self, now_ms: int) -> None:
+        """Begin a round if one is due."""
+        if now_ms < self._next_look_ms or self._is_closed or not self.settings.enable:
+            return
+        self._next_look_ms = now_ms + self.settings.backoff_ms
+        while len(self._rounds) < self.settings.threads:
+            task = asyncio.get_running_loop().create_task(self._round())
+            self._rounds.add(task)
+            task.add_done_callback(self._rounds.discard)
+
+    async def close(self) -> None:
+        """Stop what is under way; nothing is cleaned when this returns."""
+        self._is_closed = True
+        for worker in tuple(self._workers):
+            worker.close()
+        if self._rounds:
+            await asyncio.wait(list(self._rounds))
+
+    async def _round(self) -> None:
+        """Clean one log after the other until none is dirty enough."""
+        worker = self._new_worker()
+        self._workers.add(worker)
+        try:
+            while not self._is_closed and (found := await self._choose()) is not None:
+                if not await self._clean(worker, *found):
+                    break  # not at once again: perhaps there is room in a while
+            self._apply_retention()
+        except Exception:
+            logger.exception("The log cleaner failed; it tries again")
+        finally:
+            self._workers.discard(worker)
+            worker.close()
+            self._next_look_ms = self._now_ms() + self.settings.backoff_ms
+
+    async def _choose(self) -> tuple[PartitionLog, Dirt] | None:
+        """The filthiest log, marked as being cleaned."""
+        async with self._choosing:
+            logs = [log for log in self._logs() if log.config.is_compacted]
+            self._uncleanable.intersection_update(logs)
+            logs = [log for log in logs if log not in self._uncleanable and log.may_be_cleaned]
+            now_ms = self._now_ms()
+            found: tuple[PartitionLog, Dirt] | None = await self._run_blocking(
+                lambda: filthiest(self._candidates(logs, now_ms))
+            )
+            if found is None or not found[0].may_be_cleaned:
+                return None
+            found[0].is_being_cleaned = True
+            return found
+
+    def _candidates(
+        self, logs: Iterable[PartitionLog], now_ms: int
+    ) -> Iterable[tuple[PartitionLog, Dirt, float]]:
+        """Worker thread."""
+        for log in logs:
+            try:
+                yield log, log.dirt(now_ms), log.config.min_cleanable_dirty_ratio
+            except (OSError, KafkaError) as error:
+                self._give_up(log, error)
+
+    async def _clean(self, worker: Worker, log: PartitionLog, dirt: Dirt) -> bool:
+        """Clean one log; False if that was cut short."""
+        settings = self.settings
+        loop = asyncio.get_running_loop()
+
+        def on_group(cleaned: CleanedSegment) -> None:
+            log.swap_in(cleaned)
+            loop.call_soon_threadsafe(log.adopt_cleaned)
+
+        is_done = False
+        started_ms = self._now_ms()
+        before = log.size_bytes
+
+        try:
+            await self._run_blocking(log.flush_closed)
+            job = log.cleaning_job(
+                dirt,
+                self._now_ms(),
+                key_map_bytes=int(
+                    settings.dedupe_buffer_bytes * settings.io_buffer_load_factor / settings.threads
+                ),
+                io_buffer_bytes=settings.io_buffer_bytes // settings.threads // 2,
+            )
+            rate = settings.io_max_bytes_per_second
+            end_offset = await self._run_cleaning(lambda: worker.clean(job, rate, on_group))
+        except CleaningAborted:
+            logger.debug("The cleaning of %s was aborted", log.name)
+        except DamagedSegment as error:
+            is_done = log.holds(job.segments)  # else it was truncated while it was read
+            if is_done:
+                self._give_up(log, error)
+        except (OSError, KafkaError) as error:
+            if not log.closed:
+                logger.warning("%s could not be cleaned now: %s", log.name, error)
+                log.cleaning_failed(error)
+        else:
+            is_done = True
+            log.adopt_cleaned()
+            log.cleaned_offset = end_offset
+            logger.info(
+                "Cleaned %s from offset %d to %d in %d ms: %d bytes became %d",
+                log.name,
+                dirt.first_dirty_offset,
+                end_offset,
+                self._now_ms() - started_ms,
+                before,
+                log.size_bytes,
+            )
+        finally:
+            log.adopt_cleaned()
+            log.is_being_cleaned = False
+            await self._run_blocking(log.remove_cleaning_leftovers)
+        await self._checkpoint()
+        return is_done
+
+    def _give_up(self, log: PartitionLog, error: Exception) -> None:
+        logger.warning("%s is not cleaned any more until the next start: %s", log.name, error)
+        self._uncleanable.add(log)
+
+    def _apply_retention(self) -> None:
+        for log in self._logs():
+            if log.config.is_compacted and log.offline is None:
+                try:
+                    log.apply_retention(self._now_ms())
+                except (OSError, KafkaError) as error:
+                    logger.error("%s: retention failed: %s", log.name, error)

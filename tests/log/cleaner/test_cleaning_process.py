@@ -1,0 +1,103 @@
+"""The process that cleans: real files, a real process, and what becomes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.log.cleaner.job import CleaningAborted, DamagedSegment
+from pykafka_broker.log.cleaner.process import CleaningProcess
+from pykafka_broker.log.cleaner.throttle import Throttle
+from pykafka_broker.log.config import LONG_MAX, LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.files import OsFileSystem
+from pykafka_broker.log.loading import create_log
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from tests.log.logs import NOW, TOPIC_ID
+
+UNTHROTTLED = float("inf")
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> PartitionLog:
+    config = LogConfig(
+        segment_bytes=1000, cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=LONG_MAX
+    )
+    log = create_log(Environment(OsFileSystem()), str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID, config)
+    for number in range(40):
+        data = build_batch([(NOW, b"%d" % (number % 3), b"%d" % number, ())])
+        log.append(bytearray(data), leader_epoch=0, now_ms=NOW)
+    log.advance_high_watermark(log.log_end_offset)
+    return log
+
+
+def clean(log: PartitionLog, process: CleaningProcess) -> int:
+    dirt = log.dirt(NOW)
+    log.flush_closed()
+    job = log.cleaning_job(dirt, NOW, key_map_bytes=1 << 20, io_buffer_bytes=1 << 18)
+    return process.clean(job, UNTHROTTLED, log.swap_in)
+
+
+def test_a_process_cleans_log_after_log_and_what_it_wrote_is_put_in_place(log: PartitionLog) -> None:
+    process = CleaningProcess()
+    dirty = log.segments[-1].base_offset
+    assert clean(log, process) == dirty
+    log.adopt_cleaned()
+    data = log.plan_read(0, 1 << 20).read()
+    kept = [(r.offset, r.value) for at, _ in iter_batches(data) for r in read_records(data[at:])]
+    assert kept == [(offset, b"%d" % offset) for offset in range(dirty - 3, dirty)]
+    assert clean(log, process) == dirty
+    process.close()
+    with pytest.raises(CleaningAborted):
+        clean(log, process)
+
+
+def test_damage_and_a_broken_disk_are_told_as_in_a_thread(log: PartitionLog) -> None:
+    process = CleaningProcess()
+    path = Path(log.segments[0].path + ".log")
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    with pytest.raises(DamagedSegment, match="segment 0 is damaged"):
+        clean(log, process)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        clean(log, process)
+    process.close()
+
+
+def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: PartitionLog) -> None:
+    process = CleaningProcess()
+
+    started = process._started()
+    started.kill()
+    started.wait()
+    with pytest.raises(OSError, match="has died"):
+        clean(log, process)
+    assert clean(log, process) == log.segments[-1].base_offset
+    process.close()
+
+
+def test_the_throttle_sleeps_when_there_were_too_many_bytes_for_the_time() -> None:
+    now = [0.0]
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    throttle = Throttle(1000, now_s=lambda: now[0], sleep=sleep)
+    throttle.count(299)
+    assert slept == []
+    throttle.count(201)
+    assert slept == [0.5]
+    now[0] += 10
+    throttle.count(5000)
+    assert slept == [0.5]
+    throttle.count(600)
+    assert slept == [0.5, 0.6]
+    unlimited = Throttle(UNTHROTTLED, now_s=lambda: now[0], sleep=sleep)
+    unlimited.count(1 << 40)
+    now[0] += 1
+    unlimited.count(1 << 40)
+    assert len(slept) == 2

@@ -135,10 +135,12 @@ class MemoryFiles:
 
     def power_cut(self) -> MemoryFiles:
         """What is on the disk after the power failed: only what was synced."""
-        volumes = {path for path in self.directories if os.path.dirname(path) == "/"}
+        volumes = {path for path in tuple(self.directories) if os.path.dirname(path) == "/"}
         directories = self.synced_directories | volumes
         reachable = {
-            path: inode for path, inode in self.synced_names.items() if os.path.dirname(path) in directories
+            path: inode
+            for path, inode in tuple(self.synced_names.items())
+            if os.path.dirname(path) in directories
         }
         return self._survivor(reachable, directories, lambda inode: inode.synced)
 
@@ -146,7 +148,7 @@ class MemoryFiles:
         self, names: dict[str, Inode], directories: set[str], content: Callable[[Inode], bytes]
     ) -> MemoryFiles:
         after = MemoryFiles()
-        for path, inode in names.items():
+        for path, inode in tuple(names.items()):
             survivor = Inode(content(inode))
             survivor.synced = bytes(survivor.data)
             after.inodes[path] = after.synced_names[path] = survivor
@@ -194,12 +196,12 @@ class MemoryFiles:
     def entries(self, directory: str, *, sizes: bool = False) -> list[Entry]:
         found = [
             Entry(os.path.basename(path), False, len(inode.data))
-            for path, inode in self.inodes.items()
+            for path, inode in tuple(self.inodes.items())
             if os.path.dirname(path) == directory
         ]
         found += [
             Entry(os.path.basename(path), True, 0)
-            for path in self.directories
+            for path in tuple(self.directories)
             if path != directory and os.path.dirname(path) == directory
         ]
         return found
@@ -214,7 +216,7 @@ class MemoryFiles:
         self._enter("rename", old)
         if old in self.directories:
             for names in (self.inodes, self.synced_names):
-                for path in [path for path in names if path.startswith(old + "/")]:
+                for path in [path for path in tuple(names) if path.startswith(old + "/")]:
                     names[new + path[len(old) :]] = names.pop(path)
             for directories in (self.directories, self.synced_directories):
                 if old in directories:
@@ -230,7 +232,7 @@ class MemoryFiles:
 
     def remove_tree(self, path: str) -> None:
         self._enter("remove_tree", path)
-        for name in [name for name in self.inodes if name.startswith(path + "/")]:
+        for name in [name for name in tuple(self.inodes) if name.startswith(path + "/")]:
             del self.inodes[name]
         self.directories.discard(path)
 
@@ -264,10 +266,10 @@ class MemoryFiles:
         self._enter("sync_directory", path)
         for name in [name for name in tuple(self.synced_names) if os.path.dirname(name) == path]:
             del self.synced_names[name]
-        for name, inode in self.inodes.items():
+        for name, inode in tuple(self.inodes.items()):
             if os.path.dirname(name) == path:
                 self.synced_names[name] = inode
-        self.synced_directories |= {name for name in self.directories if os.path.dirname(name) == path}
+        self.synced_directories |= {name for name in tuple(self.directories) if os.path.dirname(name) == path}
 
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms

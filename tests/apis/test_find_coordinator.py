@@ -77,7 +77,19 @@ async def test_two_clients_that_look_at_once_make_one_topic(home: Home, user: Us
     assert first == second == FindCoordinatorResponse(coordinators=found(home, "g"))
 
 
-@pytest.mark.parametrize("key_type", [TRANSACTION, SHARE, 7, -1])
+@pytest.mark.parametrize("version", [1, 3, 4, 6])
+async def test_transactional_ids_have_a_coordinator_and_a_topic_of_their_own(
+    home: Home, user: User, version: int
+) -> None:
+    answer = await user.send(asking(version, "payments", key_type=TRANSACTION), version)
+
+    found: Any = answer.coordinators[0] if version >= 4 else answer
+    assert (found.error_code, found.node_id) == (0, home.broker.node_id)
+    topic = home.broker.image.topics["__transaction_state"]
+    assert len(topic.partitions) == home.config()["transaction.state.log.num.partitions"]
+
+
+@pytest.mark.parametrize("key_type", [SHARE, 7, -1])
 @pytest.mark.parametrize("version", [1, 3, 4, 6])
 async def test_other_coordinators_are_not_here(user: User, version: int, key_type: int) -> None:
     answer = await user.send(asking(version, "key", key_type=key_type), version)

@@ -10,6 +10,7 @@ from pykafka_broker.apis.init_producer_id import init_producer_id
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from tests.apis.asking import ends, every
+from tests.apis.transacting import Producer, committed_values, completed, coordinated
 from tests.support.broker import Home, User
 
 REFUSED = InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
@@ -60,12 +61,63 @@ async def test_an_id_without_an_epoch_or_the_reverse_is_no_producers_state(
     assert await user.send(asking(**half), version) == REFUSED
 
 
-@pytest.mark.parametrize("transactional_id", ["", "payments"])
 @pytest.mark.parametrize("version", ends(init_producer_id))
-async def test_transactional_ids_need_a_coordinator_that_is_not_there(
-    user: User, version: int, transactional_id: str
-) -> None:
-    assert await user.send(asking(transactional_id), version) == REFUSED
+async def test_an_empty_transactional_id_is_no_id(user: User, version: int) -> None:
+    assert await user.send(asking(""), version) == REFUSED
+
+
+@pytest.mark.parametrize("version", ends(init_producer_id))
+async def test_before_anybody_looked_for_it_there_is_no_coordinator(user: User, version: int) -> None:
+    assert (await user.send(asking("payments"), version)).error_code == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("version", every(init_producer_id))
+async def test_each_producer_of_a_transactional_id_gets_the_next_epoch(user: User, version: int) -> None:
+    await coordinated(user)
+    answers = [await user.send(asking("payments"), version) for _ in range(3)]
+
+    assert [(answer.error_code, answer.producer_epoch) for answer in answers] == [(0, 0), (0, 1), (0, 2)]
+    assert len({answer.producer_id for answer in answers}) == 1
+
+
+async def test_epochs_go_on_after_a_crash(home: Home) -> None:
+    async with home.running() as user:
+        before = await Producer.of(user)
+        after = home.killed()
+    async with after.running() as user:
+        later = await Producer.of(user)
+        assert (later.id, later.epoch) == (before.id, before.epoch + 1)
+
+
+@pytest.mark.parametrize("version", ends(init_producer_id, since=3))
+async def test_who_was_fenced_is_told_so_in_the_words_of_its_version(user: User, version: int) -> None:
+    first = await Producer.of(user)
+    await Producer.of(user)
+    await Producer.of(user)
+    holds = asking("payments", producer_id=first.id, producer_epoch=first.epoch)
+
+    fenced = ErrorCode.PRODUCER_FENCED if version >= 4 else ErrorCode.INVALID_PRODUCER_EPOCH
+    assert (await user.send(holds, version)).error_code == fenced
+
+
+async def test_an_open_transaction_is_aborted_before_the_next_producer_begins(user: User) -> None:
+    await user.create_topic("t")
+    first = await Producer.of(user)
+    await first.write("t", b"v")
+
+    assert (await user.send(asking("payments"), 5)).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert await completed(user) == "CompleteAbort"
+    second = await Producer.of(user)
+    assert (second.id, second.epoch) == (first.id, first.epoch + 2)
+    assert await committed_values(user, "t") == []
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 15 * 60_000 + 1])
+async def test_a_timeout_must_be_positive_and_no_longer_than_allowed(user: User, timeout_ms: int) -> None:
+    await coordinated(user)
+    request = InitProducerIdRequest(transactional_id="payments", transaction_timeout_ms=timeout_ms)
+
+    assert (await user.send(request, 5)).error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
 
 
 async def test_without_a_transactional_id_its_timeout_does_not_matter(user: User) -> None:

@@ -26,10 +26,12 @@ from tests.apis.asking import (
     ends,
     every,
     named,
+    parked,
     partitions_of,
     patched,
     producing_to,
 )
+from tests.apis.transacting import Producer, committed_values, described
 from tests.support.broker import Home, User
 
 GOOD = batch(b"one", b"two")
@@ -394,12 +396,132 @@ async def test_a_transactional_batch_needs_a_transactional_id(user: User, versio
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
-async def test_without_a_coordinator_no_transaction_can_be_ongoing(user: User) -> None:
+@pytest.mark.parametrize("version", ends(produce))
+async def test_without_a_coordinator_nobody_can_say_whether_a_transaction_is_open(
+    user: User, version: int
+) -> None:
+    topic_id = await user.create_topic("t")
+    request = producing_to(topic_id if version >= 13 else "t", TRANSACTIONAL, transactional_id="tx")
+
+    [answer] = partitions_of(await user.send(request, version))
+
+    # The one error that makes clients of any age try again without fetching metadata.
+    assert answer.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+    if version >= 8:
+        assert answer.error_message.endswith("Underlying error: NOT_COORDINATOR")
+
+
+@pytest.mark.parametrize(
+    "version, error",
+    [
+        (3, ErrorCode.INVALID_TXN_STATE),
+        (10, ErrorCode.INVALID_TXN_STATE),
+        (11, ErrorCode.TRANSACTION_ABORTABLE),
+        (12, ErrorCode.NONE),
+    ],
+)
+async def test_a_partition_that_was_not_added_is_refused_or_added_by_version(
+    user: User, version: int, error: ErrorCode
+) -> None:
     await user.create_topic("t")
+    producer = await Producer.of(user)
 
-    error = await error_of(user, "t", TRANSACTIONAL, 10, transactional_id="tx")
+    answer = await producer.try_to_write("t", b"v", version=version)
 
-    assert error == ErrorCode.INVALID_TXN_STATE
+    assert ErrorCode(answer.error_code) == error
+    assert (await described(user)).transaction_state == ("Empty" if error else "Ongoing")
+    if version == 10:
+        assert answer.error_message == "Partition was not added to the transaction"
+
+
+async def test_a_fenced_producer_writes_nothing(user: User) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user)
+    await Producer.of(user)
+
+    answer = await producer.try_to_write("t", b"v")
+    assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert await user.values("t") == []
+
+
+async def test_after_the_end_the_old_epoch_writes_nothing_into_the_next_transaction(user: User) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user)
+    await producer.write("t", b"first")
+    late = producer.epoch
+    await producer.end()
+    await producer.write("t", b"second")
+
+    answer = await producer.try_to_write("t", b"late", producer_epoch=late, base_sequence=1)
+    assert answer.error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+    await producer.end()
+    assert await committed_values(user, "t") == [b"first", b"second"]
+
+
+async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(home: Home, user: User) -> None:
+    for topic in ("slow", "t"):
+        await user.create_topic(topic)
+    producer = await Producer.of(user)
+    await producer.write("slow", b"v")
+    partition = home.broker.partition("slow", 0)
+    assert partition is not None
+    partition.log.offline = OSError(28, "No space left on device")
+    ended = await producer.try_to_end(commit=True)
+    producer.goes_on_as(ended.producer_id, ended.producer_epoch)
+
+    waiting = await parked(home, producer.try_to_write("t", b"w"))
+    partition.log.offline = None
+    await home.pass_time(200)
+    assert (await waiting).error_code == 0
+
+
+async def test_markers_that_take_longer_are_not_waited_for(home: Home, user: User) -> None:
+    for topic in ("slow", "t"):
+        await user.create_topic(topic)
+    producer = await Producer.of(user)
+    await producer.write("slow", b"v")
+    partition = home.broker.partition("slow", 0)
+    assert partition is not None
+    partition.log.offline = OSError(28, "No space left on device")
+    ended = await producer.try_to_end(commit=True)
+    producer.goes_on_as(ended.producer_id, ended.producer_epoch)
+
+    waiting = await parked(home, producer.try_to_write("t", b"w"))
+    await home.pass_time(200)
+    assert (await waiting).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    partition.log.offline = None
+
+
+async def test_batches_of_two_producers_in_one_request_are_refused(user: User) -> None:
+    await user.create_topic("t", 2)
+    records = [
+        batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
+        for producer_id in (1, 2)
+    ]
+    request = producing_to("t", records[0], transactional_id="tx")
+    request.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=records[1]))
+
+    answers = partitions_of(await user.send(request, 12))
+    assert {answer.error_code for answer in answers} == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+
+
+async def test_where_verification_is_switched_off_old_clients_are_believed(home: Home) -> None:
+    home.overrides["transaction.partition.verification.enable"] = "false"
+    async with home.running() as user:
+        await user.create_topic("t")
+        producer = await Producer.of(user, old=True)
+
+        assert (await producer.try_to_write("t", b"v")).error_code == 0
+
+
+async def test_a_transactional_producer_that_wants_no_answer_gets_none(user: User) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user)
+    details = {"producer_id": producer.id, "producer_epoch": producer.epoch, "base_sequence": 0}
+    records = batch(b"v", transactional=True, **details)
+    user.write(producing_to("t", records, acks=0, transactional_id="payments"), 12)
+
+    assert await user.values("t") == [b"v"]
 
 
 async def test_a_transactional_id_on_a_plain_batch_does_no_harm(user: User) -> None:

@@ -145,7 +145,6 @@ def test_only_the_producer_of_the_id_in_its_epoch_may_end(commit: bool, version:
     assert end((producer_id, epoch + 1)) == FENCED
     assert end((producer_id, epoch - 1)) == FENCED
     assert end((producer_id, epoch), "another") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert end((producer_id, epoch), "") == ErrorCode.INVALID_REQUEST
     assert world.metadata().state is TransactionState.ONGOING
 
 

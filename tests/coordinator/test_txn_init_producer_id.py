@@ -49,10 +49,6 @@ def test_a_timeout_must_be_positive_and_no_longer_than_allowed(timeout_ms: int) 
     assert TransactionWorld().init(timeout_ms=timeout_ms) == refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
 
-def test_an_empty_transactional_id_is_no_id() -> None:
-    assert TransactionWorld().init(txn_id="") == refused(ErrorCode.INVALID_REQUEST)
-
-
 def test_a_producer_that_says_what_it_holds_goes_on_with_the_next_epoch() -> None:
     world = TransactionWorld()
     producer = world.producer()

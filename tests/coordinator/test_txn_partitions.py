@@ -50,7 +50,6 @@ def test_only_the_producer_of_the_id_in_its_epoch_may_add() -> None:
     assert world.add((producer_id + 1, epoch)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert world.add((producer_id, epoch + 1)) == ErrorCode.PRODUCER_FENCED
     assert world.add((producer_id, epoch), txn_id="another") == ErrorCode.INVALID_PRODUCER_ID_MAPPING
-    assert world.add((producer_id, epoch), txn_id="") == ErrorCode.INVALID_REQUEST
     assert world.metadata().state is TransactionState.EMPTY
 
 
@@ -83,7 +82,6 @@ def test_confirming_is_refused_to_whom_adding_would_be() -> None:
     assert world.verify((producer_id + 1, epoch)) == {T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
     assert world.verify((producer_id, epoch + 1)) == {T0: ErrorCode.PRODUCER_FENCED}
     assert world.verify((producer_id, epoch), txn_id="x") == {T0: ErrorCode.INVALID_PRODUCER_ID_MAPPING}
-    assert world.verify((producer_id, epoch), txn_id="") == {T0: ErrorCode.INVALID_REQUEST}
 
 
 def test_nothing_is_confirmed_once_the_end_is_decided_or_done() -> None:

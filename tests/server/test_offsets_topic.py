@@ -146,4 +146,4 @@ async def test_a_partition_that_cannot_be_read_is_one_error_and_the_others_are_s
             assert await user.committed(f"group-{number}") == {("orders", 0): number}
         assert served
     [line] = [record.message for record in caplog.records if "cannot be read" in record.message]
-    assert line == f"__consumer_offsets-{partition} cannot be read, its groups are not served"
+    assert line == f"__consumer_offsets-{partition} cannot be read, what it holds is not served"

@@ -4,6 +4,8 @@ serves.
 
 from __future__ import annotations
 
+from pykafka_broker.apis.add_offsets_to_txn import add_offsets_to_txn
+from pykafka_broker.apis.add_partitions_to_txn import add_partitions_to_txn
 from pykafka_broker.apis.alter_configs import alter_configs
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
@@ -20,6 +22,8 @@ from pykafka_broker.apis.describe_groups import describe_groups
 from pykafka_broker.apis.describe_log_dirs import describe_log_dirs
 from pykafka_broker.apis.describe_producers import describe_producers
 from pykafka_broker.apis.describe_topic_partitions import describe_topic_partitions
+from pykafka_broker.apis.describe_transactions import describe_transactions
+from pykafka_broker.apis.end_txn import end_txn
 from pykafka_broker.apis.fetch import fetch
 from pykafka_broker.apis.find_coordinator import find_coordinator
 from pykafka_broker.apis.heartbeat import heartbeat
@@ -30,6 +34,7 @@ from pykafka_broker.apis.leave_group import leave_group
 from pykafka_broker.apis.list_config_resources import list_config_resources
 from pykafka_broker.apis.list_groups import list_groups
 from pykafka_broker.apis.list_offsets import list_offsets
+from pykafka_broker.apis.list_transactions import list_transactions
 from pykafka_broker.apis.metadata import metadata
 from pykafka_broker.apis.offset_commit import offset_commit
 from pykafka_broker.apis.offset_delete import offset_delete
@@ -37,6 +42,8 @@ from pykafka_broker.apis.offset_fetch import offset_fetch
 from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from pykafka_broker.apis.produce import produce
 from pykafka_broker.apis.sync_group import sync_group
+from pykafka_broker.apis.txn_offset_commit import txn_offset_commit
+from pykafka_broker.apis.write_txn_markers import write_txn_markers
 
 APIS: tuple[Api, ...] = (
     produce,
@@ -58,6 +65,11 @@ APIS: tuple[Api, ...] = (
     delete_records,
     init_producer_id,
     offset_for_leader_epoch,
+    add_partitions_to_txn,
+    add_offsets_to_txn,
+    end_txn,
+    write_txn_markers,
+    txn_offset_commit,
     describe_configs,
     alter_configs,
     describe_log_dirs,
@@ -67,6 +79,8 @@ APIS: tuple[Api, ...] = (
     offset_delete,
     describe_cluster,
     describe_producers,
+    describe_transactions,
+    list_transactions,
     consumer_group_heartbeat,
     consumer_group_describe,
     list_config_resources,

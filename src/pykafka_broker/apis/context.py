@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     )
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import BrokerConfig, DynamicConfig
+    from pykafka_broker.coordinator.markers import Marker
     from pykafka_broker.coordinator.service import GroupService
+    from pykafka_broker.coordinator.txn.state import TopicPartition
+    from pykafka_broker.coordinator.txn_service import TransactionService
     from pykafka_broker.log.manager import LogManager
     from pykafka_broker.log.partition import AppendResult, PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
@@ -121,6 +124,7 @@ class Node(Protocol):
     node_id: int
     logs: LogManager
     groups: GroupService
+    transactions: TransactionService
     fetch_sessions: FetchSessionCache
     #: `fetch.max.bytes`: the most one Fetch answer carries, whatever the client allows.
     fetch_max_bytes: int
@@ -181,6 +185,16 @@ class Node(Protocol):
 
     async def ensure_offsets_topic(self) -> bool:
         """Create `__consumer_offsets` if it is missing; True when its partitions are led and loaded."""
+        ...
+
+    async def ensure_transactions_topic(self) -> bool:
+        """The same for `__transaction_state`."""
+        ...
+
+    async def write_markers(
+        self, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Write a transaction marker into partitions led here; the outcome of each, once it is committed."""
         ...
 
     async def wait_for(

@@ -1,12 +1,12 @@
-"""FindCoordinator (API key 10): which broker coordinates a group.
+"""FindCoordinator (API key 10): which broker coordinates a group or a transactional id.
 
 v1 key types, v3 flexible, v4 batched (KIP-699: an array instead of the flat fields), v5 transaction errors
-(KIP-890), v6 share groups. `__consumer_offsets` is created when the first coordinator is looked for. Apache
-Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic, which takes some
-milliseconds.
+(KIP-890), v6 share groups. The coordinators' topics are created when the first coordinator of their kind is
+looked for. Apache Kafka answers COORDINATOR_NOT_AVAILABLE meanwhile; here the answer waits for the topic,
+which takes some milliseconds.
 
-Transactional ids and share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types,
-which stops Java clients at once; librdkafka asks until its own timeout.
+Share groups have no coordinator on this node: INVALID_REQUEST, as for unknown types, which stops Java clients
+at once; librdkafka asks until its own timeout.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from pykafka_broker.protocol.messages.find_coordinator import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-GROUP = 0
+GROUP, TRANSACTION = 0, 1
 BATCHED_VERSION = 4
 OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 @handles(FindCoordinatorRequest, versions="0-6")
@@ -49,12 +50,8 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
 
 async def _coordinator(key_type: int, key: str, ctx: RequestContext) -> Coordinator:
     try:
-        if key_type != GROUP:
-            raise KafkaError(ErrorCode.INVALID_REQUEST)
-        if not await ctx.node.ensure_offsets_topic():
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        partition = ctx.node.groups.partition_for(key)
-        registration = ctx.node.image.topics[OFFSETS_TOPIC].partitions[partition]
+        topic, partition = await _place(key_type, key, ctx)
+        registration = ctx.node.image.topics[topic].partitions[partition]
         address = ctx.node.advertised(registration.leader, ctx)
         if address is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -66,3 +63,21 @@ async def _coordinator(key_type: int, key: str, ctx: RequestContext) -> Coordina
     return Coordinator(
         key=key, node_id=registration.leader, host=host, port=port, error_code=0, error_message=""
     )
+
+
+async def _place(key_type: int, key: str, ctx: RequestContext) -> tuple[str, int]:
+    """The partition whose leader is the coordinator.
+
+    Raises:
+        KafkaError: there is no coordinator of this type, or its topic cannot be had.
+    """
+    node = ctx.node
+    if key_type == GROUP:
+        if await node.ensure_offsets_topic():
+            return OFFSETS_TOPIC, node.groups.partition_for(key)
+    elif key_type == TRANSACTION:
+        if await node.ensure_transactions_topic():
+            return TRANSACTIONS_TOPIC, node.transactions.partition_for(key)
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST)
+    raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)

@@ -1,9 +1,8 @@
-"""InitProducerId (API key 22): a producer id and epoch for an idempotent producer.
+"""InitProducerId (API key 22): a producer id and epoch for an idempotent or a transactional producer.
 
 v2 flexible, v3 the caller may name the id and epoch it holds (KIP-360), v4 PRODUCER_FENCED, v5 transaction
 errors (KIP-890); v6 (KIP-939) is unstable in 4.3 and not served. Without a transactional id every call gives
-a fresh producer id and epoch 0, whatever id the caller names. Transactional ids need a transaction
-coordinator, which this node does not run yet: INVALID_REQUEST.
+a fresh producer id and epoch 0, whatever id the caller names; with one the transaction coordinator decides.
 """
 
 from __future__ import annotations
@@ -11,25 +10,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.transactional import known_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
+FIRST_VERSION_WITH_PRODUCER_FENCED = 4
+
 
 @handles(InitProducerIdRequest, versions="0-5")
 async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
-    """Hand out the next id of this broker's block."""
+    """Hand out the next id of this broker's block, or the next epoch of a transactional id."""
     # An id without an epoch, or the reverse, is no producer's state (KIP-360).
-    half_given = (request.producer_id == -1) != (request.producer_epoch == -1)
-    if half_given or request.transactional_id is not None:
+    if (request.producer_id == -1) != (request.producer_epoch == -1):
         return _refused(ErrorCode.INVALID_REQUEST)
-    try:
-        producer_id = await ctx.node.allocate_producer_id()
-    except KafkaError as error:
-        return _refused(error.code)
-    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)
+    if request.transactional_id is None:
+        try:
+            producer_id = await ctx.node.allocate_producer_id()
+        except KafkaError as error:
+            return _refused(error.code)
+        return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)
+    result = await ctx.node.transactions.init_producer_id(
+        transactional_id=request.transactional_id,
+        timeout_ms=request.transaction_timeout_ms,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+    )
+    error_code = known_error(result.error, ctx, FIRST_VERSION_WITH_PRODUCER_FENCED)
+    return InitProducerIdResponse(
+        error_code=int(error_code), producer_id=result.producer_id, producer_epoch=result.producer_epoch
+    )
 
 
 def _refused(error: ErrorCode) -> InitProducerIdResponse:

@@ -7,17 +7,30 @@ implicit partition add, v13 topic ids.
 Appending is the ordered part and happens before the handler returns. With acks=all the answer waits for the
 high watermark (`Later`), and the next request of the connection may start; with acks=0 nothing is answered,
 and an error closes the connection so that the producer refreshes its metadata.
+
+A transaction's first batch in a partition waits for the transaction coordinator (KIP-890): up to v11 it has
+to confirm that the partition was added, from v12 on it adds the partition. The connection waits meanwhile,
+for the next batch may not come first. Once the transaction is open in the partition nobody is asked.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS
+from pykafka_broker.apis.verification import (
+    NOTHING_TO_VERIFY,
+    Refusal,
+    Verification,
+    finish_verification,
+    start_verification,
+)
+from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.validation import NotOneBatch, RecordErrors, check_framing, check_one_batch
+from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -74,13 +87,50 @@ Answers = dict[Destination, PartitionProduceResponse]
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
     batches = _batches(request)
-    pending: Pending = []
     try:
-        if _has_transactional_batch(request) and request.transactional_id is None:
+        if not _has_transactional_batch(request):
+            return _appended(batches, request, ctx, NOTHING_TO_VERIFY)
+        if request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        started = start_verification(_transactional_batches(batches, ctx), ctx)
     except KafkaError as error:
         return _refused_whole(batches, request, error, ctx)
-    answers = {to: _answer(to, records, request, ctx, pending) for to, records in batches.items()}
+    if not started.guards:
+        return _appended(batches, request, ctx, started)
+    # The receive buffer is given to others while the coordinator is asked.
+    kept = {to: records and bytearray(records) for to, records in batches.items()}
+    return _verified(kept, request, request.transactional_id, started, ctx)
+
+
+async def _verified(
+    batches: dict[Destination, Any],
+    request: ProduceRequest,
+    transactional_id: str,
+    started: Verification,
+    ctx: RequestContext,
+) -> Any:
+    """Ask the transaction coordinator, then append."""
+    verification = await finish_verification(started, transactional_id, ctx)
+    answer = _appended(batches, request, ctx, verification)
+    return await answer.awaitable if isinstance(answer, Later) else answer
+
+
+def _transactional_batches(
+    batches: dict[Destination, Any], ctx: RequestContext
+) -> Iterator[tuple[TopicPartition, Any]]:
+    for to, records in batches.items():
+        name = _name_of(to, ctx)
+        if name is not None and records is not None and _is_transactional(records):
+            yield TopicPartition(name, to.partition), records
+
+
+def _appended(
+    batches: dict[Destination, Any], request: ProduceRequest, ctx: RequestContext, verification: Verification
+) -> Any:
+    pending: Pending = []
+    answers = {
+        to: _answer(to, records, request, ctx, pending, verification) for to, records in batches.items()
+    }
     if request.acks == 0:
         return _close_on_error(answers, ctx)
     response = ProduceResponse(responses=_by_topic(answers))
@@ -121,13 +171,26 @@ def _name_of(to: Destination, ctx: RequestContext) -> str | None:
 
 
 def _answer(
-    to: Destination, records: Any, request: ProduceRequest, ctx: RequestContext, pending: Pending
+    to: Destination,
+    records: Any,
+    request: ProduceRequest,
+    ctx: RequestContext,
+    pending: Pending,
+    verification: Verification,
 ) -> PartitionProduceResponse:
     name = _name_of(to, ctx)
     if name is None:
         return _refused(to.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID), ctx)
+    guard = NO_GUARD
     try:
-        return _append(name, to.partition, records, request, ctx, pending)
+        if verification is not NOTHING_TO_VERIFY:
+            place = TopicPartition(name, to.partition)
+            if (refusal := verification.refusals.get(place)) is not None:
+                raise refusal
+            guard = verification.guards.get(place, NO_GUARD)
+        return _append(name, to.partition, records, request, ctx, pending, guard)
+    except Refusal as error:
+        return _refused(to.partition, error, ctx, error.message if error.is_explained else None)
     except KafkaError as error:
         answer = _refused(to.partition, error, ctx)
         if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
@@ -137,7 +200,13 @@ def _answer(
 
 
 def _append(
-    name: str, index: int, records: Any, request: ProduceRequest, ctx: RequestContext, pending: Pending
+    name: str,
+    index: int,
+    records: Any,
+    request: ProduceRequest,
+    ctx: RequestContext,
+    pending: Pending,
+    guard: int,
 ) -> PartitionProduceResponse:
     partition = ctx.node.partition(name, index)
     refusal = _why_not_at_all(name, index, partition, request, ctx)
@@ -149,11 +218,12 @@ def _append(
     if records is None:
         # Apache Kafka never answers this one; an empty payload and a missing one are the same mistake.
         raise NotOneBatch("Produce requests must carry a record batch")
-    if _is_transactional(records):
-        # No transaction coordinator serves this node yet, so no transaction can be ongoing.
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE)
     result = partition.append(
-        records, required_acks=request.acks, produce_version=ctx.version, now_ms=ctx.node.now_ms()
+        records,
+        required_acks=request.acks,
+        produce_version=ctx.version,
+        now_ms=ctx.node.now_ms(),
+        guard=guard,
     )
     answer = PartitionProduceResponse(
         index=index,

@@ -31,7 +31,7 @@ SERVED_FEATURES: dict[str, int] = {
     GROUP_VERSION: 1,
     "share.version": 0,
     "streams.version": 0,
-    "transaction.version": 0,
+    "transaction.version": 2,
 }
 
 #: Levels that others may have finalized and that stay as they are, though what they stand for is not served.

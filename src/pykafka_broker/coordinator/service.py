@@ -14,8 +14,9 @@ import asyncio
 import base64
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, Union
+from typing import Any, NamedTuple, TypeVar
 
+from pykafka_broker.coordinator.batches import Append, batches_of
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
@@ -45,19 +46,19 @@ from pykafka_broker.coordinator.group.state import (
     Protocol,
 )
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
+from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.step import Step
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
-
-#: Deletions that do not fit into one batch may be spread over several; anything else must stay together.
-MAX_TOMBSTONE_BATCH_BYTES = 512 * 1024
 
 Result = TypeVar("Result")
 GroupShard = Shard[Groups, Event]
@@ -75,16 +76,15 @@ class GroupOffsets(NamedTuple):
 class GroupService:
     """Routes each request to the shard of its group.
 
-    `append(partition, batch)` appends one record batch (its offsets and leader epoch are for the log to set)
-    and returns the log end offset after it, or raises `KafkaError`. `new_uuid` makes the text of a random
-    UUID. `run_blocking` runs a function where it does not hold up the event loop.
+    `new_uuid` makes the text of a random UUID. `run_blocking` runs a function where it does not hold up the
+    event loop.
     """
 
     def __init__(
         self,
         *,
         config: GroupCoordinatorConfig,
-        append: Callable[[int, bytes], int],
+        append: Append,
         scheduler: Scheduler,
         new_uuid: Callable[[], str],
         run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]] | None = None,
@@ -214,12 +214,42 @@ class GroupService:
 
     def _append(self, partition: int, records: tuple[object, ...]) -> int:
         now_ms = self._scheduler.now_ms()
-        encoded = [(now_ms, *encode_record(record), ()) for record in records if isinstance(record, Record)]
         codec = Codec(self.config.offsets_topic_compression_codec)
+        if isinstance(records[0], (TransactionalRecord, TransactionEnd)):
+            return self._append_of_transaction(partition, records, now_ms, codec)
+        encoded = [(now_ms, *encode_record(record), ()) for record in records if isinstance(record, Record)]
         end_offset = 0
-        for batch in _batches(encoded):
+        for batch in batches_of(encoded):
             end_offset = self._append_batch(partition, build_batch(batch, codec=codec))
         return end_offset
+
+    def _append_of_transaction(
+        self, partition: int, records: tuple[object, ...], now_ms: int, codec: Codec
+    ) -> int:
+        """Append offsets of one transaction as its producer's batch, or its marker."""
+        first = records[0]
+        if isinstance(first, TransactionEnd):
+            marker = first.marker
+            batch = build_marker_batch(
+                EndTransactionMarker(marker.commit, marker.coordinator_epoch),
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                timestamp_ms=now_ms,
+            )
+            return self._append_batch(partition, batch, transaction_version=marker.transaction_version)
+        assert isinstance(first, TransactionalRecord), first
+        batch = build_batch(
+            [
+                (now_ms, *encode_record(entry.record), ())
+                for entry in records
+                if isinstance(entry, TransactionalRecord)
+            ],
+            codec=codec,
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            transactional=True,
+        )
+        return self._append_batch(partition, batch, guard=first.guard)
 
     async def _ask(self, group_id: str, event_with: Callable[[int], Event]) -> Any:
         """Let the group's shard answer.
@@ -423,6 +453,56 @@ class GroupService:
             )
         return result
 
+    async def commit_transactional_offsets(
+        self,
+        *,
+        group_id: str,
+        topics: tuple[TopicCommit, ...],
+        producer_id: int,
+        producer_epoch: int,
+        guard: int,
+        member_id: str = "",
+        generation: int = -1,
+        group_instance_id: str | None = None,
+    ) -> CommitResult:
+        """TxnOffsetCommit, once the transaction coordinator has given its leave."""
+        try:
+            result: CommitResult = await self._ask(
+                group_id,
+                lambda token: events.CommitTransactionalOffsets(
+                    token=token,
+                    now_ms=self._scheduler.now_ms(),
+                    group_id=group_id,
+                    topics=topics,
+                    producer_id=producer_id,
+                    producer_epoch=producer_epoch,
+                    guard=guard,
+                    member_id=member_id,
+                    generation=generation,
+                    group_instance_id=group_instance_id,
+                ),
+            )
+        except KafkaError as error:
+            code = error.code
+            return tuple(
+                (topic.topic, topic.topic_id, tuple((commit.partition, code) for commit in topic.partitions))
+                for topic in topics
+            )
+        return result
+
+    async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
+        """Write a transaction's marker into a partition of `__consumer_offsets`."""
+        try:
+            error: ErrorCode = await self._shards.shard_of(partition).ask(
+                lambda token: events.EndTransaction(token, marker)
+            )
+        except KafkaError as failure:
+            # A transaction coordinator knows partitions and their leaders, and no other coordinators.
+            if failure.code in (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR):
+                return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return failure.code
+        return error
+
     async def fetch_offsets(
         self, groups: Iterable[GroupOffsets], *, require_stable: bool = False
     ) -> list[FetchResult]:
@@ -574,22 +654,3 @@ async def _run_at_once(function: Callable[[], Any]) -> Any:
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:
     return events.TimerFired(key, now_ms)
-
-
-_Entry = tuple[int, bytes, Union[bytes, None], tuple[()]]
-
-
-def _batches(entries: list[_Entry]) -> Iterable[list[_Entry]]:
-    """One batch, unless these are only deletions, and too many of them for one."""
-    if any(value is not None for _, _, value, _ in entries):
-        yield entries
-        return
-    batch: list[_Entry] = []
-    size = 0
-    for entry in entries:
-        if size > MAX_TOMBSTONE_BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
-        size += len(entry[1])
-    yield batch

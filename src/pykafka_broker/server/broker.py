@@ -41,11 +41,12 @@ from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
 from pykafka_broker.server.connection import Connection, ConnectionLimits, Network
 from pykafka_broker.server.controller_shell import Controller
+from pykafka_broker.server.coordinator_topic import CoordinatorTopic
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.memory import RequestMemory
-from pykafka_broker.server.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from pykafka_broker.server.offsets_topic import OffsetsTopic
 from pykafka_broker.server.periodic_work import PeriodicWork
 from pykafka_broker.server.replicas import Partition, ReplicaManager
 from pykafka_broker.server.storage import (
@@ -56,12 +57,17 @@ from pykafka_broker.server.storage import (
     unusable_metadata,
 )
 from pykafka_broker.server.topic_creation import TopicCreation
+from pykafka_broker.server.transaction_markers import TransactionMarkers
+from pykafka_broker.server.transactions_topic import TransactionsTopic
 from pykafka_broker.server.waiting import WaitingRoom
 from pykafka_broker.server.wall_timers import WallTimers
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.markers import Marker
     from pykafka_broker.coordinator.service import GroupService
+    from pykafka_broker.coordinator.txn.state import TopicPartition
+    from pykafka_broker.coordinator.txn_service import TransactionService
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -84,6 +90,7 @@ class Broker:
     logs: LogManager
     controller: Controller
     groups: GroupService
+    transactions: TransactionService
     listeners: Listeners
 
     def __init__(
@@ -111,6 +118,25 @@ class Broker:
             run_blocking=self.run_blocking,
         )
         self.groups = self._offsets.groups
+        self._markers = TransactionMarkers(
+            self._offsets,
+            led=self.partition,
+            why_not_led=self.partition_error,
+            image=lambda: self.image,
+            now_ms=self.now_ms,
+        )
+        self._transactions = TransactionsTopic(
+            config,
+            self._creation,
+            self._timers,
+            allocate_producer_id=self.allocate_producer_id,
+            markers=self._markers,
+            run_blocking=self.run_blocking,
+        )
+        self.transactions = self._transactions.transactions
+        self._coordinator_topics: dict[str, CoordinatorTopic] = {
+            topic.name: topic for topic in (self._offsets, self._transactions)
+        }
         self._broker_epoch = -1
         self._producer_ids: Iterable[int] = iter(())
         self._producer_ids_lock: asyncio.Lock
@@ -218,14 +244,16 @@ class Broker:
         await self._register()
         undo.push_async_callback(self._sign_off)
         self.logs.set_strays_aside(self._is_placed_here)
-        undo.push_async_callback(self._offsets.close)
+        for topic in self._coordinator_topics.values():
+            undo.push_async_callback(topic.close)
         if (preparation := self._replicas.prepare(self.image)) is not None:
             await preparation
         self._image_published(ClusterImage(), self.image)
         self.controller.prepare_with(self._replicas.prepare)
         self.controller.subscribe(self._image_published)
         await self.controller.unfence_broker(self._broker_epoch)
-        await self._offsets.loaded()
+        for topic in self._coordinator_topics.values():
+            await topic.loaded()
         undo.push_async_callback(self._hang_up)
         self.listeners.start()
         undo.push_async_callback(self._periodic_work.stop)
@@ -306,7 +334,8 @@ class Broker:
         """Let no more clients in, answer those who wait, and close their connections."""
         self.listeners.stop_accepting()
         self._waiting.close()
-        self.groups.close()
+        for topic in self._coordinator_topics.values():
+            topic.coordinator.close()
         await self.listeners.stop(STOP_GRACE_MS)
 
     async def _sign_off(self) -> None:
@@ -329,7 +358,8 @@ class Broker:
     def _image_published(self, old: ClusterImage, new: ClusterImage) -> None:
         self._apply_dynamic_config(new)
         self._replicas.apply(new)
-        self._offsets.on_image(old, new)
+        for topic in self._coordinator_topics.values():
+            topic.on_image(old, new)
 
     def _apply_dynamic_config(self, image: ClusterImage) -> None:
         self.dynamic_config.update(
@@ -340,7 +370,8 @@ class Broker:
         """Let everybody who acts on configuration values have the new ones."""
         self.fetch_max_bytes = new["fetch.max.bytes"]
         self.fetch_sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
-        self._offsets.reconfigure(new)
+        for topic in self._coordinator_topics.values():
+            topic.reconfigure(new)
         self.logs.intervals = _intervals(new)
         self.logs.cleaner.settings = _cleaner_settings(new)
 
@@ -370,12 +401,12 @@ class Broker:
         return registration is not None and self.node_id in registration.replicas
 
     def _leading(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC:
-            self._offsets.lead(partition)
+        if (topic := self._coordinator_topics.get(partition.topic)) is not None:
+            topic.lead(partition)
 
     def _resigned(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC:
-            self._offsets.resign(partition)
+        if (topic := self._coordinator_topics.get(partition.topic)) is not None:
+            topic.resign(partition)
 
     def _log_dir_failed(self, log_dir: LogDir) -> None:
         """Go on with the other directories, if they hold what this node cannot do without."""
@@ -433,6 +464,14 @@ class Broker:
 
     async def ensure_offsets_topic(self) -> bool:
         return await self._offsets.ensure()
+
+    async def ensure_transactions_topic(self) -> bool:
+        return await self._transactions.ensure()
+
+    async def write_markers(
+        self, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        return await self._markers.write_here(marker, partitions)
 
     async def wait_for(
         self,

@@ -11,6 +11,7 @@ from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.state import NO_TOPIC_ID, Protocol
 from pykafka_broker.coordinator.group.topics import TopicDirectory
+from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode
 
 
@@ -109,6 +110,29 @@ class LeaveResult(NamedTuple):
 
     error: ErrorCode
     members: tuple[tuple[LeavingMember, ErrorCode], ...] = ()
+
+
+class CommitTransactionalOffsets(NamedTuple):
+    """Store offsets for a group if the producer's transaction commits; answered with a `CommitResult`."""
+
+    token: int
+    now_ms: int
+    group_id: str
+    topics: tuple[TopicCommit, ...]
+    producer_id: int
+    producer_epoch: int
+    #: Under which the transaction coordinator has confirmed the transaction; for the log.
+    guard: int
+    member_id: str = ""
+    generation: int = -1
+    group_instance_id: str | None = None
+
+
+class EndTransaction(NamedTuple):
+    """A transaction that has offsets of this shard's groups ends. Answered with an `ErrorCode`."""
+
+    token: int
+    marker: Marker
 
 
 class PartitionCommit(NamedTuple):
@@ -383,6 +407,8 @@ Event = Union[
     Heartbeat,
     LeaveGroup,
     CommitOffsets,
+    CommitTransactionalOffsets,
+    EndTransaction,
     FetchOffsets,
     DeleteOffsets,
     ListGroups,

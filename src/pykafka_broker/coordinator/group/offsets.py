@@ -9,7 +9,8 @@ their commit; those of a stable consumer group from their commit if nobody subsc
 commit with its own retention (OffsetCommit v2-4) keeps that. A group without members and without offsets is
 forgotten.
 
-Offsets of transactions are not handled here yet: `require_stable` therefore finds every offset stable.
+Offsets of open transactions are in `transactional_offsets.py`. While one is pending for a partition, the
+partition's offset does not expire, and who asks for stable offsets is told to wait (KIP-447).
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
+from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.records import (
     group_tombstone,
@@ -79,7 +81,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     for topic in event.topics:
         errors = []
         for commit in topic.partitions:
-            if _length(commit.metadata) > config.offset_metadata_max_bytes:
+            if utf16_length(commit.metadata) > config.offset_metadata_max_bytes:
                 errors.append((commit.partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             committed = _committed(commit, topic.topic_id, event)
@@ -140,13 +142,6 @@ def _committed(commit: PartitionCommit, topic_id: bytes, event: CommitOffsets) -
     )
 
 
-def _length(metadata: str | None) -> int:
-    """The length as Java counts it, in UTF-16 units."""
-    if not metadata:
-        return 0
-    return len(metadata) if metadata.isascii() else len(metadata.encode("utf-16-le", "surrogatepass")) // 2
-
-
 # ---- OffsetFetch ----
 
 
@@ -163,7 +158,28 @@ def on_fetch(groups: Groups, event: FetchOffsets) -> Step[Groups]:
             (topic.topic, topic.topic_id, tuple(_fetched(groups, event.group_id, topic)))
             for topic in event.topics
         )
+    if event.require_stable and event.group_id in groups.pending.by_group:
+        topics = _without_unstable(groups, event.group_id, topics)
     return refuse(groups, event.token, FetchResult(ErrorCode.NONE, topics))
+
+
+def _without_unstable(
+    groups: Groups, group_id: str, topics: tuple[tuple[str, bytes, tuple[FetchedOffset, ...]], ...]
+) -> tuple[tuple[str, bytes, tuple[FetchedOffset, ...]], ...]:
+    """Where an open transaction may still change the offset, the reader has to come back."""
+    return tuple(
+        (
+            topic,
+            topic_id,
+            tuple(
+                FetchedOffset(found.partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                if groups.pending.at(group_id, topic, found.partition)
+                else found
+                for found in partitions
+            ),
+        )
+        for topic, topic_id, partitions in topics
+    )
 
 
 def _fetched(groups: Groups, group_id: str, asked: TopicPartitions) -> Iterator[FetchedOffset]:
@@ -211,7 +227,7 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         answers.append((topic.topic, tuple((partition, error) for partition in topic.partitions)))
         for partition in () if subscribed else topic.partitions:
-            if groups.committed(event.group_id, topic.topic, partition) is not None:
+            if groups.has_offset(event.group_id, topic.topic, partition):
                 _forget(event.group_id, topic.topic, partition, records, changes)
     reply = Reply(event.token, DeleteOffsetsResult(ErrorCode.NONE, tuple(answers)))
     state = groups.with_offsets(event.group_id, changes) if changes else groups
@@ -230,6 +246,15 @@ def on_topics_deleted(groups: Groups, event: TopicsDeleted) -> Step[Groups]:
                     _forget(group_id, topic, partition, records, changes)
         if changes:
             state = state.with_offsets(group_id, changes)
+    deleted = {topic for topic, _ in event.topics}
+    for group_id in tuple(state.pending.by_group):
+        # Nothing is said of the topic's id in a transaction's offsets: they go by its name.
+        gone: Changes = {}
+        for topic, partition in state.pending.places_of(group_id):
+            if topic in deleted:
+                _forget(group_id, topic, partition, records, gone)
+        if gone:
+            state = state.with_offsets(group_id, gone)
     return Step(state, tuple(records))
 
 
@@ -242,7 +267,12 @@ def forget_all_offsets(groups: Groups, group_id: str, records: list[Record]) -> 
     """Drop every offset of a group."""
     for topic, partitions in (groups.offsets.get(group_id) or {}).items():
         records.extend(offset_tombstone(group_id, topic, partition) for partition in partitions)
-    return groups._replace(offsets=groups.offsets.without(group_id))
+    pending = groups.pending
+    for place in pending.places_of(group_id):
+        if groups.committed(group_id, *place) is None:
+            records.append(offset_tombstone(group_id, *place))
+        pending = pending.without_place(group_id, place)
+    return groups._replace(offsets=groups.offsets.without(group_id), pending=pending)
 
 
 # ---- expiry ----
@@ -261,13 +291,14 @@ def expire(
         changes: Changes = {}
         nothing_left = True
         for topic, partition, committed in _offsets_of(groups, group_id):
-            if _is_expired(group, topic, committed, now_ms, config):
+            is_pending = groups.pending.at(group_id, topic, partition)
+            if not is_pending and _is_expired(group, topic, committed, now_ms, config):
                 _forget(group_id, topic, partition, records, changes)
             else:
                 nothing_left = False
         if changes:
             state = state.with_offsets(group_id, changes)
-        if nothing_left and is_empty(group):
+        if nothing_left and is_empty(group) and group_id not in groups.pending.by_group:
             records += group_tombstones(group)
             state = state.without_group(group_id)
     return state, tuple(records)

@@ -8,9 +8,11 @@ value version 3. Older versions are read. The records of consumer groups are in 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Union
 
 from pykafka_broker.coordinator.group.consumer import records as consumer_records
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.pending import PendingOffsets
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.state import (
     ClassicGroup,
@@ -22,6 +24,7 @@ from pykafka_broker.coordinator.group.state import (
     Protocol,
 )
 from pykafka_broker.coordinator.group.subscription import subscribed_topics
+from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import (
     GroupMetadataKey,
@@ -35,6 +38,9 @@ OFFSET_COMMIT_VALUE_VERSION = 4
 #: The only version that has room for an expiry time; it has none for the leader epoch and the topic id.
 OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION = 1
 GROUP_METADATA_VALUE_VERSION = 3
+
+#: What stands in the log of a shard.
+Entry = Union[Record, TransactionalRecord, TransactionEnd]
 
 # ---- what transitions emit ----
 
@@ -107,11 +113,40 @@ class Replay:
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
         self._offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+        self._pending = PendingOffsets.empty()
 
-    def apply(self, record: Record) -> None:
-        """Take in one record; later records win over earlier ones of the same key."""
+    def _keep_pending(self, entry: TransactionalRecord) -> None:
+        key, value = entry.record.key, entry.record.value
+        assert isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue), entry
+        if key.group not in self._groups:
+            self._groups[key.group] = ClassicGroup(key.group)
+        place = key.topic, key.partition
+        committed = offset_from_record(value)
+        self._pending = self._pending.with_offset(entry.producer_id, key.group, place, committed)
+
+    def supersede(self, key: OffsetCommitKey) -> None:
+        """A later offset than all pending ones of its partition counts."""
+        self._pending = self._pending.superseded(key.group, (key.topic, key.partition))
+
+    def _end_transaction(self, producer_id: int, *, commit: bool) -> None:
+        self._pending, counting = self._pending.ended(producer_id, commit=commit)
+        for group_id, (topic, partition), committed in counting:
+            self._offsets.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+
+    def apply(self, entry: Entry) -> None:
+        """Take in one record or marker; later records win over earlier ones of the same key."""
+        if isinstance(entry, TransactionalRecord):
+            self._keep_pending(entry)
+        elif isinstance(entry, TransactionEnd):
+            self._end_transaction(entry.marker.producer_id, commit=entry.marker.commit)
+        else:
+            self._apply_record(entry)
+
+    def _apply_record(self, record: Record) -> None:
         key, value = record.key, record.value
         if isinstance(key, OffsetCommitKey):
+            if self._pending.by_group:
+                self._overtake_pending(key, deletes=value is None)
             if value is None:
                 self._forget_offset(key.group, key.topic, key.partition)
                 return
@@ -127,6 +162,12 @@ class Replay:
             self._groups.pop(group_id, None)
         else:
             self._groups[group_id] = group
+
+    def _overtake_pending(self, key: OffsetCommitKey, *, deletes: bool) -> None:
+        if deletes:
+            self._pending = self._pending.without_place(key.group, (key.topic, key.partition))
+        else:
+            self.supersede(key)
 
     def _forget_offset(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._offsets.get(group_id, {})
@@ -152,6 +193,7 @@ class Replay:
             VersionedMap.owning(self._groups),
             VersionedMap.owning(offsets),
             VersionedMap.owning(consumer_group_ids),
+            self._pending,
         )
 
 
@@ -182,11 +224,11 @@ def after(group: Group | None, record: Record) -> Group | None:
     return consumer_records.apply(group, record)
 
 
-def replay(records: Iterable[Record]) -> Groups:
-    """The durable state `records` lead to."""
+def replay(entries: Iterable[Entry]) -> Groups:
+    """The durable state that records and markers lead to."""
     fold = Replay()
-    for record in records:
-        fold.apply(record)
+    for entry in entries:
+        fold.apply(entry)
     return fold.state()
 
 

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.pending import PendingOffsets
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 
@@ -235,14 +236,15 @@ Group = Union[ClassicGroup, ConsumerGroup]
 class Groups(NamedTuple):
     """Everything one shard knows.
 
-    `offsets` is keyed by group, topic, partition. Offsets of open transactions will stand beside it, keyed by
-    producer id and then alike, and move over when their marker arrives.
+    `offsets` is keyed by group, topic, partition. Offsets of open transactions stand beside it, in `pending`,
+    and move over when their marker arrives.
     """
 
     groups: VersionedMap[str, Group]
     offsets: VersionedMap[str, TopicOffsets]
     #: The ids of those groups that depend on the cluster's topics.
     consumer_group_ids: VersionedMap[str, bool]
+    pending: PendingOffsets
     #: The cluster's topics, as the coordinator was last told, and the version that last had new ones. Soft.
     topics: TopicDirectory = NO_TOPICS
     new_topics_version: int = -1
@@ -252,7 +254,7 @@ class Groups(NamedTuple):
     @classmethod
     def empty(cls) -> Groups:
         """The state of a shard whose partition is empty."""
-        return cls(VersionedMap(), VersionedMap(), VersionedMap())
+        return cls(VersionedMap(), VersionedMap(), VersionedMap(), PendingOffsets.empty())
 
     def classic(self, group_id: str) -> ClassicGroup | None:
         """The group if it is a classic one."""
@@ -269,6 +271,12 @@ class Groups(NamedTuple):
         topics = self.offsets.get(group_id)
         partitions = topics.get(topic) if topics is not None else None
         return partitions.get(partition) if partitions is not None else None
+
+    def has_offset(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a partition has an offset, or may get one by a marker."""
+        return self.committed(group_id, topic, partition) is not None or bool(
+            self.pending.at(group_id, topic, partition)
+        )
 
     def with_group(self, group: Group) -> Groups:
         """The state with `group` put in or replaced."""
@@ -289,7 +297,27 @@ class Groups(NamedTuple):
     def with_offsets(
         self, group_id: str, changes: Mapping[str, Mapping[int, CommittedOffset | None]]
     ) -> Groups:
-        """The state after commits and, where the new value is None, deletions in one group."""
+        """The state after commits and, where the new value is None, deletions in one group.
+
+        What open transactions have for these partitions comes too late to count, or is deleted with them.
+        """
+        state = self.with_committed(group_id, changes)
+        if group_id not in self.pending.by_group:
+            return state
+        pending = self.pending
+        for topic, partitions in changes.items():
+            for partition, offset in partitions.items():
+                place = topic, partition
+                if offset is None:
+                    pending = pending.without_place(group_id, place)
+                else:
+                    pending = pending.superseded(group_id, place)
+        return state._replace(pending=pending)
+
+    def with_committed(
+        self, group_id: str, changes: Mapping[str, Mapping[int, CommittedOffset | None]]
+    ) -> Groups:
+        """The state with other committed offsets, whatever is pending."""
         topics = self.offsets.get(group_id) or VersionedMap()
         changed_topics: dict[str, PartitionOffsets] = {}
         emptied_topics: list[str] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pykafka_broker.coordinator.group import admin, classic, offsets, rebalance
+from pykafka_broker.coordinator.group import admin, classic, offsets, rebalance, transactional_offsets
 from pykafka_broker.coordinator.group.consumer import (
     classic_members,
     describe,
@@ -16,11 +16,13 @@ from pykafka_broker.coordinator.group.consumer import (
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
+    CommitTransactionalOffsets,
     ConsumerGroupHeartbeat,
     DeleteGroup,
     DeleteOffsets,
     DescribeConsumerGroup,
     DescribeGroup,
+    EndTransaction,
     Event,
     FetchOffsets,
     Heartbeat,
@@ -57,6 +59,10 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
             return offsets.on_commit(groups, event, config)
         case FetchOffsets():
             return offsets.on_fetch(groups, event)
+        case CommitTransactionalOffsets():
+            return transactional_offsets.on_commit(groups, event, config)
+        case EndTransaction():
+            return transactional_offsets.on_end(groups, event)
         case TimerFired():
             return _on_timer(groups, event, config)
         case ListGroups():

@@ -16,8 +16,6 @@ from pykafka_broker.step import Step
 
 def on_describe(state: Transactions, event: DescribeTransaction) -> Step[Transactions]:
     """Describe one transactional id."""
-    if not event.transactional_id:
-        return answer(state, event.token, DescribedTransaction(ErrorCode.INVALID_REQUEST))
     metadata = state.by_id.get(event.transactional_id)
     if metadata is None:
         return answer(state, event.token, DescribedTransaction(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND))

@@ -47,8 +47,6 @@ _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COM
 
 def on_end(state: Transactions, event: EndTransaction, config: TransactionConfig) -> Step[Transactions]:
     """Decide, or say why not."""
-    if not event.transactional_id:
-        return _refuse(state, event, ErrorCode.INVALID_REQUEST)
     metadata = state.by_id.get(event.transactional_id)
     if metadata is None:
         return _refuse(state, event, ErrorCode.INVALID_PRODUCER_ID_MAPPING)

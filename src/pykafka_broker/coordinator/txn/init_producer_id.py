@@ -36,8 +36,6 @@ def on_init_producer_id(
     def refuse(error: ErrorCode) -> Step[Transactions]:
         return answer(state, event.token, ProducerIdResult(error))
 
-    if not event.transactional_id:
-        return refuse(ErrorCode.INVALID_REQUEST)
     if not 0 < event.timeout_ms <= min(config.transaction_max_timeout_ms, NO_TIMEOUT_MS):
         return refuse(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
     metadata = state.by_id.get(event.transactional_id)

@@ -18,8 +18,6 @@ def on_add_partitions(
     state: Transactions, event: AddPartitions, config: TransactionConfig
 ) -> Step[Transactions]:
     """Add partitions to the open transaction, or begin one with them."""
-    if not event.transactional_id:
-        return answer(state, event.token, ErrorCode.INVALID_REQUEST)
     metadata = state.by_id.get(event.transactional_id)
     if metadata is None:
         return answer(state, event.token, ErrorCode.INVALID_PRODUCER_ID_MAPPING)
@@ -45,9 +43,7 @@ def on_add_partitions(
 def on_verify_partitions(state: Transactions, event: VerifyPartitions) -> Step[Transactions]:
     """Confirm each partition that has been added; nothing changes."""
     metadata = state.by_id.get(event.transactional_id)
-    if not event.transactional_id:
-        error = ErrorCode.INVALID_REQUEST
-    elif metadata is None:
+    if metadata is None:
         error = ErrorCode.INVALID_PRODUCER_ID_MAPPING
     else:
         error = fenced(metadata, event.producer_id, event.producer_epoch)

@@ -1,0 +1,39 @@
+"""AddOffsetsToTxn (API key 25): a group's offsets are to be committed with the transaction.
+
+v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE. Clients of transaction.version 2 do not ask: their
+TxnOffsetCommit adds the group by itself.
+
+What is added is the group's partition of `__consumer_offsets`, which is created if nobody needed it before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
+from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(AddOffsetsToTxnRequest, versions="0-4")
+async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsToTxnResponse:
+    """Add the partition that the group's offsets live in."""
+    if not await ctx.node.ensure_offsets_topic():
+        return AddOffsetsToTxnResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    error = await ctx.node.transactions.add_partitions(
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        partitions=[TopicPartition(OFFSETS_TOPIC, ctx.node.groups.partition_for(request.group_id))],
+        client_version=OLD_CLIENT,
+    )
+    return AddOffsetsToTxnResponse(error_code=int(known_error(error, ctx)))

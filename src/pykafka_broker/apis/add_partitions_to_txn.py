@@ -1,0 +1,113 @@
+"""AddPartitionsToTxn (API key 24): announce the partitions of a transaction, or ask whether they are in it.
+
+v2 PRODUCER_FENCED, v3 flexible, v4 several transactions at once and verification only (KIP-890: brokers send
+it for their clients), v5 TRANSACTION_ABORTABLE. Clients of transaction.version 2 add partitions by writing.
+
+All partitions of a transaction are added, or none. Apache Kafka never answers v4 without any transaction;
+here the answer is as empty as the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.topology import INTERNAL_TOPICS
+from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+BATCHED_VERSION = 4
+
+
+@handles(AddPartitionsToTxnRequest, versions="0-5")
+async def add_partitions_to_txn(
+    request: AddPartitionsToTxnRequest, ctx: RequestContext
+) -> AddPartitionsToTxnResponse:
+    """One answer for each transaction, in the order asked."""
+    if ctx.version >= BATCHED_VERSION:
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=[
+                AddPartitionsToTxnResult(
+                    transactional_id=transaction.transactional_id,
+                    topic_results=_results(transaction, await _added(transaction, ctx)),
+                )
+                for transaction in request.transactions
+            ]
+        )
+    transaction = AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=_results(transaction, await _added(transaction, ctx))
+    )
+
+
+async def _added(
+    transaction: AddPartitionsToTxnTransaction, ctx: RequestContext
+) -> Mapping[TopicPartition, ErrorCode]:
+    partitions = [
+        TopicPartition(topic.name, partition)
+        for topic in transaction.topics
+        for partition in topic.partitions
+    ]
+    refused = {each: error for each in partitions if (error := _refusal(each, ctx)) is not ErrorCode.NONE}
+    if refused:
+        return {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
+    if transaction.verify_only:
+        return await ctx.node.transactions.verify_partitions(
+            transactional_id=transaction.transactional_id,
+            producer_id=transaction.producer_id,
+            producer_epoch=transaction.producer_epoch,
+            partitions=partitions,
+        )
+    error = await ctx.node.transactions.add_partitions(
+        transactional_id=transaction.transactional_id,
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.producer_epoch,
+        partitions=partitions,
+        client_version=NEW_CLIENT if ctx.version >= BATCHED_VERSION else OLD_CLIENT,
+    )
+    return dict.fromkeys(partitions, known_error(error, ctx))
+
+
+def _refusal(partition: TopicPartition, ctx: RequestContext) -> ErrorCode:
+    """Clients may not write to internal topics, and nobody to partitions that do not exist."""
+    if ctx.version < BATCHED_VERSION and partition.topic in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if ctx.node.image.partition(partition.topic, partition.partition) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
+
+
+def _results(
+    transaction: AddPartitionsToTxnTransaction, errors: Mapping[TopicPartition, ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=partition,
+                    partition_error_code=int(errors[TopicPartition(topic.name, partition)]),
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in transaction.topics
+    ]

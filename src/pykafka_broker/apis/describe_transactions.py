@@ -1,0 +1,53 @@
+"""DescribeTransactions (API key 65): state, producer and partitions of transactional ids coordinated here.
+
+v0 only (KIP-664), flexible from the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TopicData,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.coordinator.txn.state import TopicPartition
+
+
+@handles(DescribeTransactionsRequest, versions="0")
+async def describe_transactions(
+    request: DescribeTransactionsRequest, ctx: RequestContext
+) -> DescribeTransactionsResponse:
+    """Describe each id, with its own error."""
+    return DescribeTransactionsResponse(
+        transaction_states=[await _described(name, ctx) for name in request.transactional_ids]
+    )
+
+
+async def _described(transactional_id: str, ctx: RequestContext) -> TransactionState:
+    found = await ctx.node.transactions.describe(transactional_id)
+    return TransactionState(
+        error_code=int(found.error),
+        transactional_id=transactional_id,
+        transaction_state=found.state,
+        transaction_timeout_ms=found.timeout_ms,
+        transaction_start_time_ms=found.start_ms,
+        producer_id=found.producer_id,
+        producer_epoch=found.producer_epoch,
+        topics=_by_topic(found.partitions),
+    )
+
+
+def _by_topic(partitions: frozenset[TopicPartition]) -> list[TopicData]:
+    topics: dict[str, TopicData] = {}
+    for topic, partition in sorted(partitions):
+        if topic not in topics:
+            topics[topic] = TopicData(topic=topic, partitions=[])
+        topics[topic].partitions.append(partition)
+    return list(topics.values())

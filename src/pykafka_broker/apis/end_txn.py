@@ -1,0 +1,37 @@
+"""EndTxn (API key 26): commit or abort a transaction.
+
+v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE, v5 bumps the producer's epoch each time and returns
+it, with another producer id when the epochs are used up (transaction.version 2, KIP-890).
+
+The answer comes when the decision is durable; markers are written after it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
+from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+FIRST_VERSION_WITH_EPOCH_BUMP = 5
+
+
+@handles(EndTxnRequest, versions="0-5")
+async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
+    """Let the coordinator decide."""
+    result = await ctx.node.transactions.end(
+        transactional_id=request.transactional_id,
+        producer_id=request.producer_id,
+        producer_epoch=request.producer_epoch,
+        commit=request.committed,
+        client_version=NEW_CLIENT if ctx.version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLD_CLIENT,
+    )
+    return EndTxnResponse(
+        error_code=int(known_error(result.error, ctx)),
+        producer_id=result.producer_id,
+        producer_epoch=result.producer_epoch,
+    )

@@ -1,0 +1,71 @@
+"""ListTransactions (API key 66): the transactional ids this broker coordinates.
+
+v0 filters by state and by producer id (KIP-664), v1 by duration (KIP-994), v2 by a pattern of the id
+(KIP-1152; RE2 syntax, the whole id has to match). An empty filter lets everything through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(ListTransactionsRequest, versions="0-2")
+async def list_transactions(
+    request: ListTransactionsRequest, ctx: RequestContext
+) -> ListTransactionsResponse:
+    """List what passes every filter; states that do not exist are named in the answer."""
+    try:
+        matches = _matcher(request.transactional_id_pattern)
+    except KafkaError as failure:
+        return ListTransactionsResponse(
+            error_code=int(failure.code), unknown_state_filters=[], transaction_states=[]
+        )
+    error, unknown, listed = await ctx.node.transactions.list(
+        states=request.state_filters,
+        producer_ids=request.producer_id_filters,
+        duration_ms=request.duration_filter,
+    )
+    return ListTransactionsResponse(
+        error_code=int(error),
+        unknown_state_filters=unknown,
+        transaction_states=[
+            TransactionState(
+                transactional_id=line.transactional_id,
+                producer_id=line.producer_id,
+                transaction_state=line.state,
+            )
+            for line in listed
+            if matches(line.transactional_id)
+        ],
+    )
+
+
+def _matcher(pattern: str | None) -> Callable[[str], object]:
+    """Tells whether an id matches.
+
+    Raises:
+        KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
+    if not pattern:
+        return lambda _: True
+    import re2  # seldom needed, and not free to load
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+    return lambda transactional_id: compiled.fullmatch(transactional_id) is not None

@@ -1,0 +1,136 @@
+"""TxnOffsetCommit (API key 28): store a group's positions once the transaction commits.
+
+v1 throttling, v2 leader epochs, v3 flexible, and the group's member and generation (KIP-447), v4
+TRANSACTION_ABORTABLE, v5 adds the group to the transaction by itself (transaction.version 2, KIP-890).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
+from pykafka_broker.apis.verification import participation
+from pykafka_broker.coordinator.group.events import PartitionCommit, TopicCommit
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from pykafka_broker.protocol.records.batch import NO_SEQUENCE
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+#: Before, clients stumble over COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296).
+FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
+FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 4
+FIRST_VERSION_THAT_ADDS = 5
+
+Answers = dict[str, TxnOffsetCommitResponseTopic]
+
+
+@handles(TxnOffsetCommitRequest, versions="0-5")
+async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext) -> TxnOffsetCommitResponse:
+    """Offsets of unknown partitions are refused one by one; the coordinators decide on the rest together."""
+    answers: Answers = {}
+    commits = [commit for topic in request.topics if (commit := _known(topic, answers, ctx)).partitions]
+    if commits:
+        try:
+            guard = await _guard(request, ctx)
+        except KafkaError as error:
+            _refuse(answers, commits, error.code)
+        else:
+            results = await ctx.node.groups.commit_transactional_offsets(
+                group_id=request.group_id,
+                topics=tuple(commits),
+                member_id=request.member_id,
+                generation=request.generation_id,
+                group_instance_id=request.group_instance_id,
+                producer_id=request.producer_id,
+                producer_epoch=request.producer_epoch,
+                guard=guard,
+            )
+            for name, _, partitions in results:
+                for partition, error_code in partitions:
+                    _add(answers, name, partition, error_code)
+    if ctx.version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
+        for topic in answers.values():
+            for answer in topic.partitions:
+                if answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    answer.error_code = int(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    return TxnOffsetCommitResponse(topics=list(answers.values()))
+
+
+async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
+    """Let the transaction coordinator confirm that the group's offsets are part of the transaction.
+
+    Raises:
+        KafkaError: they are not, or nobody can say.
+    """
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
+    place = TopicPartition(OFFSETS_TOPIC, ctx.node.groups.partition_for(request.group_id))
+    partition = ctx.node.partition(*place)
+    if partition is None:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR)
+    adds = ctx.version >= FIRST_VERSION_THAT_ADDS
+    if not adds and not ctx.node.config["transaction.partition.verification.enable"]:
+        return NO_GUARD
+    guard = partition.log.start_verification(
+        request.producer_id,
+        request.producer_epoch,
+        NO_SEQUENCE,
+        bumps_epoch=adds,
+        now_ms=ctx.node.now_ms(),
+    )
+    if guard != NO_GUARD:
+        errors = await ctx.node.transactions.participate(
+            transactional_id=request.transactional_id,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            partitions=[place],
+            how=participation(ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS),
+            retries=False,
+        )
+        if errors:
+            raise KafkaError(errors[place])
+    return guard
+
+
+def _known(topic: TxnOffsetCommitRequestTopic, answers: Answers, ctx: RequestContext) -> TopicCommit:
+    """The offsets of partitions that exist; the others are answered here."""
+    described = ctx.node.image.topics.get(topic.name)
+    commits = []
+    for partition in topic.partitions:
+        if described is None or partition.partition_index not in described.partitions:
+            _add(answers, topic.name, partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            continue
+        commits.append(
+            PartitionCommit(
+                partition=partition.partition_index,
+                offset=partition.committed_offset,
+                leader_epoch=partition.committed_leader_epoch,
+                metadata=partition.committed_metadata,
+            )
+        )
+    return TopicCommit(topic.name, tuple(commits))
+
+
+def _refuse(answers: Answers, commits: list[TopicCommit], error: ErrorCode) -> None:
+    for topic in commits:
+        for commit in topic.partitions:
+            _add(answers, topic.topic, commit.partition, error)
+
+
+def _add(answers: Answers, topic: str, partition: int, error: ErrorCode) -> None:
+    if topic not in answers:
+        answers[topic] = TxnOffsetCommitResponseTopic(name=topic, partitions=[])
+    answers[topic].partitions.append(
+        TxnOffsetCommitResponsePartition(partition_index=partition, error_code=int(error))
+    )

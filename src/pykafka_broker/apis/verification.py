@@ -1,0 +1,136 @@
+"""What has to be asked before the first batch of a transaction is written to a partition (KIP-890).
+
+Shared by Produce and TxnOffsetCommit: a guard from the log, a question to the transaction coordinator, and
+errors in words that clients of any age understand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.coordinator.txn_service import Participation
+from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import read_header
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+#: Produce versions.
+FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
+FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
+
+#: What to tell old clients, who do not know that they may try again when the coordinator cannot say.
+NOT_VERIFIED = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+class Refusal(KafkaError):
+    """The transaction coordinator's no, with words of its own for the client if `is_explained`."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(code, message)
+        self.is_explained = message is not None
+
+
+class Verification(NamedTuple):
+    """Under which guards to append, and what must not be appended."""
+
+    guards: Mapping[TopicPartition, int] = MappingProxyType({})
+    refusals: Mapping[TopicPartition, Refusal] = MappingProxyType({})
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
+#: For requests without transactional batches.
+NOTHING_TO_VERIFY = Verification()
+
+
+def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: RequestContext) -> Verification:
+    """Which of these transactional batches the coordinator has to be asked about; the others go on, or are
+    refused.
+
+    Raises:
+        KafkaError: INVALID_PRODUCER_ID_MAPPING if they are of more than one producer.
+    """
+    adds = ctx.version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
+    verifies = adds or ctx.node.config["transaction.partition.verification.enable"]
+    producers: set[tuple[int, int]] = set()
+    guards: dict[TopicPartition, int] = {}
+    refusals: dict[TopicPartition, Refusal] = {}
+    for place, records in batches:
+        header = read_header(records)
+        if header.producer_id < 0:
+            continue
+        producers.add((header.producer_id, header.producer_epoch))
+        partition = ctx.node.partition(*place)
+        if partition is None or not verifies:
+            continue
+        try:
+            guard = partition.log.start_verification(
+                header.producer_id,
+                header.producer_epoch,
+                header.base_sequence,
+                bumps_epoch=adds,
+                now_ms=ctx.node.now_ms(),
+            )
+        except KafkaError as error:
+            refusals[place] = Refusal(error.code)
+        else:
+            if guard != NO_GUARD:
+                guards[place] = guard
+    if len(producers) > 1:
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
+    return Verification(guards, refusals, *next(iter(producers), (-1, -1)))
+
+
+async def finish_verification(
+    started: Verification, transactional_id: str, ctx: RequestContext
+) -> Verification:
+    """Ask the transaction coordinator about everything that was given a guard."""
+    how = participation(
+        ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS_PARTITIONS
+    )
+    errors = await ctx.node.transactions.participate(
+        transactional_id=transactional_id,
+        producer_id=started.producer_id,
+        producer_epoch=started.producer_epoch,
+        partitions=started.guards,
+        how=how,
+        retries=how is Participation.ADD,
+    )
+    refusals = {place: _as_told(error, how) for place, error in errors.items()}
+    return started._replace(refusals={**started.refusals, **refusals})
+
+
+def participation(version: int, aborts_since: int, adds_since: int) -> Participation:
+    """What a request asks the coordinator for, by its version."""
+    if version >= adds_since:
+        return Participation.ADD
+    return Participation.VERIFY if version >= aborts_since else Participation.VERIFY_FOR_OLD_CLIENT
+
+
+def _as_told(error: ErrorCode, how: Participation) -> Refusal:
+    """The coordinator's answer as producers of any age can deal with it."""
+    if error is ErrorCode.INVALID_TXN_STATE:
+        return Refusal(error, "Partition was not added to the transaction")
+    waits = error is ErrorCode.CONCURRENT_TRANSACTIONS and how is not Participation.ADD
+    if waits or error in NOT_VERIFIED:
+        return Refusal(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            "Unable to verify the partition has been added to the transaction. "
+            f"Underlying error: {error.name}",
+        )
+    return Refusal(error)

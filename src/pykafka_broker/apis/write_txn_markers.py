@@ -1,0 +1,63 @@
+"""WriteTxnMarkers (API key 27): write the outcome of transactions into partitions led here.
+
+v1 flexible, v2 the transaction's version, which says how strictly its epoch is checked (KIP-1228).
+Transaction coordinators send it, and administrators who end a hanging transaction by hand
+(`kafka-transactions abort`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.protocol.messages.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.protocol.errors import ErrorCode
+
+
+@handles(WriteTxnMarkersRequest, versions="1-2")
+async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
+    """Write each marker into each of its partitions; the answer is grouped by producer."""
+    outcomes: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    for asked in request.markers:
+        marker = Marker(
+            asked.producer_id,
+            asked.producer_epoch,
+            asked.transaction_result,
+            asked.coordinator_epoch,
+            asked.transaction_version,
+        )
+        partitions = [
+            TopicPartition(topic.name, partition)
+            for topic in asked.topics
+            for partition in topic.partition_indexes
+        ]
+        written = await ctx.node.write_markers(marker, partitions)
+        outcomes.setdefault(asked.producer_id, {}).update(written)
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(written))
+            for producer_id, written in outcomes.items()
+        ]
+    )
+
+
+def _topics(outcome: dict[TopicPartition, ErrorCode]) -> list[WritableTxnMarkerTopicResult]:
+    topics: dict[str, WritableTxnMarkerTopicResult] = {}
+    for (topic, partition), error in outcome.items():
+        if topic not in topics:
+            topics[topic] = WritableTxnMarkerTopicResult(name=topic, partitions=[])
+        topics[topic].partitions.append(
+            WritableTxnMarkerPartitionResult(partition_index=partition, error_code=int(error))
+        )
+    return list(topics.values())

@@ -1,0 +1,116 @@
+"""TxnOffsetCommit: offsets that count when their producer's transaction commits, and the markers that say so.
+
+The offsets are written at once, in a batch of the transaction. Who may write them is decided now, by the same
+rules as for plain commits, but while a rebalance is under way too, and by producers that do not say for whom
+they commit (before KIP-447).
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.group.consumer import commits
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.events import (
+    CommitOffsets,
+    CommitResult,
+    CommitTransactionalOffsets,
+    EndTransaction,
+)
+from pykafka_broker.coordinator.group.offset_metadata import utf16_length
+from pykafka_broker.coordinator.group.records import offset_record
+from pykafka_broker.coordinator.group.state import (
+    ClassicGroup,
+    CommittedOffset,
+    Group,
+    GroupCoordinatorConfig,
+    Groups,
+    Phase,
+)
+from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
+from pykafka_broker.coordinator.group.turn import fenced, refuse
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.step import Reply, Step
+
+
+def on_commit(
+    groups: Groups, event: CommitTransactionalOffsets, config: GroupCoordinatorConfig
+) -> Step[Groups]:
+    """Keep offsets until the marker comes; a partition whose metadata is too long is refused alone."""
+    group = groups.groups.get(event.group_id)
+    error = _commit_error(group, event)
+    if error is not ErrorCode.NONE:
+        result: CommitResult = tuple(
+            (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
+            for topic in event.topics
+        )
+        return refuse(groups, event.token, result)
+
+    records: list[TransactionalRecord] = []
+    pending = groups.pending
+    answers = []
+    for topic in event.topics:
+        errors = []
+        for commit in topic.partitions:
+            if utf16_length(commit.metadata) > config.offset_metadata_max_bytes:
+                errors.append((commit.partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                continue
+            committed = CommittedOffset(
+                commit.offset, commit.leader_epoch, commit.metadata or "", event.now_ms
+            )
+            record = offset_record(event.group_id, topic.topic, commit.partition, committed)
+            records.append(TransactionalRecord(event.producer_id, event.producer_epoch, event.guard, record))
+            place = topic.topic, commit.partition
+            pending = pending.with_offset(event.producer_id, event.group_id, place, committed)
+            errors.append((commit.partition, ErrorCode.NONE))
+        answers.append((topic.topic, topic.topic_id, tuple(errors)))
+    state = groups if group is not None else groups.with_group(ClassicGroup(event.group_id))
+    reply = Reply(event.token, tuple(answers))
+    return Step(state._replace(pending=pending), tuple(records), (reply,))
+
+
+def _commit_error(group: Group | None, event: CommitTransactionalOffsets) -> ErrorCode:
+    says_nothing = event.generation < 0 and not event.member_id and event.group_instance_id is None
+    if group is None:
+        return ErrorCode.NONE if event.generation < 0 else ErrorCode.ILLEGAL_GENERATION
+    if says_nothing:
+        return ErrorCode.NONE
+    if isinstance(group, ConsumerGroup):
+        error = commits.commit_error(group, _as_plain_commit(event))
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+    if event.generation < 0 and group.phase is Phase.EMPTY:
+        return ErrorCode.NONE
+    error = fenced(group, event.member_id, event.group_instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    return ErrorCode.NONE if event.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
+
+
+def _as_plain_commit(event: CommitTransactionalOffsets) -> CommitOffsets:
+    return CommitOffsets(
+        event.token,
+        event.now_ms,
+        commits.FIRST_VERSION_FOR_CONSUMERS,
+        event.group_id,
+        event.topics,
+        event.member_id,
+        event.generation,
+        event.group_instance_id,
+    )
+
+
+def on_end(groups: Groups, event: EndTransaction) -> Step[Groups]:
+    """Write the marker; with it the offsets of the transaction count, or are forgotten."""
+    marker = event.marker
+    state = end_transaction(groups, marker.producer_id, commit=marker.commit)
+    return Step(state, (TransactionEnd(marker),), (Reply(event.token, ErrorCode.NONE),))
+
+
+def end_transaction(groups: Groups, producer_id: int, *, commit: bool) -> Groups:
+    """The state after a producer's marker."""
+    pending, counting = groups.pending.ended(producer_id, commit=commit)
+    state = groups._replace(pending=pending)
+    changes: dict[str, dict[str, dict[int, CommittedOffset | None]]] = {}
+    for group_id, (topic, partition), committed in counting:
+        changes.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+    for group_id, topics in changes.items():
+        state = state.with_committed(group_id, topics)
+    return state

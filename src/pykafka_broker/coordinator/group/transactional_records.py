@@ -1,0 +1,24 @@
+"""What transactions leave in `__consumer_offsets`: records in a producer's batch, and markers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.markers import Marker
+
+
+class TransactionalRecord(NamedTuple):
+    """A record that counts when its producer's transaction commits."""
+
+    producer_id: int
+    producer_epoch: int
+    #: Under which the coordinator has confirmed that the partition is in the transaction.
+    guard: int
+    record: Record
+
+
+class TransactionEnd(NamedTuple):
+    """The marker that ends a producer's transaction."""
+
+    marker: Marker

@@ -1,0 +1,17 @@
+"""Transaction markers: what a transaction coordinator has written into every partition when one ends."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Marker(NamedTuple):
+    """The outcome of one producer's transaction."""
+
+    producer_id: int
+    producer_epoch: int
+    commit: bool
+    #: The leader epoch of the coordinator's partition: it fences coordinators that have been replaced.
+    coordinator_epoch: int
+    #: How strictly the epoch is checked where the marker is written (KIP-1228).
+    transaction_version: int = 0

@@ -1,0 +1,80 @@
+"""Writing transaction markers into the partitions that this node leads.
+
+Markers for partitions of `__consumer_offsets` go through the group coordinator, which has to learn that the
+offsets of the transaction count now, or do not. All others are appended like any batch of a coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.server.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from pykafka_broker.server.replicas import Partition
+
+
+class TransactionMarkers:
+    """The `MarkerWriter` of a transaction coordinator whose partitions are all led by its own node."""
+
+    def __init__(
+        self,
+        offsets: OffsetsTopic,
+        *,
+        led: Callable[[str, int], Partition | None],
+        why_not_led: Callable[[str, int], ErrorCode],
+        image: Callable[[], ClusterImage],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._offsets = offsets
+        self._led = led
+        self._why_not_led = why_not_led
+        self._image = image
+        self._now_ms = now_ms
+
+    async def write(
+        self, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Write `marker` into each partition that still exists; see `MarkerWriter`."""
+        image = self._image()
+        return await self.write_here(
+            marker, [each for each in partitions if image.partition(each.topic, each.partition) is not None]
+        )
+
+    async def write_here(
+        self, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Write `marker` into each partition, which this node has to lead; the outcome of each."""
+        results: dict[TopicPartition, ErrorCode] = {}
+        waiting = []
+        batch = build_marker_batch(
+            EndTransactionMarker(marker.commit, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp_ms=self._now_ms(),
+        )
+        for each in partitions:
+            partition = self._led(each.topic, each.partition)
+            if partition is None:
+                results[each] = self._why_not_led(each.topic, each.partition)
+            elif each.topic == OFFSETS_TOPIC:
+                await self._offsets.loaded()
+                results[each] = await self._offsets.groups.complete_transaction(each.partition, marker)
+            else:
+                try:
+                    end = partition.append_internal(
+                        batch, self._now_ms(), transaction_version=marker.transaction_version
+                    )
+                except KafkaError as error:
+                    results[each] = error.code
+                    continue
+                results[each] = ErrorCode.NONE
+                acknowledged = partition.acknowledged(end)
+                if acknowledged is not None:
+                    waiting.append((each, acknowledged))
+        for each, acknowledged in waiting:
+            results[each] = await acknowledged
+        return results

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= pykafka-data
 ROUNDS ?= 100
 
-.PHONY: run test check fix bench interop conformance reencode torture clean
+.PHONY: run test check fix bench interop conformance reencode torture fuzz clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
 test: $(VENV)/.test ; $(BIN)/python -m pytest
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -15,6 +15,7 @@ interop: $(VENV)/.test ; $(BIN)/python -m interop
 conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
 reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q tests/torture
+fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest -k hostile tests/protocol tests/log tests/server
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist
 
 $(VENV)/.run: pyproject.toml ; $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -e . && touch $@

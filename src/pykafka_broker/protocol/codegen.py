@@ -19,9 +19,11 @@ from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.schema import REQUIRED, ZEROS, Field, blank, schema_of
 from pykafka_broker.protocol.wire import (
     MAX_ARRAY_ELEMENTS,
+    MAX_ELEMENTS,
     MAX_STRING_BYTES,
     ArrayLayouts,
     buffers_length,
+    refuse_elements,
     refuse_length,
     refuse_null,
     skip_tags,
@@ -194,15 +196,24 @@ class CodecSource(Source):
 
 
 class DecoderSource(CodecSource):
-    """Writes `def struct_X(buf, pos, end) -> (message, pos)` per struct, and the function that callers call.
+    """Writes `def struct_X(buf, pos, end, left) -> (message, pos)` per struct, and what callers call.
 
-    `end` is where the bytes end that may be read. Reading a fixed-width value or a single byte past the
-    buffer's end raises by itself; a slice does not, so every slice is checked before it is taken.
+    `end` is where the bytes end that may be read, `left` holds how many elements the message may still have.
+    Reading a fixed-width value or a single byte past the buffer's end raises by itself; a slice does not, so
+    every slice is checked before it is taken.
     """
 
     def __init__(self, cls: type, version: int) -> None:
         super().__init__("decode", cls, version)
-        for helper in (uvarint, tag_count, tag_header, skip_tags, refuse_null, refuse_length):
+        for helper in (
+            uvarint,
+            tag_count,
+            tag_header,
+            skip_tags,
+            refuse_null,
+            refuse_length,
+            refuse_elements,
+        ):
             self.scope[helper.__name__] = helper
         self.scope |= {
             "new": object.__new__,
@@ -214,7 +225,7 @@ class DecoderSource(CodecSource):
         name = schema_of(self.cls).name
         with self.block(f"def {self.entry}(buf, pos=0):"):
             with self.block("try:"):
-                self.line(f"return {self.function_of(self.cls)}(buf, pos, len(buf))")
+                self.line(f"return {self.function_of(self.cls)}(buf, pos, len(buf), [{MAX_ELEMENTS}])")
             with self.block("except TRUNCATED as error:"):
                 self.line(f'raise ProtocolError("{name} v{self.version} is cut short") from error')
         self.lines += ["", ""]
@@ -224,7 +235,7 @@ class DecoderSource(CodecSource):
     def emit_struct(self, cls: type) -> None:
         inline, tagged, absent = self.present(cls)
         self.scope[cls.__name__] = cls
-        with self.block(f"def {self.function_of(cls)}(buf, pos, end):"):
+        with self.block(f"def {self.function_of(cls)}(buf, pos, end, left):"):
             self.line(f"m = new({cls.__name__})")
             for field in absent + tagged:
                 self.line(f"m.{field.name} = {self.default(field, field in tagged)}")
@@ -263,9 +274,9 @@ class DecoderSource(CodecSource):
         elif pending:
             self.emit_run(pending, "tags", "B")
             with self.block("if tags:"):
-                self.line("pos = skip_tags(buf, pos - 1, end)")
+                self.line("pos = skip_tags(buf, pos - 1, end, left)")
         else:
-            self.line("pos = skip_tags(buf, pos, end) if buf[pos] else pos + 1")
+            self.line("pos = skip_tags(buf, pos, end, left) if buf[pos] else pos + 1")
 
     def emit_run(self, run: list[Field], also: str = "", code: str = "") -> None:
         """Read a run of fixed-width fields, and the value after it into the variable `also`."""
@@ -279,7 +290,7 @@ class DecoderSource(CodecSource):
         self.line(f"pos += {width}")
 
     def emit_tags(self, cls: type, tagged: list[Field]) -> None:
-        self.line("count, pos = tag_count(buf, pos)")
+        self.line("count, pos = tag_count(buf, pos, left)")
         with self.block("for _ in range(count):"):
             self.line("tag, pos, tag_end = tag_header(buf, pos, end)")
             word = "if"
@@ -321,7 +332,7 @@ class DecoderSource(CodecSource):
 
     def emit_struct_value(self, field: Field, target: str, end: str) -> None:
         assert field.struct is not None
-        read = f"{target}, pos = {self.function_of(field.struct)}(buf, pos, {end})"
+        read = f"{target}, pos = {self.function_of(field.struct)}(buf, pos, {end}, left)"
         if not self.nullable(field):
             self.line(read)
             return
@@ -393,11 +404,14 @@ class DecoderSource(CodecSource):
             self.line(f"{target} = [bytes(buf[at : at + 16]) for at in range(pos, stop, 16)]")
             self.line("pos = stop")
             return
+        self.line("left[0] -= n")
+        with self.block("if left[0] < 0:"):
+            self.line(f'raise refuse_elements("{label}")')
         self.line(f"{target} = items = []")
         with self.block("for _ in range(n):"):
             if element.kind == "struct":
                 assert element.struct is not None
-                self.line(f"item, pos = {self.function_of(element.struct)}(buf, pos, {end})")
+                self.line(f"item, pos = {self.function_of(element.struct)}(buf, pos, {end}, left)")
             else:
                 self.emit_length(element)
                 with self.block("if n < 0:"):

@@ -250,7 +250,8 @@ def read_records(
 ) -> Iterator[Record]:
     """The records of the batch at the start of `batch`, which may be followed by others.
 
-    The batch is checked and decompressed when the iteration begins, each record when it is reached.
+    The batch is checked and decompressed when the iteration begins, each record when it is reached. Times
+    beyond 64 bits wrap around as in Java: a leader does not look at each.
     """
     header = check_batch(batch) if check_crc else read_header(batch)
     data = record_bytes(batch, header, limit_bytes)
@@ -262,8 +263,10 @@ def read_records(
     ):
         offset = base_offset + offset_delta
         timestamp = append_time if append_time is not None else base_timestamp + timestamp_delta
-        if not -MAX_INT64 <= timestamp <= MAX_INT64 or not 0 <= offset <= MAX_INT64:
-            raise InvalidRecord(f"A record has the offset {offset} and the timestamp {timestamp}")
+        if not -MAX_INT64 <= timestamp <= MAX_INT64:
+            timestamp = (timestamp + MAX_INT64 + 1 & 2 * MAX_INT64 + 1) - MAX_INT64 - 1
+        if not 0 <= offset <= MAX_INT64:
+            raise InvalidRecord(f"A record has the offset {offset}")
         yield new(
             record_type,
             (

@@ -64,9 +64,11 @@ def write_assignment(assignment: Assignment, metadata: bytes, topics: TopicDirec
 def by_topic_id(
     partitions: list[TopicPartition], topics: TopicDirectory
 ) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
-    """Partitions by topic id; those of topics that do not exist are left out."""
+    """Partitions by topic id. What does not exist is left out: a topic may have been deleted and made anew
+    with fewer partitions since a classic member heard of it, which the assignors of Kafka do not expect.
+    """
     return tuple(
-        (topic.topic_id, tuple(each.partitions))
+        (topic.topic_id, tuple(number for number in each.partitions if number < topic.partition_count))
         for each in partitions
         if (topic := topics.topic(each.topic)) is not None
     )

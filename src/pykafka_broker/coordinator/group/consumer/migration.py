@@ -4,6 +4,10 @@ It becomes a consumer group when the first member joins with the consumer protoc
 what they have, and are spoken to through `classic_members.py`. It becomes a classic group again when the last
 member with the consumer protocol is gone, or has restarted with the classic one under its instance id.
 `group.consumer.migration.policy` may forbid either.
+
+Where Apache Kafka takes the targets for the assignments of the classic group, what members really have is
+taken here, and unless that is the same for all of them they are asked to join again. Else a group that
+becomes a consumer group once more before they have done so would give away what somebody still reads.
 """
 
 from __future__ import annotations
@@ -28,6 +32,7 @@ from pykafka_broker.coordinator.group.consumer.state import (
     ClassicMembership,
     ConsumerGroup,
     ConsumerMember,
+    held_partitions,
 )
 from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.group.events import JoinGroup, JoinResult, SyncResult
@@ -152,7 +157,21 @@ def consumer_group_of(classic: ClassicGroup, topics: TopicDirectory) -> Consumer
         )
         group = group.with_member(new)
         group = group._replace(targets=group.targets.with_item(member.member_id, target))
+    if not _covers_subscriptions(group, topics):
+        # With no fingerprint the group looks at its topics at once. Apache Kafka has one here, and waits
+        # until something else changes.
+        return group
     return group._replace(metadata_hash=group_hash(group.name_counts, topics))
+
+
+def _covers_subscriptions(group: ConsumerGroup, topics: TopicDirectory) -> bool:
+    """Is every partition that somebody subscribes to somebody's target?"""
+    subscribed = [topic for name in group.name_counts if (topic := topics.topic(name)) is not None]
+    return all(
+        any(number in target.get(topic.topic_id, ()) for target in group.targets.values())
+        for topic in subscribed
+        for number in range(topic.partition_count)
+    )
 
 
 def _assignment_of(member: Member, topics: TopicDirectory) -> Assignment:
@@ -162,7 +181,7 @@ def _assignment_of(member: Member, topics: TopicDirectory) -> Assignment:
     if assignment.user_data:
         raise _CustomAssignorError
     assigned = by_topic_id(assignment.assigned_partitions, topics)
-    return {topic_id: frozenset(partitions) for topic_id, partitions in assigned}
+    return {topic_id: frozenset(partitions) for topic_id, partitions in assigned if partitions}
 
 
 # ---- downgrade ----
@@ -202,8 +221,9 @@ def may_downgrade(turn: ConsumerTurn, size: int) -> bool:
 
 
 def become_classic(turn: ConsumerTurn, staying: Collection[ConsumerMember], *, rebalance: bool) -> None:
-    """Make the group a classic one of the members that stay, each with its target as its assignment."""
+    """Make the group a classic one of the members that stay, each with what it has as its assignment."""
     group = turn.group
+    rebalance = rebalance or not all(each.is_reconciled_to(group.assignment_epoch) for each in staying)
     members: dict[str, Member] = {}
     supporters: dict[str, int] = {}
     for each in staying:
@@ -233,7 +253,7 @@ def become_classic(turn: ConsumerTurn, staying: Collection[ConsumerMember], *, r
     assigned = {
         name: member._replace(
             assignment=write_assignment(
-                group.target_of(name), member.metadata(protocol_name), turn.groups.topics
+                _held(group.members[name]), member.metadata(protocol_name), turn.groups.topics
             )
         )
         for name, member in members.items()
@@ -254,3 +274,10 @@ def become_classic(turn: ConsumerTurn, staying: Collection[ConsumerMember], *, r
     turn.records += successor.records
     turn.effects += successor.effects
     turn.successor = successor.group
+
+
+def _held(member: ConsumerMember) -> Assignment:
+    held: dict[bytes, set[int]] = {}
+    for topic_id, partition in held_partitions(member):
+        held.setdefault(topic_id, set()).add(partition)
+    return {topic_id: frozenset(partitions) for topic_id, partitions in held.items()}

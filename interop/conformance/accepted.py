@@ -44,6 +44,12 @@ ACCEPTED: tuple[Accepted, ...] = (
         ours="(missing)",
     ),
     Accepted(
+        "an assignment that nobody can read",
+        "consumer_group_heartbeat/a_classic_group_whose_assignment_nobody_can_read_is_not_upgraded",
+        "1 ConsumerGroupHeartbeat v*.error_*",
+        "Apache says UNKNOWN_SERVER_ERROR; GROUP_ID_NOT_FOUND with a sentence tells what to look for.",
+    ),
+    Accepted(
         "a subscription that nobody can read",
         "join_group/a_subscription_that_nobody_can_read",
         "2 JoinGroup v*",

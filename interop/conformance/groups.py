@@ -16,7 +16,11 @@ from typing import Any
 from interop.conformance.normalise import learn
 from interop.conformance.talk import PAUSE_S, SET_UP_TIMEOUT_S, E, Pending, SetUpError, Talk, Topic
 from pykafka_broker.protocol.compile import encode
-from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
+from pykafka_broker.protocol.messages.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+)
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -74,6 +78,12 @@ def joining(
         protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in offered.items()],
         reason=reason,
     )
+
+
+def assigned(**partitions: list[int]) -> bytes:
+    """What the leader of a group of consumers puts into SyncGroup, by topic."""
+    topics = [TopicPartition(topic=topic, partitions=each) for topic, each in partitions.items()]
+    return struct.pack(">h", 0) + encode(ConsumerProtocolAssignment(assigned_partitions=topics), 0)
 
 
 def following(group: str, member_id: str = "", **more: Any) -> JoinGroupRequest:
@@ -199,10 +209,12 @@ def joined(talk: Talk, group: str, *, instance: str | None = None, **more: Any) 
     return member, [each.member_id for each in answer.members]
 
 
-def a_member(talk: Talk, group: str, *, instance: str | None = None, **more: Any) -> Member:
+def a_member(
+    talk: Talk, group: str, *, instance: str | None = None, share: bytes = b"assignment", **more: Any
+) -> Member:
     """The only member of a group, and its leader: the group is stable."""
     member, _ = joined(talk, group, instance=instance, **more)
-    talk.do(syncing(member, {member.id: b"assignment"}), version=3)
+    talk.do(syncing(member, {member.id: share}), version=3)
     return member
 
 

@@ -105,6 +105,14 @@ def a_member_id(names: Names, kind: str, value: str) -> str:
     return found["prefix"] + names.named(kind, value) if found else value
 
 
+def an_epoch(names: Names, kind: str, value: int) -> Any:
+    """Told apart, not counted; never looked for in sentences, which are full of small numbers."""
+    if value <= 0:
+        return value
+    known = [number for (each, number) in names.given if each == kind]
+    return names.given.setdefault((kind, value), f"<{kind} {len(known) + 1}>")
+
+
 def the_port(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value in names.ports else value
 
@@ -137,6 +145,7 @@ PRODUCER_ID = Kind("producer id", "counted over the whole run", a_producer_id)
 SESSION_ID = Kind("session", "drawn at random", an_id)
 CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", an_id)
 DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", an_id)
+EPOCH = Kind("epoch", "a coordinator may hear of a new topic before or after its first member", an_epoch)
 PORT = Kind("port", "a free port of the machine", the_port)
 TIME = Kind("now", "the broker's clock", now)
 METADATA_OFFSET = Kind("metadata offset", "grows with every change of the cluster", not_negative)
@@ -148,6 +157,10 @@ VOLATILE: dict[str, Kind] = {
     "topic_id": TOPIC_ID,
     "member_id": MEMBER,
     "JoinGroupResponse.leader": MEMBER,
+    "ConsumerGroupHeartbeatResponse.member_epoch": EPOCH,
+    "Member.member_epoch": EPOCH,
+    "group_epoch": EPOCH,
+    "assignment_epoch": EPOCH,
     "producer_id": PRODUCER_ID,
     "FetchRequest.session_id": SESSION_ID,
     "FetchResponse.session_id": SESSION_ID,
@@ -185,6 +198,7 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "DeleteGroupsResponse.results": (("group_id",), "groups are sorted into shards by a hash map"),
     "OffsetFetchResponse.topics": (("name",), "a hash map when every topic is asked for"),
     "OffsetFetchResponseGroup.topics": (("name", "topic_id"), "a hash map when every topic is asked for"),
+    "Assignment.topic_partitions": (("topic_id",), "a map by topic id"),
     "DescribedGroup.members": (("member_metadata", "member_assignment"), "a hash map by member id"),
 }
 

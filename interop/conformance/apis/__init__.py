@@ -34,4 +34,6 @@ FILES = (
     "offset_for_leader_epoch",
     "init_producer_id",
     "describe_producers",
+    "consumer_group_heartbeat",
+    "consumer_group_describe",
 )

@@ -77,11 +77,19 @@ def owning(answer: ConsumerGroupHeartbeatResponse) -> list[tuple[bytes, int]]:
     ]
 
 
-def joined(talk: Talk, group: str, member_id: str, topic: Topic, **more: Any) -> int:
-    """Join, and wait until there are partitions; the epoch of the member. Nothing of it is compared."""
+def joined(
+    talk: Talk, group: str, member_id: str, topic: Topic, *, instance_id: str | None = None, **more: Any
+) -> int:
+    """Join, and wait until there are partitions; the epoch of the member. Nothing of it is compared.
+
+    The epochs on the way are not met: a coordinator that hears late of the topic counts one more.
+    """
     deadline = time.monotonic() + SET_UP_TIMEOUT_S
+    request = joining(group, member_id, topic, instance_id=instance_id, **more)
     while True:
-        answer = talk.do(joining(group, member_id, topic, **more))
+        answer = talk.send(request, version=1).receive()
+        if answer.error_code:
+            raise SetUpError(f"{answer} to {request}")
         if owning(answer):
             learn(answer, 1, talk.names)
             epoch: int = answer.member_epoch
@@ -89,3 +97,4 @@ def joined(talk: Talk, group: str, member_id: str, topic: Topic, **more: Any) ->
         if time.monotonic() > deadline:
             raise SetUpError(f"{member_id} never got a partition: {answer}")
         time.sleep(PAUSE_S)
+        request = beating(group, member_id, answer.member_epoch, owned={}, instance_id=instance_id)

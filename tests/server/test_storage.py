@@ -243,3 +243,28 @@ async def test_no_failing_disk_operation_of_a_start_leaves_anything_behind() -> 
 def test_a_properties_file_may_name_the_metadata_folder() -> None:
     config = load(overrides=["metadata.log.dir=/meta"], data_dir="/a")
     assert config.metadata_log_dir == "/meta"
+
+
+@pytest.mark.parametrize("kept_bytes", [0, 1000, 2000])
+async def test_a_metadata_log_that_was_cut_goes_on_from_the_snapshot_that_reaches_further(
+    kept_bytes: int,
+) -> None:
+    home = Home({"metadata.log.max.record.bytes.between.snapshots": "1500"})
+    async with home.running() as user:
+        topic_ids = {f"topic-{number}": await user.create_topic(f"topic-{number}") for number in range(20)}
+        await user.produce("topic-3", b"one")
+        await home.pass_time(1_000)
+    snapshots = [
+        path for path in home.files.inodes if path.endswith(".checkpoint") and METADATA_FOLDER in path
+    ]
+    covered = int(max(snapshots).rpartition("/")[2][:20])
+    [log] = [path for path in home.files.inodes if path.endswith(".log") and METADATA_FOLDER in path]
+    del home.files.inodes[log].data[kept_bytes:]
+
+    for _ in range(2):
+        async with home.running() as user:
+            found = await user.topics()
+            assert found.items() <= topic_ids.items()
+            assert len(found) > 10
+            assert home.broker.image.offset >= covered
+            assert await user.values("topic-3") == [b"one"]

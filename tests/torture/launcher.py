@@ -22,7 +22,11 @@ def main() -> None:
     import pykafka_broker.server.broker as broker_module
     from pykafka_broker.cli import main as start
 
-    broker_module.OsFileSystem = lambda: TorturedFiles(plan)  # type: ignore[assignment,misc]
+    class PlannedFiles(TorturedFiles):
+        def __init__(self) -> None:
+            super().__init__(plan)
+
+    broker_module.OsFileSystem = PlannedFiles  # type: ignore[misc]
     sys.argv[0] = "pykafka-broker"
     start()
 

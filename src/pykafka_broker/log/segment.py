@@ -442,6 +442,8 @@ class Segment:
                 if fields[1] < SMALLEST_BATCH_LENGTH or fields[3] != MAGIC:
                     return None
                 if fields[0] + fields[6] >= offset:
+                    if position + at + fields[1] + LOG_OVERHEAD_BYTES > size:
+                        return None  # half a batch, where the file was cut
                     return position + at, BatchHeader._make(fields)
                 at += fields[1] + LOG_OVERHEAD_BYTES
             position += at

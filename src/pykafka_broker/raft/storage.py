@@ -92,6 +92,7 @@ class RaftStorage:
             raise MalformedFile(error.message) from error
 
     def _load(self, listener: Listener) -> Loaded:
+        self._start_at_snapshot()
         voters, voters_in_log, offset = self._load_snapshot(listener)
         epoch = 0
         while offset < self.log.log_end_offset:
@@ -113,6 +114,26 @@ class RaftStorage:
                 offset = header.next_offset
         view = LogView(self.log.log_end_offset, max(epoch, self.log.latest_epoch), voters, voters_in_log)
         return Loaded(self._read_election_state(), view)
+
+    def _start_at_snapshot(self) -> None:
+        """Where the log ends before the newest good snapshot, go on from that: it holds all that is missing.
+
+        As in Kafka. The file of the log was cut, or its end was damaged.
+        """
+        for snapshot_id in sorted(self.snapshots(), reverse=True):
+            if snapshot_id.end_offset <= self.log.log_end_offset:
+                return
+            try:
+                decode_snapshot(self._files.read_file(self._path(snapshot_id)))
+            except MalformedFile:
+                continue
+            logger.error(
+                "The metadata log ends at %d: going on from the snapshot %s",
+                self.log.log_end_offset,
+                snapshot_id.file_name,
+            )
+            self.log.reset_to(snapshot_id.end_offset)
+            return
 
     def _load_snapshot(self, listener: Listener) -> tuple[VoterSet, bool, int]:
         """The voters as of the newest snapshot, whether other replicas see it, and where the log goes on."""

@@ -42,6 +42,7 @@ from pykafka_broker.server.clock import Clock, SystemClock
 from pykafka_broker.server.connection import Connection, ConnectionLimits, Network
 from pykafka_broker.server.controller_shell import Controller
 from pykafka_broker.server.coordinator_topic import CoordinatorTopic
+from pykafka_broker.server.disk_threads import DiskThreads
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
@@ -141,6 +142,7 @@ class Broker:
         self._producer_ids: Iterable[int] = iter(())
         self._producer_ids_lock: asyncio.Lock
         self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
+        self._disk_threads = DiskThreads(f"disk-{self.node_id}")
         self._failure: asyncio.Future[None]
         self._periodic_work = PeriodicWork(self.clock, TICK_MS, self._work_on_logs)
         self._is_started = False
@@ -196,6 +198,7 @@ class Broker:
         self._failure = asyncio.get_running_loop().create_future()
         self._producer_ids_lock = asyncio.Lock()
         self._undo.callback(self._workers.shutdown)
+        self._undo.callback(self._disk_threads.shutdown)
         try:
             await self._start(self._undo)
         except BaseException as error:
@@ -236,7 +239,7 @@ class Broker:
             self.node_id,
             self.logs,
             lambda overrides: log_config_for(overrides, self.config),
-            run_blocking=self.run_blocking,
+            run_on_disk=self._disk_threads.run,
             on_leading=self._leading,
             on_resigned=self._resigned,
         )

@@ -25,7 +25,8 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
 Buffer = Union[bytes, bytearray, memoryview]
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+#: Runs a job in a thread for the disk of a log.
+RunOnDisk = Callable[[PartitionLog, Callable[[], Any]], Awaitable[Any]]
 
 
 class Partition:
@@ -33,7 +34,7 @@ class Partition:
 
     __slots__ = (
         "_flushing",
-        "_run_blocking",
+        "_run_on_disk",
         "_waiting",
         "is_alone",
         "is_leader",
@@ -45,7 +46,7 @@ class Partition:
     )
 
     def __init__(
-        self, topic: str, topic_id: bytes, partition: int, log: PartitionLog, run_blocking: RunBlocking
+        self, topic: str, topic_id: bytes, partition: int, log: PartitionLog, run_on_disk: RunOnDisk
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
@@ -55,7 +56,7 @@ class Partition:
         self.is_leader = False
         #: No other replica has to follow before something is committed.
         self.is_alone = False
-        self._run_blocking = run_blocking
+        self._run_on_disk = run_on_disk
         #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
         self._flushing: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[ErrorCode]]] = []
@@ -145,7 +146,7 @@ class Partition:
         error = ErrorCode.NONE
         try:
             while log.recovery_point < log.log_end_offset:
-                await self._run_blocking(log.flush)
+                await self._run_on_disk(log, log.flush)
                 if self.is_alone:
                     log.advance_high_watermark(log.recovery_point)
                 self._answer(log.recovery_point, ErrorCode.NONE)
@@ -174,14 +175,14 @@ class ReplicaManager:
         logs: LogManager,
         log_config: Callable[[Mapping[str, str]], LogConfig],
         *,
-        run_blocking: RunBlocking,
+        run_on_disk: RunOnDisk,
         on_leading: Callable[[Partition], None],
         on_resigned: Callable[[Partition], None],
     ) -> None:
         self._node_id = node_id
         self._logs = logs
         self._log_config = log_config
-        self._run_blocking = run_blocking
+        self._run_on_disk = run_on_disk
         self._on_leading = on_leading
         self._on_resigned = on_resigned
         self._partitions: dict[tuple[str, int], Partition] = {}
@@ -310,7 +311,7 @@ class ReplicaManager:
             return None
         self._missing.pop(key, None)
         partition = self._partitions[key] = Partition(
-            topic.name, topic.topic_id, key[1], log, self._run_blocking
+            topic.name, topic.topic_id, key[1], log, self._run_on_disk
         )
         return partition
 

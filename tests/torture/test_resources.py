@@ -1,0 +1,201 @@
+"""A full disk, no more descriptors, a slow disk: who is told, who goes on, how service returns by itself."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.torture.clients import QUIET, new_consumer
+from tests.torture.files import Plan
+from tests.torture.harness import TorturedBroker
+from tests.torture.mutants import FSYNC
+
+KIB = 1024
+VOLUME_KIB = 3_000
+#: `ulimit -n` of the broker that runs out of descriptors.
+MAX_FILES = 80
+#: Syncs on the slow disk take so long; no other directory's acknowledgement may take longer than the bound.
+SLOW_SYNC_MS = 1_000
+BOUND_MS = 500
+
+
+def create(address: str, name: str, partitions: int = 1, **configs: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    config = {key.replace("_", "."): value for key, value in configs.items()}
+    admin.create_topics([NewTopic(name, partitions, 1, config=config)])[name].result(20)
+
+
+def send(
+    producer: Producer, topic: str, value: bytes, partition: int = 0, timeout_s: float = 20
+) -> str | None:
+    """Produce one record; None when it was acknowledged, else the error."""
+    answers: list[str | None] = []
+    producer.produce(
+        topic,
+        value,
+        partition=partition,
+        on_delivery=lambda error, _: answers.append(None if error is None else error.name()),
+    )
+    producer.flush(timeout_s)
+    return answers[0] if answers else "no answer"
+
+
+def values(address: str, topic: str, partition: int = 0) -> list[bytes]:
+    consumer = new_consumer(address)
+    end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    found: list[bytes] = []
+    deadline = time.monotonic() + 30
+    while len(found) < end and time.monotonic() < deadline:
+        found += [
+            message.value() for message in consumer.consume(1000, timeout=0.5) if message.error() is None
+        ]
+    consumer.close()
+    return found
+
+
+# --- full disk ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[tuple[TorturedBroker, Plan, Callable[[], None]]]:
+    """A broker on a small volume, and how to make room there.
+
+    The volume is a tmpfs; where this user may not mount one, the file layer has as little room.
+    """
+    folder = tmp_path / "volume"
+    folder.mkdir()
+    size = f"size={VOLUME_KIB}k"
+    mounted = (
+        subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(folder)], check=False).returncode == 0
+    )
+    ballast = folder / "ballast"
+    ballast.write_bytes(bytes(1_500 * KIB if mounted else 1))
+    plan = Plan() if mounted else Plan(space_bytes=1_500 * KIB, space_file=str(ballast))
+    broker = TorturedBroker(tmp_path)
+    broker.data_dir = folder / "data"
+    try:
+        yield broker, plan, ballast.unlink
+    finally:
+        broker.kill()
+        if mounted:
+            subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself(
+    full_disk: tuple[TorturedBroker, Plan, Callable[[], None]],
+) -> None:
+    broker, plan, make_room = full_disk
+    broker.run(plan)
+    create(broker.address, "orders")
+    settings = {"bootstrap.servers": broker.address, "acks": "all", "retries": 0, **QUIET}
+    producer = Producer(settings)
+    acknowledged: list[bytes] = []
+    errors: list[str] = []
+    while len(errors) < 5:
+        value = b"%06d" % len(acknowledged) + bytes(20 * KIB)
+        error = send(producer, "orders", value)
+        if error is None:
+            acknowledged.append(value)
+        else:
+            errors.append(error)
+    assert len(acknowledged) > 10
+    assert set(errors) == {"KAFKA_STORAGE_ERROR"}
+    assert not broker.has_died()
+    assert values(broker.address, "orders") == acknowledged
+
+    broker.kill()
+    broker.run(plan)
+    assert values(broker.address, "orders") == acknowledged
+
+    make_room()
+
+    assert send(producer, "orders", b"again") is None
+    assert values(broker.address, "orders") == [*acknowledged, b"again"]
+    broker.stop()
+
+
+# --- descriptors ----------------------------------------------------------------------------------------
+
+
+def test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new_clients_later(
+    tmp_path: Path,
+) -> None:
+    broker = TorturedBroker(tmp_path)
+    broker.run(Plan(max_files=MAX_FILES))
+    try:
+        create(broker.address, "orders", partitions=MAX_FILES)
+        producer = Producer({"bootstrap.servers": broker.address, **QUIET})
+        assert send(producer, "orders", b"first") is None
+        crowd: list[socket.socket] = []
+        for _ in range(2 * MAX_FILES):
+            client = socket.socket()
+            client.settimeout(0.2)
+            with contextlib.suppress(OSError):
+                client.connect(("127.0.0.1", broker.port))
+            crowd.append(client)
+
+        # More logs than descriptors, while connections have taken most of these.
+        failed = [error for p in range(MAX_FILES) if (error := send(producer, "orders", b"%d" % p, p))]
+        assert failed == []
+        log_bytes = broker.log_file.stat().st_size
+        time.sleep(1)
+        assert broker.log_file.stat().st_size - log_bytes < 2_000, "it tells of it all the time"
+
+        for client in crowd:
+            client.close()
+        assert values(broker.address, "orders", MAX_FILES - 1) == [b"%d" % (MAX_FILES - 1)]
+        broker.stop()
+    finally:
+        broker.kill()
+
+
+# --- slow disk ------------------------------------------------------------------------------------------
+
+
+def test_a_slow_disk_does_not_hold_up_the_partitions_of_another(tmp_path: Path) -> None:
+    """Every acknowledgement waits for a sync, and many partitions of the slow disk are written at once."""
+    slow, fast = tmp_path / "slow", tmp_path / "fast"
+    broker = TorturedBroker(tmp_path, FSYNC)
+    broker.data_dir = Path(f"{fast},{slow}")
+    broker.run(Plan(delays={f"sync {slow}": SLOW_SYNC_MS}))
+    stop = threading.Event()
+    try:
+        create(broker.address, "orders", partitions=16)
+        on_slow = sorted(int(folder.name.rpartition("-")[2]) for folder in slow.glob("orders-*"))
+        on_fast = sorted(set(range(16)) - set(on_slow))
+        assert len(on_slow) == len(on_fast) == 8
+
+        def burden() -> None:
+            writer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, **QUIET})
+            while not stop.is_set():
+                for partition in on_slow if len(writer) < len(on_slow) else ():
+                    writer.produce("orders", b"slow", partition=partition)
+                writer.poll(0.02)
+            writer.purge()
+            writer.flush(1)
+
+        thread = threading.Thread(target=burden)
+        thread.start()
+        producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, **QUIET})
+        assert send(producer, "orders", b"warm", on_fast[0]) is None
+        waits_ms = []
+        for number in range(30):
+            began = time.monotonic()
+            assert send(producer, "orders", b"fast", on_fast[number % len(on_fast)]) is None
+            waits_ms.append((time.monotonic() - began) * 1000)
+        stop.set()
+        thread.join()
+        assert max(waits_ms) < BOUND_MS, [round(wait) for wait in waits_ms]
+    finally:
+        stop.set()
+        broker.kill()

@@ -7,15 +7,19 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from interop import dump_check, tools, upstream
 from interop.brokers import CACHE, BrokerProcess, OurBroker
+from interop.clients import connect
+from interop.clients.client import Client
+from interop.clients.driven import ToolchainMissingError
+from interop.matrix_result import STORED, MatrixResult
 from interop.oracle import ApacheBroker, OracleUnavailableError, libs
-from interop.run import connect_all, load_matrix, run_matrix
+from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
-from interop.world import World
+from interop.world import MAKER, World
 
 PROPERTIES = {
     "num.partitions": "3",
@@ -31,6 +35,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--lanes", default=",".join(LANES), help="of %(default)s")
     parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
     parser.add_argument("--only", default="", help="scenarios whose name holds this text")
+    parser.add_argument("--store", action="store_true", help="keep the result of a full run of the clients")
     return parser.parse_args()
 
 
@@ -48,16 +53,34 @@ def say(line: str) -> None:
 
 def clients_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
     names, scenarios = load_matrix()
-    if chosen.clients:
-        names = [name for name in names if name in chosen.clients.split(",")]
-    missing = java_is_missing()
-    if missing and "java" in names:
-        names.remove("java")
-        say(f"without the Java client: {missing}")
-    scenarios = [scenario for scenario in scenarios if chosen.only in scenario.name]
-    with world_of(broker, names) as world:
-        say(f"{'clients':<64}" + "".join(f"{name:<16}" for name in names))
-        return run_matrix(world, scenarios, say).failures
+    wanted = chosen.clients.split(",") if chosen.clients else names
+    chosen_scenarios = [scenario for scenario in scenarios if chosen.only in scenario.name]
+    clients, missing = connect_all(wanted, broker.address)
+    for name, why in missing.items():
+        say(f"without {name}: {why}")
+    with world_of(broker, clients) as world:
+        say(row("clients", list(clients)))
+        say(row("", [client.version for client in clients.values()]))
+        results = run_matrix(world, chosen_scenarios, say)
+    if chosen.store:
+        assert wanted == names and chosen_scenarios == scenarios and not missing, "only a full run is stored"
+        versions = {name: client.version for name, client in clients.items()}
+        STORED.write_text(MatrixResult(versions, results.cells).as_json())
+    # A client that was asked for by name has to be there.
+    absent = [f"{name}: {why}" for name, why in missing.items() if chosen.clients or os.environ.get("CI")]
+    return absent + results.failures
+
+
+def connect_all(names: Sequence[str], bootstrap: str) -> tuple[dict[str, Client], dict[str, str]]:
+    """The clients, and of those that cannot run on this machine the reason."""
+    clients: dict[str, Client] = {}
+    missing: dict[str, str] = {}
+    for name in names:
+        try:
+            clients[name] = connect(name, bootstrap)
+        except (ToolchainMissingError, OracleUnavailableError) as error:
+            missing[name] = str(error)
+    return clients, missing
 
 
 def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
@@ -66,7 +89,7 @@ def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
         say(f"without the Java tools: {missing}")
         return []
     say("Java command-line tools")
-    with world_of(broker, ["kafka-python"]) as world:
+    with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
         return tools.run(world, say)
 
 
@@ -76,8 +99,8 @@ def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
         say(f"without Kafka's dump tool: {missing}")
         return []
     say("the data folder in Kafka's dump tool")
-    with world_of(broker, ["kafka-python"]) as world:
-        client = world.clients["kafka-python"]
+    with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
+        client = world.clients[MAKER]
         data.every_codec_is_read_by_every_client(world, client)
         groups.a_commit_is_where_the_next_reader_begins(world, client)
     broker.stop()
@@ -93,8 +116,7 @@ def upstream_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[st
 
 
 @contextmanager
-def world_of(broker: BrokerProcess, names: list[str]) -> Iterator[World]:
-    clients = connect_all(names, broker.address)
+def world_of(broker: BrokerProcess, clients: dict[str, Client]) -> Iterator[World]:
     try:
         yield World(broker, clients)
     finally:

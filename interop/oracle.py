@@ -17,7 +17,7 @@ from interop.brokers import CACHE, BrokerProcess, free_port
 
 VERSION = "4.3.1"
 POM = Path(__file__).parent / "oracle" / "pom.xml"
-LIBS = CACHE / f"kafka-{VERSION}" / "libs"
+CLIENTS_POM = POM.with_name("clients.pom.xml")
 
 #: Heap of a broker, as Kafka's own start script sets it.
 BROKER_HEAP = "1g"
@@ -40,20 +40,25 @@ def java() -> str:
     return found
 
 
-def libs() -> Path:
-    """The folder of Kafka's jars, fetched on first use."""
-    if LIBS.is_dir():
-        return LIBS
+def libs(version: str = VERSION) -> Path:
+    """The folder of Kafka's jars, fetched on first use. Of another release than the oracle's: clients and
+    tools alone.
+    """
+    folder = CACHE / f"kafka-{version}" / "libs"
+    if folder.is_dir():
+        return folder
     maven = shutil.which("mvn")
     if not maven:
         raise OracleUnavailableError(
             "no mvn on the path to fetch Apache Kafka's jars (Debian: apt-get install maven)"
         )
     java()
-    unfinished = LIBS.with_name("libs.unfinished")
+    unfinished = folder.with_name("libs.unfinished")
+    pom = POM if version == VERSION else CLIENTS_POM
     fetched = subprocess.run(
         [
-            *(maven, "-q", "-B", "-f", str(POM), f"-Dmaven.repo.local={CACHE / 'm2'}"),
+            *(maven, "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}"),
+            f"-Dmaven.repo.local={CACHE / 'm2'}",
             *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={unfinished}"),
         ],
         capture_output=True,
@@ -64,24 +69,31 @@ def libs() -> Path:
         raise OracleUnavailableError(
             f"Maven could not fetch Apache Kafka's jars:\n{fetched.stdout}{fetched.stderr}"
         )
-    unfinished.rename(LIBS)
-    return LIBS
+    unfinished.rename(folder)
+    return folder
 
 
-def command(main_class: str, *arguments: str, jvm_options: tuple[str, ...] = ()) -> list[str]:
+def command(
+    main_class: str, *arguments: str, jvm_options: tuple[str, ...] = (), version: str = VERSION
+) -> list[str]:
     """The command line of a main class of Kafka's. A tool lives for a second: no time for the optimising
     compiler.
     """
-    return [java(), *jvm_options, "-cp", f"{libs()}/*", main_class, *arguments]
+    return [java(), *jvm_options, "-cp", f"{libs(version)}/*", main_class, *arguments]
 
 
 def run_tool(
-    main_class: str, *arguments: str, stdin: str = "", timeout_s: float = 120, expect_failure: bool = False
+    main_class: str,
+    *arguments: str,
+    stdin: str = "",
+    timeout_s: float = 120,
+    expect_failure: bool = False,
+    version: str = VERSION,
 ) -> str:
     """Run one of Kafka's tools and return what it printed on stdout."""
     quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Dlog4j2.level=WARN")
     done = subprocess.run(
-        command(main_class, *arguments, jvm_options=quick),
+        command(main_class, *arguments, jvm_options=quick, version=version),
         input=stdin.encode(),
         capture_output=True,
         timeout=timeout_s,

@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interop.clients import connect
 from interop.clients.client import Client
 from interop.world import World
 
 MATRIX = Path(__file__).parent / "matrix.toml"
 
 Run = Callable[[World, Client], None]
+
+SHOWN = {"pass": "ok {:.1f}s", "lacks": "-", "fails": "FAIL {:.1f}s"}
 
 
 @dataclass(frozen=True)
@@ -32,9 +33,9 @@ class Scenario:
 
 @dataclass
 class Results:
-    """By scenario and client: "ok", "-" (the client lacks it) or "FAIL"; and what went wrong."""
+    """By scenario and client: "pass", "lacks: why" or "fails: why"; and the failures at length."""
 
-    cells: dict[tuple[str, str], str] = field(default_factory=dict)
+    cells: dict[str, dict[str, str]] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
 
@@ -56,15 +57,16 @@ def run_matrix(world: World, scenarios: Sequence[Scenario], report: Callable[[st
         shown = []
         for name, client in world.clients.items():
             began = time.monotonic()
-            results.cells[scenario.name, name] = cell = run_cell(world, scenario, client, results)
-            shown.append(f"{cell} {time.monotonic() - began:.1f}s" if cell != "-" else cell)
-        report(f"{scenario.title:<64}" + "".join(f"{text:<16}" for text in shown))
+            cell = run_cell(world, scenario, client, results)
+            results.cells.setdefault(scenario.name, {})[name] = cell
+            shown.append(SHOWN[cell.partition(":")[0]].format(time.monotonic() - began))
+        report(row(scenario.title, shown))
     return results
 
 
 def run_cell(world: World, scenario: Scenario, client: Client, results: Results) -> str:
     if client.name in scenario.lacks:
-        return "-"
+        return f"lacks: {scenario.lacks[client.name]}"
     try:
         scenario.run(world, client)
     except Exception as error:
@@ -72,9 +74,9 @@ def run_cell(world: World, scenario: Scenario, client: Client, results: Results)
         results.failures.append(f"{scenario.title} with {client.name}: {error}\n{where}")
         if world.broker.process is None:
             world.broker.start()
-        return "FAIL"
-    return "ok"
+        return f"fails: {str(error).partition(chr(10))[0]}"
+    return "pass"
 
 
-def connect_all(names: Sequence[str], bootstrap: str) -> dict[str, Client]:
-    return {name: connect(name, bootstrap) for name in names}
+def row(title: str, cells: Sequence[str]) -> str:
+    return f"{title:<64}" + "".join(f"{cell:<16}" for cell in cells)

@@ -7,11 +7,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from interop.brokers import BrokerProcess
+from interop.clients import connect
 from interop.clients.client import Client, Refused
 
 TOPIC_EXISTS = 36
+MAKER = "kafka-python"
 
 _numbers = itertools.count(1)
 
@@ -23,17 +26,30 @@ class World:
     #: Distinguishes the names of this run from those of another one on the same broker.
     run: int = field(default_factory=lambda: int(time.time()))
 
+    @cached_property
+    def maker(self) -> Client:
+        """Makes what a client cannot make itself, such as a topic for a client without an admin."""
+        return self.clients.get(MAKER) or connect(MAKER, self.broker.address)
+
+    def able(self, *abilities: str) -> list[Client]:
+        """The clients that have all of these methods or features."""
+        return [client for client in self.clients.values() if all(map(client.can, abilities))]
+
+    def for_client(self, client: Client, ability: str) -> Client:
+        """Who does this for the client: itself if it can."""
+        return client if client.can(ability) else self.maker
+
     def name(self, prefix: str) -> str:
         return f"{prefix}-{self.run}-{next(_numbers)}"
 
     def topic(self, client: Client, partitions: int = 1, **configs: str) -> str:
-        """A new topic, created by the client; configs with underscores for dots."""
+        """A new topic, created by the client if it can; configs with underscores for dots."""
         name = self.name("interop")
         settings = {key.replace("_", "."): value for key, value in configs.items()}
 
         def created() -> bool:
             try:
-                client.create_topic(name, partitions, configs=settings)
+                self.for_client(client, "create_topic").create_topic(name, partitions, configs=settings)
             except Refused as error:
                 # A client that has lost its broker (-1) may not know whether it had been heard.
                 if error.code != TOPIC_EXISTS:

@@ -12,6 +12,9 @@ ADAPTERS = {
     "aiokafka": ("interop.clients.aiokafka_client", "Aiokafka"),
     "confluent-kafka": ("interop.clients.confluent", "Confluent"),
     "java": ("interop.clients.java", "Java"),
+    "java-3.9": ("interop.clients.java", "Java39"),
+    "franz-go": ("interop.clients.drivers", "FranzGo"),
+    "kafkajs": ("interop.clients.drivers", "Kafkajs"),
 }
 
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import asynccontextmanager, suppress
+from importlib import metadata
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -92,6 +93,8 @@ class AiokafkaMember(Member):
 
 class Aiokafka(Client):
     name = "aiokafka"
+    strategies = ("roundrobin", "sticky")
+    version = metadata.version("aiokafka")
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)

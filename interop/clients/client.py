@@ -1,8 +1,9 @@
 """What a scenario may ask of a client. An adapter translates to the client's own API and adds nothing of its
 own.
 
-A client that lacks a feature does not override the method; `matrix.toml` says which scenarios it therefore
-skips and why.
+A client that lacks a feature does not override the method, or does not list it among its features;
+`matrix.toml` says which scenarios it therefore skips and why, and `Client.can` keeps it out of the scenarios
+of others (what one client wrote, all that can read it).
 """
 
 from __future__ import annotations
@@ -10,6 +11,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+
+#: What clients differ in that no method tells: whether a reader sees headers in their order and repeated
+#: ones, and those without a value, and whether it brings the assignor that nearly all consumers share.
+FEATURES = frozenset({"ordered_headers", "null_headers", "range"})
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -68,9 +73,20 @@ class Member(ABC):
 
 class Client(ABC):
     name: str
+    #: Its release, as it is published.
+    version: str
+    #: Assignors that it brings, beside `range`.
+    strategies: tuple[str, ...] = ()
+    features: frozenset[str] = FEATURES
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
+
+    def can(self, ability: str) -> bool:
+        """Whether it has this feature, or a method of its own of this name."""
+        if ability in FEATURES:
+            return ability in self.features
+        return getattr(type(self), ability) is not getattr(Client, ability)
 
     @abstractmethod
     def close(self) -> None: ...
@@ -123,10 +139,11 @@ class Client(ABC):
         instance_id: str | None = None,
         session_timeout_ms: int = 6000,
         strategy: str = "range",
-    ) -> Member: ...
+    ) -> Member:
+        """A client that does not bring `range` takes the first that it has."""
 
-    @abstractmethod
-    def committed(self, group: str, topic: str, partition: int = 0) -> int | None: ...
+    def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
+        raise NotImplementedError
 
     def commit_metadata(self, group: str, topic: str, offset: int, metadata: str) -> str:
         """Commit an offset of partition 0 with metadata as a simple consumer; what is fetched back."""
@@ -134,10 +151,9 @@ class Client(ABC):
 
     # Admin.
 
-    @abstractmethod
-    def cluster(self) -> ClusterView: ...
+    def cluster(self) -> ClusterView:
+        raise NotImplementedError
 
-    @abstractmethod
     def create_topic(
         self,
         name: str,
@@ -145,7 +161,8 @@ class Client(ABC):
         *,
         configs: Mapping[str, str] | None = None,
         replication_factor: int = 1,
-    ) -> None: ...
+    ) -> None:
+        raise NotImplementedError
 
     @abstractmethod
     def topics(self) -> set[str]: ...

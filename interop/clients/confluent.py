@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from importlib import metadata
 from typing import Any
 
 from confluent_kafka import (
@@ -17,6 +18,7 @@ from confluent_kafka import (
     KafkaException,
     Producer,
     TopicPartition,
+    libversion,
 )
 from confluent_kafka.admin import (
     AdminClient,
@@ -85,6 +87,8 @@ class ConfluentMember(Member):
 
 class Confluent(Client):
     name = "confluent-kafka"
+    strategies = ("roundrobin", "cooperative-sticky")
+    version = f"{metadata.version('confluent-kafka')} (librdkafka {libversion()[0]})"
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)

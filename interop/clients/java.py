@@ -1,4 +1,4 @@
-"""Apache Kafka's Java client 4.3.1, driven from Python through py4j: one JVM for all scenarios."""
+"""Apache Kafka's Java client, driven from Python through py4j: one JVM for all scenarios of a release."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BYTES = "org.apache.kafka.common.serialization.ByteArray"
 class Jvm:
     """A JVM with Kafka's jars and a py4j gateway; it ends with this process, or at close."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: str) -> None:
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
         self.process = subprocess.Popen(
@@ -27,6 +27,7 @@ class Jvm:
                 "py4j.GatewayServer",
                 *("--die-on-broken-pipe", "0"),
                 jvm_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+                version=version,
             ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -129,10 +130,12 @@ ASSIGNORS = {
 
 class Java(Client):
     name = "java"
+    strategies = ("roundrobin", "sticky", "cooperative-sticky")
+    version = oracle.VERSION
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
-        self.jvm = Jvm()
+        self.jvm = Jvm(self.version)
         self.admin = self.jvm.kafka.clients.admin.Admin.create(
             self.jvm.properties({"bootstrap.servers": bootstrap, "default.api.timeout.ms": 30_000})
         )
@@ -362,12 +365,18 @@ class Java(Client):
 
     def groups(self) -> set[str]:
         with self.jvm.refusals():
-            return {group.groupId() for group in each(self.admin.listGroups().all().get())}
+            return {group.groupId() for group in each(self.list_groups().all().get())}
+
+    def list_groups(self) -> Any:
+        return self.admin.listGroups()
 
     def group(self, group: str) -> GroupView:
         with self.jvm.refusals():
             (described,) = self.admin.describeConsumerGroups([group]).all().get().values()
-            return GroupView(described.groupState().toString(), len(described.members()))
+            return GroupView(self.state_of(described), len(described.members()))
+
+    def state_of(self, described: Any) -> str:
+        return str(described.groupState().toString())
 
     def delete_group(self, group: str) -> None:
         with self.jvm.refusals():
@@ -378,3 +387,16 @@ class Java(Client):
         wanted.add(self.jvm.partition(topic, partition))
         with self.jvm.refusals():
             self.admin.deleteConsumerGroupOffsets(group, wanted).all().get()
+
+
+class Java39(Java):
+    """The last release before 4.0, which is also what Spark's connector uses."""
+
+    name = "java-3.9"
+    version = "3.9.1"
+
+    def list_groups(self) -> Any:
+        return self.admin.listConsumerGroups()
+
+    def state_of(self, described: Any) -> str:
+        return str(described.state().toString())

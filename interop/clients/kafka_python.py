@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import metadata
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -57,6 +58,8 @@ class KafkaPythonMember(Member):
 
 class KafkaPython(Client):
     name = "kafka-python"
+    strategies = ("roundrobin", "cooperative-sticky")
+    version = metadata.version("kafka-python")
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)

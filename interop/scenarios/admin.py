@@ -13,7 +13,7 @@ def every_client_sees_the_same_cluster(world: World, client: Client) -> None:
     cluster = client.cluster()
     assert len(cluster.cluster_id) == 22
     assert cluster.brokers == {(cluster.controller_id, world.broker.address)}
-    assert {other.cluster() for other in world.clients.values()} == {cluster}
+    assert {other.cluster() for other in world.able("cluster")} == {cluster}
 
 
 def a_topic_is_created_with_its_configs(world: World, client: Client) -> None:
@@ -21,6 +21,7 @@ def a_topic_is_created_with_its_configs(world: World, client: Client) -> None:
     for reader in world.clients.values():
         assert topic in reader.topics(), reader.name
         assert reader.partitions(topic) == 3, reader.name
+    for reader in world.able("config"):
         configs = reader.config(topic)
         assert configs["retention.ms"] == ("999999999", False), reader.name
         assert configs["cleanup.policy"] == ("compact", False), reader.name

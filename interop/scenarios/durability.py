@@ -24,8 +24,10 @@ def records_and_offsets_survive_a_restart(world: World, client: Client) -> None:
 
     eventually(lambda: client.partitions(topic) == 2 and client.end(topic) > 0, "the topic is back")
     assert client.read(topic, (0, 1)) == by_partition(written)
-    eventually(lambda: client.config(topic)["retention.ms"] == ("999999999", False), "the config is back")
-    eventually(lambda: client.committed(group, topic) == len(written) // 2, "the committed offset is back")
+    admin = world.for_client(client, "config")
+    eventually(lambda: admin.config(topic)["retention.ms"] == ("999999999", False), "the config is back")
+    admin = world.for_client(client, "committed")
+    eventually(lambda: admin.committed(group, topic) == len(written) // 2, "the committed offset is back")
     assert client.produce(topic, [Record(b"after")]) == [len(written) // 2]
 
 

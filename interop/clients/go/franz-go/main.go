@@ -1,0 +1,485 @@
+// franz-go: pure Go; kgo is its client, kadm its admin.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"interop/protocol"
+)
+
+const timeout = 30 * time.Second
+
+var (
+	codecs = map[string]kgo.CompressionCodec{
+		"none":   kgo.NoCompression(),
+		"gzip":   kgo.GzipCompression(),
+		"snappy": kgo.SnappyCompression(),
+		"lz4":    kgo.Lz4Compression(),
+		"zstd":   kgo.ZstdCompression(),
+	}
+	acks = map[string]kgo.Acks{"all": kgo.AllISRAcks(), "1": kgo.LeaderAck(), "0": kgo.NoAck()}
+
+	balancers = map[string]kgo.GroupBalancer{
+		"range":              kgo.RangeBalancer(),
+		"roundrobin":         kgo.RoundRobinBalancer(),
+		"sticky":             kgo.StickyBalancer(),
+		"cooperative-sticky": kgo.CooperativeStickyBalancer(),
+	}
+	admin   *kadm.Client
+	members protocol.Members[*member]
+)
+
+func connect(options ...kgo.Opt) (*kgo.Client, error) {
+	return kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(protocol.Bootstrap()), kgo.RetryTimeout(timeout)}, options...)...)
+}
+
+func code(err error) (int, bool) {
+	var known *kerr.Error
+	if errors.As(err, &known) {
+		return int(known.Code), true
+	}
+	// Its own: it has lost the broker.
+	return -1, true
+}
+
+func within() context.Context {
+	// Ends with the question, which no one asks for longer than that.
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	time.AfterFunc(timeout, cancel)
+	return ctx
+}
+
+func fromRecord(record *kgo.Record) protocol.Record {
+	headers := make([]protocol.Header, 0, len(record.Headers))
+	for _, header := range record.Headers {
+		headers = append(headers, protocol.Header{Name: header.Key, Value: header.Value})
+	}
+	timestamp := record.Timestamp.UnixMilli()
+	return protocol.Record{
+		Value: record.Value, Key: record.Key, Headers: headers, TimestampMs: &timestamp,
+		Partition: int(record.Partition), Offset: record.Offset,
+	}
+}
+
+func toRecord(topic string, record protocol.Record) *kgo.Record {
+	sent := &kgo.Record{Topic: topic, Value: record.Value, Key: record.Key, Partition: int32(record.Partition)}
+	for _, header := range record.Headers {
+		sent.Headers = append(sent.Headers, kgo.RecordHeader{Key: header.Name, Value: header.Value})
+	}
+	if record.TimestampMs != nil {
+		sent.Timestamp = time.UnixMilli(*record.TimestampMs)
+	}
+	return sent
+}
+
+func produce(q protocol.Produce) (any, error) {
+	options := []kgo.Opt{
+		kgo.RequiredAcks(acks[q.Acks]),
+		kgo.ProducerBatchCompression(codecs[q.Codec]),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerBatchMaxBytes(4 << 20),
+		kgo.AllowAutoTopicCreation(),
+	}
+	if !q.Idempotent {
+		options = append(options, kgo.DisableIdempotentWrite())
+	}
+	client, err := connect(options...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	sent := make([]*kgo.Record, len(q.Records))
+	for n, record := range q.Records {
+		sent[n] = toRecord(q.Topic, record)
+	}
+	if err := client.ProduceSync(within(), sent...).FirstErr(); err != nil {
+		return nil, err
+	}
+	offsets := make([]int64, len(sent))
+	for n, record := range sent {
+		offsets[n] = record.Offset
+	}
+	return offsets, nil
+}
+
+func listed(offsets kadm.ListedOffsets, err error, topic string, partition int) (kadm.ListedOffset, error) {
+	if err != nil {
+		return kadm.ListedOffset{}, err
+	}
+	found, ok := offsets.Lookup(topic, int32(partition))
+	if !ok {
+		return found, protocol.Refused{Code: 3, Text: fmt.Sprintf("%s has no partition %d", topic, partition)}
+	}
+	return found, found.Err
+}
+
+func beginning(topic string, partition int) (int64, error) {
+	offsets, err := admin.ListStartOffsets(within(), topic)
+	found, err := listed(offsets, err, topic, partition)
+	return found.Offset, err
+}
+
+func end(topic string, partition int) (int64, error) {
+	offsets, err := admin.ListEndOffsets(within(), topic)
+	found, err := listed(offsets, err, topic, partition)
+	return found.Offset, err
+}
+
+func read(q protocol.Read) (any, error) {
+	ends := map[int32]int64{}
+	from := map[int32]kgo.Offset{}
+	for _, partition := range q.Partitions {
+		first, err := beginning(q.Topic, partition)
+		if err != nil {
+			return nil, err
+		}
+		last, err := end(q.Topic, partition)
+		if err != nil {
+			return nil, err
+		}
+		if q.Start != nil {
+			first = *q.Start
+		}
+		if first < last {
+			ends[int32(partition)], from[int32(partition)] = last, kgo.NewOffset().At(first)
+		}
+	}
+	found := []protocol.Record{}
+	if len(ends) == 0 {
+		return found, nil
+	}
+	options := []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{q.Topic: from})}
+	if q.FetchBytes != nil {
+		options = append(options, kgo.FetchMaxBytes(int32(*q.FetchBytes)), kgo.FetchMaxPartitionBytes(int32(*q.FetchBytes)))
+	}
+	client, err := connect(options...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	ctx := within()
+	for len(ends) > 0 {
+		fetches := client.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, err
+		}
+		fetches.EachRecord(func(record *kgo.Record) {
+			found = append(found, fromRecord(record))
+			if record.Offset+1 >= ends[record.Partition] {
+				delete(ends, record.Partition)
+			}
+		})
+	}
+	return found, nil
+}
+
+func readOutOfRange(q protocol.Place) (any, error) {
+	reset := map[string]kgo.Offset{
+		"earliest": kgo.NewOffset().AtStart(), "latest": kgo.NewOffset().AtEnd(), "none": kgo.NoResetOffset(),
+	}[q.Reset]
+	client, err := connect(
+		kgo.ConsumeResetOffset(reset),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{q.Topic: {0: kgo.NewOffset().At(q.Offset)}}),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	last, err := end(q.Topic, 0)
+	if err != nil {
+		return nil, err
+	}
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); {
+		// It does not say where it is: what it reads next does, and at the end there is nothing to read.
+		if q.Reset == "latest" {
+			if _, err := produce(protocol.Produce{Topic: q.Topic, Records: []protocol.Record{{}}, Codec: "none", Acks: "all"}); err != nil {
+				return nil, err
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+		fetches := client.PollFetches(ctx)
+		cancel()
+		for _, failed := range fetches.Errors() {
+			if errors.Is(failed.Err, kerr.OffsetOutOfRange) {
+				return nil, nil
+			}
+		}
+		if records := fetches.Records(); len(records) > 0 {
+			return min(records[0].Offset, last), nil
+		}
+	}
+	return nil, errors.New("the consumer neither moved nor failed")
+}
+
+type member struct {
+	client   *kgo.Client
+	mutex    sync.Mutex
+	assigned map[int32]bool
+}
+
+func openMember(q protocol.OpenMember) (any, error) {
+	opened := &member{assigned: map[int32]bool{}}
+	lost := func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+		opened.has(partitions[q.Topic], false)
+	}
+	options := []kgo.Opt{
+		kgo.ConsumerGroup(q.Group),
+		kgo.ConsumeTopics(q.Topic),
+		kgo.Balancers(balancers[q.Strategy]),
+		kgo.SessionTimeout(time.Duration(q.SessionTimeoutMs) * time.Millisecond),
+		kgo.HeartbeatInterval(500 * time.Millisecond),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.DisableAutoCommit(),
+		kgo.FetchMaxWait(500 * time.Millisecond),
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
+			opened.has(partitions[q.Topic], true)
+		}),
+		kgo.OnPartitionsRevoked(lost),
+		kgo.OnPartitionsLost(lost),
+	}
+	if q.InstanceID != nil {
+		options = append(options, kgo.InstanceID(*q.InstanceID))
+	}
+	client, err := connect(options...)
+	if err != nil {
+		return nil, err
+	}
+	opened.client = client
+	members.Put(q.Member, opened)
+	return nil, nil
+}
+
+func (m *member) has(partitions []int32, has bool) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	for _, partition := range partitions {
+		if has {
+			m.assigned[partition] = true
+		} else {
+			delete(m.assigned, partition)
+		}
+	}
+}
+
+func (m *member) poll(timeoutMs int) (any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(timeoutMs)*time.Millisecond)
+	defer cancel()
+	fetches := m.client.PollFetches(ctx)
+	found := []protocol.Record{}
+	for _, failed := range fetches.Errors() {
+		if !errors.Is(failed.Err, context.DeadlineExceeded) {
+			return nil, failed.Err
+		}
+	}
+	fetches.EachRecord(func(record *kgo.Record) { found = append(found, fromRecord(record)) })
+	return found, nil
+}
+
+func (m *member) assignment() []int32 {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	partitions := []int32{}
+	for partition := range m.assigned {
+		partitions = append(partitions, partition)
+	}
+	return partitions
+}
+
+func committed(group, topic string, partition int) (*kadm.OffsetResponse, error) {
+	offsets, err := admin.FetchOffsets(within(), group)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := offsets.Lookup(topic, int32(partition))
+	if !ok || found.At < 0 {
+		return nil, nil
+	}
+	return &found, found.Err
+}
+
+func commitMetadata(q protocol.Place) (any, error) {
+	offsets := kadm.Offsets{}
+	offsets.Add(kadm.Offset{Topic: q.Topic, At: q.Offset, LeaderEpoch: -1, Metadata: q.Metadata})
+	if err := admin.CommitAllOffsets(within(), q.Group, offsets); err != nil {
+		return nil, err
+	}
+	found, err := committed(q.Group, q.Topic, 0)
+	if err != nil {
+		return nil, err
+	}
+	return found.Metadata, nil
+}
+
+func cluster(protocol.Nothing) (any, error) {
+	seen, err := admin.BrokerMetadata(within())
+	if err != nil {
+		return nil, err
+	}
+	brokers := [][2]any{}
+	for _, broker := range seen.Brokers {
+		brokers = append(brokers, [2]any{broker.NodeID, broker.Host + ":" + strconv.Itoa(int(broker.Port))})
+	}
+	return protocol.Cluster{ClusterID: seen.Cluster, ControllerID: int(seen.Controller), Brokers: brokers}, nil
+}
+
+func createTopic(q protocol.NewTopic) (any, error) {
+	configs := map[string]*string{}
+	for key, value := range q.Configs {
+		configs[key] = kadm.StringPtr(value)
+	}
+	_, err := admin.CreateTopic(within(), int32(q.Partitions), int16(q.ReplicationFactor), configs, q.Name)
+	return nil, err
+}
+
+func config(q protocol.Name) (any, error) {
+	described, err := admin.DescribeTopicConfigs(within(), q.Topic)
+	if err != nil {
+		return nil, err
+	}
+	found, err := described.On(q.Topic, nil)
+	if err == nil {
+		err = found.Err
+	}
+	entries := map[string][2]any{}
+	for _, entry := range found.Configs {
+		entries[entry.Key] = [2]any{entry.MaybeValue(), entry.Source == kmsg.ConfigSourceDefaultConfig}
+	}
+	return entries, err
+}
+
+func setConfig(q protocol.Change) (any, error) {
+	change := kadm.AlterConfig{Op: kadm.SetConfig, Name: q.Key, Value: &q.Value}
+	answers, err := admin.AlterTopicConfigs(within(), []kadm.AlterConfig{change}, q.Topic)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := answers.On(q.Topic, nil)
+	if err == nil {
+		err = answer.Err
+	}
+	return nil, err
+}
+
+func deleteRecords(q protocol.Place) (any, error) {
+	offsets := kadm.Offsets{}
+	offsets.AddOffset(q.Topic, int32(q.Partition), q.Before, -1)
+	answers, err := admin.DeleteRecords(within(), offsets)
+	if err == nil {
+		err = answers.Error()
+	}
+	return nil, err
+}
+
+func main() {
+	// Its admin answers from metadata of up to this age.
+	client, err := connect(kgo.MetadataMinAge(10 * time.Millisecond))
+	if err != nil {
+		panic(err)
+	}
+	admin = kadm.NewClient(client)
+	protocol.Serve(protocol.Hello{
+		Version:    protocol.VersionOf("github.com/twmb/franz-go"),
+		Features:   []string{"ordered_headers", "null_headers", "range"},
+		Strategies: []string{"roundrobin", "sticky", "cooperative-sticky"},
+	}, code, map[string]protocol.Op{
+		"produce":           protocol.Asked(produce),
+		"read":              protocol.Asked(read),
+		"read_out_of_range": protocol.Asked(readOutOfRange),
+		"beginning":         protocol.Asked(func(q protocol.Place) (any, error) { return beginning(q.Topic, q.Partition) }),
+		"end":               protocol.Asked(func(q protocol.Place) (any, error) { return end(q.Topic, q.Partition) }),
+		"offset_at": protocol.Asked(func(q protocol.Place) (any, error) {
+			offsets, err := admin.ListOffsetsAfterMilli(within(), q.TimestampMs, q.Topic)
+			found, err := listed(offsets, err, q.Topic, q.Partition)
+			// It gives the end, without a timestamp, where the broker says that there is none.
+			if err != nil || found.Timestamp < 0 {
+				return nil, err
+			}
+			return found.Offset, nil
+		}),
+		"member.open": protocol.Asked(openMember),
+		"member.poll": protocol.Asked(func(q protocol.Member) (any, error) { return members.Get(q.Member).poll(q.TimeoutMs) }),
+		"member.assignment": protocol.Asked(func(q protocol.Member) (any, error) {
+			return members.Get(q.Member).assignment(), nil
+		}),
+		"member.commit": protocol.Asked(func(q protocol.Member) (any, error) {
+			return nil, members.Get(q.Member).client.CommitUncommittedOffsets(within())
+		}),
+		"member.close": protocol.Asked(func(q protocol.Member) (any, error) {
+			members.Take(q.Member).client.Close()
+			return nil, nil
+		}),
+		"committed": protocol.Asked(func(q protocol.Place) (any, error) {
+			found, err := committed(q.Group, q.Topic, q.Partition)
+			if found == nil {
+				return nil, err
+			}
+			return found.At, err
+		}),
+		"commit_metadata": protocol.Asked(commitMetadata),
+		"cluster":         protocol.Asked(cluster),
+		"create_topic":    protocol.Asked(createTopic),
+		"topics": protocol.Asked(func(protocol.Nothing) (any, error) {
+			found, err := admin.ListTopicsWithInternal(within())
+			return found.Names(), err
+		}),
+		"partitions": protocol.Asked(func(q protocol.Name) (any, error) {
+			found, err := admin.ListTopics(within(), q.Topic)
+			if err == nil {
+				err = found[q.Topic].Err
+			}
+			return len(found[q.Topic].Partitions), err
+		}),
+		"delete_topic": protocol.Asked(func(q protocol.Name) (any, error) {
+			_, err := admin.DeleteTopic(within(), q.Name)
+			return nil, err
+		}),
+		"add_partitions": protocol.Asked(func(q protocol.Change) (any, error) {
+			answers, err := admin.UpdatePartitions(within(), q.Total, q.Topic)
+			if err == nil {
+				err = answers.Error()
+			}
+			return nil, err
+		}),
+		"config":         protocol.Asked(config),
+		"set_config":     protocol.Asked(setConfig),
+		"delete_records": protocol.Asked(deleteRecords),
+		"groups": protocol.Asked(func(protocol.Nothing) (any, error) {
+			found, err := admin.ListGroups(within())
+			return found.Groups(), err
+		}),
+		"group": protocol.Asked(func(q protocol.Name) (any, error) {
+			described, err := admin.DescribeGroups(within(), q.Group)
+			found := described[q.Group]
+			if err == nil {
+				err = found.Err
+			}
+			return protocol.Group{State: found.State, Members: len(found.Members)}, err
+		}),
+		"delete_group": protocol.Asked(func(q protocol.Name) (any, error) {
+			answer, err := admin.DeleteGroup(within(), q.Group)
+			if err == nil {
+				err = answer.Err
+			}
+			return nil, err
+		}),
+		"delete_offset": protocol.Asked(func(q protocol.Place) (any, error) {
+			topics := kadm.TopicsSet{}
+			topics.Add(q.Topic, int32(q.Partition))
+			answers, err := admin.DeleteOffsets(within(), q.Group, topics)
+			if err == nil {
+				err = answers.Error()
+			}
+			return nil, err
+		}),
+	})
+}

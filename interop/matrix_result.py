@@ -1,0 +1,67 @@
+"""The stored result of a full run of the matrix: `results/matrix.json`, which `python -m interop --store`
+writes and whoever shows it reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+STORED = Path(__file__).parent / "results" / "matrix.json"
+
+#: The first word of a cell; "lacks" and "fails" are followed by a colon and the reason.
+OUTCOMES = ("pass", "lacks", "fails")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One scenario: its name and its cells, in the order of the clients."""
+
+    scenario: str
+    cells: tuple[str, ...]
+
+    @property
+    def title(self) -> str:
+        return self.scenario.partition(".")[2].replace("_", " ")
+
+
+@dataclass(frozen=True)
+class MatrixResult:
+    #: What each client says it is, by name.
+    versions: dict[str, str]
+    #: By scenario, by client.
+    cells: dict[str, dict[str, str]]
+
+    def rows(self) -> Iterator[Row]:
+        for scenario, cells in self.cells.items():
+            yield Row(scenario, tuple(cells[client] for client in self.versions))
+
+    def as_json(self) -> str:
+        text = json.dumps({"versions": self.versions, "cells": self.cells}, indent=1, sort_keys=True)
+        return text + "\n"
+
+    def as_markdown(self) -> str:
+        """A table with a column for each client, and below it the reasons by number."""
+        reasons: dict[str, int] = {}
+        lines = [
+            "| scenario | "
+            + " | ".join(f"{name} {version}" for name, version in self.versions.items())
+            + " |",
+            "|---|" + ":-:|" * len(self.versions),
+        ]
+        for row in self.rows():
+            shown = []
+            for cell in row.cells:
+                outcome, _, reason = cell.partition(": ")
+                number = reasons.setdefault(reason, len(reasons) + 1) if reason else 0
+                shown.append({"pass": "✓", "lacks": f"- [{number}]", "fails": f"✗ [{number}]"}[outcome])
+            lines.append(f"| {row.title} | " + " | ".join(shown) + " |")
+        lines += ["", *(f"{number}. {reason}" for reason, number in reasons.items())]
+        return "\n".join(lines) + "\n"
+
+
+def load(path: Path = STORED) -> MatrixResult:
+    stored = json.loads(path.read_text())
+    return MatrixResult(stored["versions"], stored["cells"])

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from interop.brokers import BrokerProcess
 from interop.clients import connect
@@ -25,11 +24,15 @@ class World:
     clients: dict[str, Client]
     #: Distinguishes the names of this run from those of another one on the same broker.
     run: int = field(default_factory=lambda: int(time.time()))
+    _maker: tuple[int, Client] | None = None
 
-    @cached_property
+    @property
     def maker(self) -> Client:
         """Makes what a client cannot make itself, such as a topic for a client without an admin."""
-        return self.clients.get(MAKER) or connect(MAKER, self.broker.address)
+        # One for each life of the broker: an idle admin of 3.0.12 does not find back to a new one.
+        if self._maker is None or self._maker[0] != self.broker.pid:
+            self._maker = (self.broker.pid, connect(MAKER, self.broker.address))
+        return self._maker[1]
 
     def able(self, *abilities: str) -> list[Client]:
         """The clients that have all of these methods or features."""

@@ -14,7 +14,9 @@ ADAPTERS = {
     "java": ("interop.clients.java", "Java"),
     "java-3.9": ("interop.clients.java", "Java39"),
     "franz-go": ("interop.clients.drivers", "FranzGo"),
+    "kafka-go": ("interop.clients.drivers", "KafkaGo"),
     "kafkajs": ("interop.clients.drivers", "Kafkajs"),
+    "kcat": ("interop.clients.kcat", "Kcat"),
 }
 
 

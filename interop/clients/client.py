@@ -12,9 +12,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-#: What clients differ in that no method tells: whether a reader sees headers in their order and repeated
-#: ones, and those without a value, and whether it brings the assignor that nearly all consumers share.
-FEATURES = frozenset({"ordered_headers", "null_headers", "range"})
+#: What clients differ in that no method tells.
+FEATURES = frozenset(
+    {
+        "ordered_headers",  # a reader sees headers in their order, and repeated ones
+        "null_headers",  # a reader tells a header without a value from an empty one
+        "append_time",  # a reader shows the broker's time where the topic says so
+        "timestamps",  # a writer chooses the time of a record
+        "idempotent",  # a writer can be idempotent
+        "range",  # a member brings the assignor that nearly all clients share
+        "commit",  # a member commits when it is asked to, and only then
+    }
+)
 
 Headers = tuple[tuple[str, bytes | None], ...]
 

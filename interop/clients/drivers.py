@@ -87,3 +87,7 @@ class GoClient(DrivenClient):
 
 class FranzGo(GoClient):
     name = "franz-go"
+
+
+class KafkaGo(GoClient):
+    name = "kafka-go"

@@ -7,7 +7,7 @@ import threading
 
 from interop.brokers import PING
 from interop.clients.client import Client, Record, Refused
-from interop.scenarios.data import by_partition, sample
+from interop.scenarios.data import expect, sample
 from interop.scenarios.groups import following
 from interop.world import World, eventually
 
@@ -15,15 +15,15 @@ from interop.world import World, eventually
 def records_and_offsets_survive_a_restart(world: World, client: Client) -> None:
     topic, group = world.topic(client, partitions=2, retention_ms="999999999"), world.name("restart")
     written = sample()
-    client.produce(topic, written, codec="lz4", idempotent=True)
-    with following(client.member(group, topic)) as (follower,):
+    client.produce(topic, written, codec="lz4", idempotent=client.can("idempotent"))
+    with following(world.for_client(client, "commit").member(group, topic)) as (follower,):
         eventually(lambda: len(follower.records) == len(written), "everything was read")
         follower.commit()
 
     world.broker.restart()
 
     eventually(lambda: client.partitions(topic) == 2 and client.end(topic) > 0, "the topic is back")
-    assert client.read(topic, (0, 1)) == by_partition(written)
+    expect(client, client.read(topic, (0, 1)), written, "it reads after the restart")
     admin = world.for_client(client, "config")
     eventually(lambda: admin.config(topic)["retention.ms"] == ("999999999", False), "the config is back")
     admin = world.for_client(client, "committed")

@@ -179,7 +179,7 @@ def a_static_member_comes_back_without_a_rebalance(world: World, client: Client)
         followers.insert(0, Follower(static("one")))
         eventually(lambda: followers[0].assigned == before[0][0], "it has its old partitions")
         assert (followers[1].assigned, followers[1].assignments) == before[1], "the other noticed nothing"
-        assert client.group(group) == GroupView("Stable", 2)
+        assert world.for_client(client, "group").group(group) == GroupView("Stable", 2)
 
 
 def a_commit_is_where_the_next_reader_begins(world: World, client: Client) -> None:
@@ -191,7 +191,7 @@ def a_commit_is_where_the_next_reader_begins(world: World, client: Client) -> No
     for reader in world.able("committed"):
         assert [reader.committed(group, topic, p) for p in range(4)] == [25] * 4, reader.name
     client.produce(topic, [Record(b"later", partition=2)])
-    for other in world.able("member"):
+    for other in world.able("member", "commit"):
         with following(other.member(group, topic)) as (follower,):
             eventually(
                 lambda: [r.value for r in follower.records] == [b"later"],

@@ -12,8 +12,9 @@ OFFSET_OUT_OF_RANGE = 1
 def timed(world: World, client: Client, count: int = 10) -> str:
     """One record a second, in batches of one."""
     topic = world.topic(client)
+    writer = world.for_client(client, "timestamps")
     for n in range(count):
-        client.produce(topic, [Record(str(n).encode(), timestamp_ms=NOON_MS + n * 1000)])
+        writer.produce(topic, [Record(str(n).encode(), timestamp_ms=NOON_MS + n * 1000)])
     return topic
 
 
@@ -27,9 +28,8 @@ def the_first_offset_at_or_after_a_time_is_found(world: World, client: Client) -
 
 def times_inside_a_batch_are_told_apart(world: World, client: Client) -> None:
     topic = world.topic(client)
-    client.produce(
-        topic, [Record(b"x" * 100, timestamp_ms=NOON_MS + n * 1000) for n in range(50)], codec="gzip"
-    )
+    records = [Record(b"x" * 100, timestamp_ms=NOON_MS + n * 1000) for n in range(50)]
+    world.for_client(client, "timestamps").produce(topic, records, codec="gzip")
     assert [client.offset_at(topic, NOON_MS + n * 1000 - 500) for n in (1, 25, 49)] == [1, 25, 49]
 
 
@@ -49,7 +49,7 @@ def deleted_records_move_the_beginning(world: World, client: Client) -> None:
 
 def an_offset_out_of_range_is_reset_as_the_reader_wants(world: World, client: Client) -> None:
     topic = timed(world, client)
-    client.delete_records(topic, before=4)
+    world.for_client(client, "delete_records").delete_records(topic, before=4)
     for offset in (1, 1000):
         assert client.read_out_of_range(topic, offset, "earliest") == 4
         # A client without positions shows where it is by what it reads next, and that is written for it.

@@ -184,7 +184,7 @@ async function readOutOfRange ({ topic, offset, reset }) {
 
 const members = new Map()
 
-serve('kafkajs', { features: [], strategies: ['RoundRobinAssigner'], refusal }, {
+serve('kafkajs', { features: ['append_time', 'timestamps', 'idempotent', 'commit'], strategies: ['RoundRobinAssigner'], refusal }, {
   produce,
   read,
   read_out_of_range: readOutOfRange,

@@ -389,7 +389,7 @@ func main() {
 	admin = kadm.NewClient(client)
 	protocol.Serve(protocol.Hello{
 		Version:    protocol.VersionOf("github.com/twmb/franz-go"),
-		Features:   []string{"ordered_headers", "null_headers", "range"},
+		Features:   []string{"ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit"},
 		Strategies: []string{"roundrobin", "sticky", "cooperative-sticky"},
 	}, code, map[string]protocol.Op{
 		"produce":           protocol.Asked(produce),

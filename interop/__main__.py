@@ -15,6 +15,7 @@ from interop.brokers import CACHE, BrokerProcess, OurBroker
 from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
+from interop.conformance.table import write as write_conformance_page
 from interop.matrix_result import STORED, MatrixResult
 from interop.oracle import ApacheBroker, OracleUnavailableError, libs
 from interop.run import load_matrix, row, run_matrix
@@ -35,7 +36,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--lanes", default=",".join(LANES), help="of %(default)s")
     parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
     parser.add_argument("--only", default="", help="scenarios whose name holds this text")
-    parser.add_argument("--store", action="store_true", help="keep the result of a full run of the clients")
+    parser.add_argument(
+        "--store",
+        action="store_true",
+        help="keep the result of a full run of the clients, for docs/conformance.md",
+    )
     return parser.parse_args()
 
 
@@ -66,6 +71,7 @@ def clients_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]
         assert wanted == names and chosen_scenarios == scenarios and not missing, "only a full run is stored"
         versions = {name: client.version for name, client in clients.items()}
         STORED.write_text(MatrixResult(versions, results.cells).as_json())
+        write_conformance_page()
     # A client that was asked for by name has to be there.
     absent = [f"{name}: {why}" for name, why in missing.items() if chosen.clients or os.environ.get("CI")]
     return absent + results.failures

@@ -1,17 +1,13 @@
 """`docs/conformance.md`: made from the stored results and nothing else.
 
-The matrix of clients comes from `interop/results/matrix.json`, which `make interop` stores:
-
-    {"clients": ["kafka-python", ...], "features": {"a feature": {"kafka-python": "ok", ...}, ...}}
-
-While that file does not exist the page says how to run the matrix.
+The matrix of clients is the stored result of `python -m interop --lanes clients --store`.
 """
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
+from interop import matrix_result
 from interop.brokers import REPOSITORY
 from interop.conformance import results
 from interop.conformance.accepted import ACCEPTED
@@ -22,7 +18,6 @@ from interop.conformance.results import Outcomes, spans, verdict_of
 from interop.oracle import VERSION
 
 PAGE = REPOSITORY / "docs" / "conformance.md"
-MATRIX = REPOSITORY / "interop" / "results" / "matrix.json"
 
 INTRODUCTION = f"""\
 # Conformance
@@ -144,15 +139,8 @@ def other_words(outcomes: Outcomes) -> list[str]:
 
 
 def clients() -> list[str]:
-    lines = ["## Clients", ""]
-    if not MATRIX.exists():
-        return [*lines, "`make interop` runs the matrix of clients and features.", ""]
-    matrix = json.loads(MATRIX.read_text())
-    names = matrix["clients"]
-    lines += [f"| feature | {' | '.join(names)} |", f"|---|{'---|' * len(names)}"]
-    for feature, cells in matrix["features"].items():
-        lines.append(f"| {feature} | {' | '.join(cells.get(name, '') for name in names)} |")
-    return [*lines, ""]
+    told = "Every ✓ is a run of the scenario (`interop/scenarios/`) with that client, against this broker."
+    return ["## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines(), ""]
 
 
 def conversations(outcomes: Outcomes) -> list[str]:

@@ -260,8 +260,11 @@ class Talk:
         while True:
             pending = Pending(self, request.api_key, version, self.wire.send(request, version))
             answer = pending.receive()
-            if until(answer) or time.monotonic() > deadline:
+            so = until(answer)
+            if so or time.monotonic() > deadline:
                 pending.compare(answer, expected, in_any_order)
+                if not so:
+                    self.transcript.unexpected.append(f"{pending.title}: what was waited for does not come")
                 return answer
             time.sleep(PAUSE_S)
 

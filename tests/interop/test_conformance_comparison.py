@@ -210,12 +210,17 @@ def test_records_are_compared_one_by_one(world: World) -> None:
     assert '"1 Fetch v16.responses.0.partitions.0.records.0.records"' in f'"{result.differences[0].path}"'
 
 
-def test_a_conversation_that_does_not_see_what_it_expects_is_broken(world: World) -> None:
+def test_a_conversation_that_does_not_see_what_it_expects_is_broken(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def an_expectation_that_is_wrong(talk: Talk) -> None:
         talk.ask(MetadataRequest(topics=[]), E.UNKNOWN_TOPIC_OR_PARTITION)
 
     def an_end_that_does_not_come(talk: Talk) -> None:
         talk.ask(MetadataRequest(topics=[]), CLOSED)
+
+    def what_never_comes(talk: Talk) -> None:
+        talk.ask(MetadataRequest(topics=[]), until=lambda answer: False)
 
     def nothing_at_all(talk: Talk) -> None:
         talk.topic()
@@ -223,7 +228,13 @@ def test_a_conversation_that_does_not_see_what_it_expects_is_broken(world: World
     def passed_on(api_key: int, version: int, message: Any) -> Any:
         return message
 
-    for function in (an_expectation_that_is_wrong, an_end_that_does_not_come, nothing_at_all):
+    monkeypatch.setattr("interop.conformance.talk.SET_UP_TIMEOUT_S", 0.5)
+    for function in (
+        an_expectation_that_is_wrong,
+        an_end_that_does_not_come,
+        what_never_comes,
+        nothing_at_all,
+    ):
         assert world.compare("metadata", 12, function, passed_on).verdict is Verdict.BROKEN
 
 

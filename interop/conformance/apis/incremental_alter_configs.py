@@ -176,14 +176,14 @@ def values_that_cannot_be(talk: Talk) -> None:
 def values_with_blanks_around_them(talk: Talk) -> None:
     name = talk.topic().name
     talk.ask(topic(name, ("cleanup.policy", SET, " compact , delete "), ("retention.ms", SET, " 5 ")))
-    see(talk, name, cleanup_policy=" compact , delete ", retention_ms=" 5 ")
+    see(talk, name, cleanup_policy="compact,delete", retention_ms="5")
 
 
 @conversation
 def a_list_that_names_something_twice(talk: Talk) -> None:
     name = talk.topic().name
     talk.ask(topic(name, ("cleanup.policy", SET, "compact,compact")))
-    see(talk, name, cleanup_policy="compact,compact")
+    see(talk, name, cleanup_policy="compact")
 
 
 @conversation

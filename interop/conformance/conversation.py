@@ -41,7 +41,7 @@ class Conversation:
     versions: tuple[int, ...]
     #: Nobody else talks to the broker meanwhile: it sees or changes what belongs to all.
     alone: bool
-    #: The same, after everybody else: Apache takes a while to get over it.
+    #: The same, after everybody else: it leaves behind what others would see, or an Apache that is ill.
     last: bool
     function: Function = field(compare=False)
 

@@ -56,7 +56,7 @@ def a_group_that_nobody_knows_is_not_found(talk: Talk) -> None:
     talk.ask(DeleteGroupsRequest(groups_names=[a_group(talk)]), E.GROUP_ID_NOT_FOUND)
 
 
-@conversation
+@conversation("0+", alone=True)
 def an_empty_group_id_is_not_found(talk: Talk) -> None:
     a_group(talk)
     talk.ask(DeleteGroupsRequest(groups_names=[""]), E.GROUP_ID_NOT_FOUND)

@@ -59,14 +59,14 @@ def a_group_that_nobody_knows_is_not_found(talk: Talk) -> None:
     talk.ask(DescribeGroupsRequest(groups=[a_group(talk)]), E.GROUP_ID_NOT_FOUND)
 
 
-@conversation("0-5")
+@conversation("0-5", alone=True)
 def an_empty_group_id_is_a_dead_group_among_others(talk: Talk) -> None:
     group = a_group(talk)
     a_member(talk, group)
     talk.ask(DescribeGroupsRequest(groups=["", group]))
 
 
-@conversation("6+")
+@conversation("6+", alone=True)
 def an_empty_group_id_is_not_found(talk: Talk) -> None:
     group = a_group(talk)
     a_member(talk, group)

@@ -119,7 +119,7 @@ def a_partition_that_is_named_twice_gets_the_last_offset(talk: Talk) -> None:
     talk.ask(stored(group, topic, 0))
 
 
-@conversation
+@conversation("0+", last=True)
 def the_empty_group_id_takes_commits_of_simple_consumers(talk: Talk) -> None:
     a_group(talk)
     topic = talk.topic()

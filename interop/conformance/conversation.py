@@ -41,7 +41,7 @@ class Conversation:
     versions: tuple[int, ...]
     #: Nobody else talks to the broker meanwhile: it sees or changes what belongs to all.
     alone: bool
-    #: The same, after everybody else: it leaves behind what others would see, or an Apache that is ill.
+    #: The same, after everybody else: it leaves an Apache behind that is ill for minutes.
     last: bool
     function: Function = field(compare=False)
 

@@ -47,7 +47,7 @@ def everything_that_is_set_is_replaced(talk: Talk) -> None:
 def nothing_is_left_set(talk: Talk) -> None:
     name = talk.topic(configs={"retention.ms": "1000"}).name
     talk.ask(topic(name))
-    see(talk, name, retention_ms="604800000")
+    see(talk, name, retention_ms="-1")
 
 
 @conversation

@@ -66,7 +66,7 @@ def a_value_is_set(talk: Talk) -> None:
 def a_value_is_deleted(talk: Talk) -> None:
     name = talk.topic(configs={"retention.ms": "1000"}).name
     talk.ask(topic(name, ("retention.ms", DELETE, None)))
-    see(talk, name, retention_ms="604800000")
+    see(talk, name, retention_ms="-1")
 
 
 @conversation
@@ -190,7 +190,7 @@ def a_list_that_names_something_twice(talk: Talk) -> None:
 def one_bad_value_spoils_the_good_ones_beside_it(talk: Talk) -> None:
     name = talk.topic().name
     talk.ask(topic(name, ("retention.ms", SET, "5"), ("segment.ms", SET, "never")), E.INVALID_CONFIG)
-    see(talk, name, retention_ms="604800000")
+    see(talk, name, retention_ms="-1")
 
 
 @conversation
@@ -280,7 +280,7 @@ def only_validated(talk: Talk) -> None:
     good, bad = ("retention.ms", SET, "5"), ("retention.ms", SET, "soon")
     talk.ask(alter(resource(TOPIC, name, good), only_validate=True))
     talk.ask(alter(resource(TOPIC, name, bad), only_validate=True), E.INVALID_CONFIG)
-    see(talk, name, retention_ms="604800000")
+    see(talk, name, retention_ms="-1")
 
 
 @conversation

@@ -18,6 +18,7 @@ from interop.conformance.groups import (
     two_members,
 )
 from interop.conformance.talk import E, Talk, Topic
+from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.offset_commit import OffsetCommitRequest
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest
 from pykafka_broker.protocol.schema import ZERO_UUID
@@ -119,11 +120,12 @@ def a_partition_that_is_named_twice_gets_the_last_offset(talk: Talk) -> None:
     talk.ask(stored(group, topic, 0))
 
 
-@conversation("0+", last=True)
+@conversation("0+", alone=True)
 def the_empty_group_id_takes_commits_of_simple_consumers(talk: Talk) -> None:
     a_group(talk)
     topic = talk.topic()
     talk.ask(committing("", topic, {0: 1}))
+    talk.do(DeleteGroupsRequest(groups_names=[""]))
 
 
 @conversation

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from interop import dump_check, tools, upstream
+from interop import disk_diff, dump_check, tools, upstream
 from interop.brokers import CACHE, BrokerProcess, OurBroker
 from interop.clients import connect
 from interop.clients.client import Client
@@ -121,6 +121,15 @@ def upstream_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[st
     return upstream.run(type(broker), say)
 
 
+def disk_lane(_chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
+    """Two brokers of its own."""
+    if missing := java_is_missing():
+        say(f"without Apache Kafka to compare with: {missing}")
+        return []
+    say("the same conversation with Apache Kafka and with us, and what both leave on disk")
+    return disk_diff.run(say)
+
+
 @contextmanager
 def world_of(broker: BrokerProcess, clients: dict[str, Client]) -> Iterator[World]:
     try:
@@ -136,6 +145,7 @@ LANES: dict[str, Lane] = {
     "clients": clients_lane,
     "tools": tools_lane,
     "dump": dump_lane,
+    "disk": disk_lane,
     "upstream": upstream_lane,
 }
 

@@ -24,6 +24,9 @@ LOADING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
     KafkaError.NOT_COORDINATOR,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
     KafkaError._TRANSPORT,
 )
 
@@ -63,7 +66,7 @@ class Contents(NamedTuple):
 
 
 def retried(ask: Callable[[], Result]) -> Result:
-    """Ask again while a coordinator that has just started still loads."""
+    """Ask again while a broker that has just started still loads."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from interop.oracle import ApacheBroker
+from interop.oracle import CLUSTER_ID, ApacheBroker, run_tool
 
 Software = Literal["apache", "ours"]
 
@@ -64,8 +64,17 @@ class Node(ApacheBroker):
         return [java, f"-Dlog4j2.configurationFile={logging}", *rest]
 
     def format(self) -> None:
-        if self.software == "apache":
+        if self.software == "ours":
+            return
+        if "controller.quorum.voters" not in self.properties:
             super().format()
+            return
+        run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_file))
+
+    def use_static_voters(self) -> None:
+        """Name the quorum in the configuration, as clusters before KIP-853 do: kraft.version 0."""
+        self.properties["controller.quorum.voters"] = f"1@127.0.0.1:{self.controller_port}"
+        self.properties["controller.quorum.bootstrap.servers"] = ""
 
     def run(self, software: Software) -> None:
         self.software = software

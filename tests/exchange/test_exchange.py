@@ -8,6 +8,7 @@ complain of than on a folder of its own.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 from tests.exchange.contents import Contents, contents
 from tests.exchange.filling import TOPICS, TRANSACTIONS, Continued, create_topics, fill, transact
-from tests.exchange.node import Node
+from tests.exchange.node import Node, Software
 
 NOT_SERVED = "The cluster has features that this version does not serve: "
 
@@ -76,6 +77,7 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
         assert_same(contents(node.address), written)
         producer.produce()
         fill(node.address)
+        transact(node.address)
         written = contents(node.address)
     assert complaints_of_ours(node) == []
     [told] = [line for line in node.complaints() if NOT_SERVED in line]
@@ -109,8 +111,9 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
 @pytest.mark.timeout(300)
 def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_back(node: Node) -> None:
     with node.running("ours"):
-        create_topics(node.address, *TOPICS)
+        create_topics(node.address, *TOPICS, TRANSACTIONS)
         fill(node.address)
+        transact(node.address)
         producer = Continued(node.address)
         producer.produce()
         written = contents(node.address)
@@ -121,7 +124,6 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
         assert_same(contents(node.address), written)
         producer.produce()
         fill(node.address)
-        create_topics(node.address, TRANSACTIONS)
         transact(node.address)
         written = contents(node.address)
     assert node.complaints() == []
@@ -131,3 +133,28 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
         assert_same(contents(node.address), written)
         producer.produce()
     assert complaints_of_ours(node) == []
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("formatted_by", ["apache", "ours"])
+def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
+    node: Node, formatted_by: Software
+) -> None:
+    node.use_static_voters()
+    other: Software = "ours" if formatted_by == "apache" else "apache"
+    with node.running(formatted_by):
+        create_topics(node.address, Continued.TOPIC)
+        producer = Continued(node.address)
+        producer.produce()
+        written = contents(node.address)
+    election = (node.data_dir / "__cluster_metadata-0" / "quorum-state").read_text()
+    for software in (other, formatted_by):
+        with node.running(software):
+            assert opened_without_recovery(node)
+            assert_same(contents(node.address), written)
+            producer.produce()
+            written = contents(node.address)
+        complaints = node.complaints() if software == "apache" else complaints_of_ours(node)
+        assert complaints == []
+        now = (node.data_dir / "__cluster_metadata-0" / "quorum-state").read_text()
+        assert json.loads(now) == {**json.loads(election), "leaderEpoch": json.loads(now)["leaderEpoch"]}

@@ -12,11 +12,11 @@ from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import join
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.transitions import ElectionState
 from pykafka_broker.raft.driver import OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
-from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, encode_snapshot
+from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, decode_snapshot, encode_snapshot
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 from tests.raft import apache_bytes as apache
 from tests.support.clock import settle
@@ -70,7 +70,7 @@ class Records:
 class Replica:
     """A driver, what it committed, and what stopped it."""
 
-    def __init__(self, files, local=LOCAL):
+    def __init__(self, files, local=LOCAL, static_voters=NO_VOTERS):
         self.files = files
         self.committed: list[int] = []
         self.failures: list[Exception] = []
@@ -97,6 +97,7 @@ class Replica:
             run_blocking=self.worker.run,
             on_commit=self.committed.append,
             on_failure=self.failures.append,
+            static_voters=static_voters,
         )
 
     def boot(self):
@@ -212,6 +213,23 @@ async def test_the_newest_snapshot_stands_for_the_log_before_it():
     assert again.listener.snapshot == (SnapshotId(5, 1), [b"one, two"])
     assert again.listener.batches == [(5, 1, [b"three"])]
     await again.driver.close()
+
+
+async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration():
+    files = MemoryFiles()
+    files.make_directory(FOLDER)
+    alone = VoterSet({1: Voter(ReplicaKey(1), {"CONTROLLER": ("localhost", 9093)})})
+    for epoch in (1, 2):
+        replica = Replica(files, static_voters=alone).boot()
+        await replica.driver.close()
+        assert replica.driver.epoch == epoch
+        assert b'"data_version":0' in files.read_file(join(FOLDER, "quorum-state"))
+    storage = replica.driver.storage
+    storage.write_snapshot(SnapshotId(1, 1), [], alone, last_timestamp_ms=0, now_ms=0)
+    assert decode_snapshot(files.read_file(join(FOLDER, SnapshotId(1, 1).file_name))).voters is None
+
+    with pytest.raises(OtherVotersError, match="no voters"):
+        Replica(files).boot()
 
 
 async def test_a_replica_that_is_not_the_only_voter_does_not_start():

@@ -138,6 +138,15 @@ def test_quorum_state_is_written_as_apache_writes_it():
     assert decode_quorum_state(encode_quorum_state(voted)) == voted
 
 
+def test_quorum_state_of_static_voters_is_written_as_apache_writes_it():
+    state = ElectionState(leader_epoch=1, leader_id=1)
+    assert encode_quorum_state(state, (1,)) == (
+        b'{"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'
+        b'"currentVoters":[{"voterId":1}],"data_version":0}'
+    )
+    assert decode_quorum_state(encode_quorum_state(state, (1,))) == state
+
+
 def test_quorum_state_of_static_voters_is_read():
     data = (
         b'{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,'

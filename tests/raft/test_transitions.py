@@ -111,6 +111,14 @@ def test_the_same_node_on_another_disk_is_no_voter():
     assert woken.state.role == Unattached(0)
 
 
+def test_voters_of_the_configuration_never_enter_the_log():
+    alone = VoterSet({1: Voter(ReplicaKey(1), {"CONTROLLER": ("controller", 9093)})})
+    log = LogView(end_offset=0, last_epoch=0, voters=alone, voters_in_log=False, kraft_version=0)
+    woken = boot(voter(1), ElectionState(), log)
+    assert [type(message) for message in woken.append] == [m.LeaderChangeMessage]
+    assert woken.state.log == log
+
+
 # -- committing ----------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import re
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import Api, handles
-from pykafka_broker.cluster.features import KRAFT_VERSION, KRAFT_VERSION_LEVEL
+from pykafka_broker.cluster.features import KRAFT_VERSION
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.api_versions import (
     ApiVersion,
@@ -46,7 +46,7 @@ def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersion
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in {**image.features, KRAFT_VERSION: KRAFT_VERSION_LEVEL}.items()
+            for name, level in {**image.features, KRAFT_VERSION: ctx.node.kraft_version}.items()
             if level > 0
         ],
     )

@@ -132,6 +132,8 @@ class Node(Protocol):
     apis: Sequence[Api]
     #: Feature name -> (lowest, highest) level this node supports.
     supported_features: Mapping[str, tuple[int, int]]
+    #: 0 where the voters of the metadata quorum stand in the configuration alone.
+    kraft_version: int
 
     @property
     def image(self) -> ClusterImage:

@@ -21,7 +21,7 @@ LATEST_METADATA_VERSION = 30
 ELR_VERSION = "eligible.leader.replicas.version"
 GROUP_VERSION = "group.version"
 KRAFT_VERSION = "kraft.version"
-#: Every quorum led here has its voters in the log; the level stands in control records, not in the image.
+#: A quorum formatted here has its voters in the log; the level stands in control records, not in the image.
 KRAFT_VERSION_LEVEL = 1
 
 #: The newest level of each feature that this software really serves. 0: known, and not served yet.

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
-from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.core.quorum import NO_VOTERS, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.transitions import Appended, Flushed, RaftState, RaftStep
 from pykafka_broker.raft.storage import Loaded, RaftStorage
@@ -33,7 +33,7 @@ class RaftDriver:
 
     `run_blocking(job)` runs a job in a worker thread. `on_commit(offset)` is told that everything below
     `offset` is committed. `on_failure(error)` is told once that the log's disk failed: the replica has
-    stopped.
+    stopped. `static_voters` are those of the configuration, for a log that names none (kraft.version 0).
     """
 
     def __init__(
@@ -45,8 +45,10 @@ class RaftDriver:
         run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
         on_commit: Callable[[int], None],
         on_failure: Callable[[Exception], None],
+        static_voters: VoterSet = NO_VOTERS,
     ) -> None:
         self.storage = storage
+        self._static_voters = static_voters
         self._local = local
         self._now_ms = now_ms
         self._run_blocking = run_blocking
@@ -79,14 +81,18 @@ class RaftDriver:
 
         The sync of `quorum-state` happens here, on the event loop: nothing can be served before it anyway.
         """
-        if not loaded.view.voters.is_only_voter(self._local.key):
-            voters = sorted(loaded.view.voters.voters)
+        view = loaded.view
+        if not view.voters.voters and self._static_voters.voters:
+            view = view._replace(voters=self._static_voters, kraft_version=0)
+            self.storage.static_voters = tuple(sorted(view.voters.voters))
+        if not view.voters.is_only_voter(self._local.key):
+            voters = sorted(view.voters.voters)
             found = f"the voters {voters}" if voters else "no voters"
             raise OtherVotersError(
                 f"node {self._local.key.node_id} finds {found} in its metadata log: "
                 "it can serve a quorum of itself alone"
             )
-        self._carry_out(transitions.boot(self._local, loaded.election, loaded.view))
+        self._carry_out(transitions.boot(self._local, loaded.election, view))
 
     def append(self, values: Sequence[bytes]) -> int:
         """Append one batch of framed metadata records; returns the log end offset after it."""

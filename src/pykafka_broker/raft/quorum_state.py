@@ -2,11 +2,16 @@
 
     {"leaderId":1,"leaderEpoch":1,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
 
-Version 1 is written, for it goes with kraft.version 1. Version 0, from a quorum with static voters, is read
-too: it has no directory ids.
+Version 1 goes with kraft.version 1. Version 0, of a quorum whose voters stand in the configuration, has no
+directory ids, and fields that Kafka fills and does not read:
+
+    {"clusterId":"","leaderId":1,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],
+     "data_version":0}
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from pykafka_broker.log.checkpoints import MalformedFile, uuid_bytes, uuid_text
 from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY
@@ -15,8 +20,14 @@ from pykafka_broker.raft.core.transitions import ElectionState
 QUORUM_STATE = "quorum-state"
 
 
-def encode_quorum_state(state: ElectionState) -> bytes:
-    """The content of the file."""
+def encode_quorum_state(state: ElectionState, static_voters: Sequence[int] = ()) -> bytes:
+    """The content of the file; `static_voters` are those of a quorum with kraft.version 0."""
+    if static_voters:
+        voters = ",".join(f'{{"voterId":{voter}}}' for voter in static_voters)
+        return (
+            f'{{"clusterId":"","leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},'
+            f'"votedId":{state.voted_id},"appliedOffset":0,"currentVoters":[{voters}],"data_version":0}}'
+        ).encode()
     return (
         f'{{"leaderId":{state.leader_id},"leaderEpoch":{state.leader_epoch},"votedId":{state.voted_id},'
         f'"votedDirectoryId":"{uuid_text(state.voted_directory_id)}","data_version":1}}'

@@ -65,11 +65,13 @@ class Loaded(NamedTuple):
 class RaftStorage:
     """The files of one replica. `log` is open and recovered; its folder holds the other files too."""
 
-    __slots__ = ("_files", "bytes_since_snapshot", "log")
+    __slots__ = ("_files", "bytes_since_snapshot", "log", "static_voters")
 
     def __init__(self, files: FileSystem, log: PartitionLog) -> None:
         self._files = files
         self.log = log
+        #: The voters of a quorum with kraft.version 0: its files do not name them.
+        self.static_voters: tuple[int, ...] = ()
         #: How much a start would have to read after the newest snapshot.
         self.bytes_since_snapshot = 0
 
@@ -171,7 +173,7 @@ class RaftStorage:
     def write_election_state(self, state: ElectionState) -> None:
         """Keep a vote or an epoch; on disk when this returns."""
         path = join(self.log.directory, QUORUM_STATE)
-        self._files.replace_file(path, encode_quorum_state(state), sync=True)
+        self._files.replace_file(path, encode_quorum_state(state, self.static_voters), sync=True)
 
     def append_control(self, messages: Sequence[object], *, epoch: int, now_ms: int) -> int:
         """Append one control batch; returns its first offset. Not on disk before `flush`."""
@@ -203,7 +205,11 @@ class RaftStorage:
     ) -> None:
         """Keep what the log says below `snapshot_id.end_offset`. For worker threads."""
         data = encode_snapshot(
-            values, voters, last_timestamp_ms=last_timestamp_ms, now_ms=now_ms, epoch=snapshot_id.epoch
+            values,
+            None if self.static_voters else voters,
+            last_timestamp_ms=last_timestamp_ms,
+            now_ms=now_ms,
+            epoch=snapshot_id.epoch,
         )
         self._files.replace_file(self._path(snapshot_id), data, sync=True)
 

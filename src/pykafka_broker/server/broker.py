@@ -27,7 +27,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.cluster import image as metadata
-from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
@@ -52,6 +52,7 @@ from pykafka_broker.server.periodic_work import PeriodicWork
 from pykafka_broker.server.replicas import Partition, ReplicaManager
 from pykafka_broker.server.storage import (
     UNREADABLE_METADATA,
+    configured_voters,
     local_voter,
     open_metadata_log,
     prepare_directories,
@@ -90,6 +91,7 @@ class Broker:
     # Set by `start`, in this order.
     logs: LogManager
     controller: Controller
+    kraft_version: int
     groups: GroupService
     transactions: TransactionService
     listeners: Listeners
@@ -288,9 +290,11 @@ class Broker:
             on_failure=self._cannot_go_on,
             bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
             snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
+            static_voters=configured_voters(config),
         )
         undo.push_async_callback(self.controller.close)
         await self.controller.start()
+        self.kraft_version = 0 if storage.static_voters else KRAFT_VERSION_LEVEL
 
     def _bind(self, undo: AsyncExitStack) -> None:
         config = self.config

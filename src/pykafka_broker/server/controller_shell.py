@@ -60,7 +60,7 @@ from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
-from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.core.quorum import NO_VOTERS, Voter, VoterSet
 from pykafka_broker.raft.driver import RaftDriver
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, SnapshotId, decode_snapshot
@@ -121,6 +121,7 @@ class Controller:
         on_failure: Callable[[Exception], None],
         bytes_between_snapshots: int = 20 << 20,
         snapshot_interval_ms: int = 3_600_000,
+        static_voters: VoterSet = NO_VOTERS,
     ) -> None:
         self._rules = rules
         self._files = files
@@ -139,6 +140,7 @@ class Controller:
             run_blocking=run_blocking,
             on_commit=self._on_commit,
             on_failure=self._on_failure,
+            static_voters=static_voters,
         )
         self._image = ClusterImage(rules.cluster_id)
         self._subscribers: list[Subscriber] = []

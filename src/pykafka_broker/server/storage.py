@@ -15,7 +15,7 @@ from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.manager import LogDirError, LogManager
 from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, METADATA_TOPIC
-from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, random_uuid
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
@@ -132,3 +132,14 @@ def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
     """Who this node is in the quorum: its id, and the id of its metadata directory."""
     key = ReplicaKey(config.node_id, logs.metadata_dir.directory_id)
     return Voter(key, controller_endpoints(config))
+
+
+def configured_voters(config: BrokerConfig) -> VoterSet:
+    """The voters of `controller.quorum.voters`: those of a metadata log that names none (kraft.version 0)."""
+    name = config.controller_listener_names[0]
+    return VoterSet(
+        {
+            voter.node_id: Voter(ReplicaKey(voter.node_id), {name: (voter.host, voter.port)})
+            for voter in config.voters
+        }
+    )

@@ -81,6 +81,9 @@ class VoterSet(NamedTuple):
         return cls(voters)
 
 
+NO_VOTERS = VoterSet({})
+
+
 def is_majority(count: int, voters: int) -> bool:
     """Whether `count` of `voters` voters decide."""
     return count > voters // 2

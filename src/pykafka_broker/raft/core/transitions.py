@@ -39,6 +39,8 @@ class LogView(NamedTuple):
     voters: VoterSet
     #: False while the voters stand only in the bootstrap snapshot, which other replicas never see.
     voters_in_log: bool
+    #: 0: the voters are those of the configuration (`controller.quorum.voters`), and never stand in the log.
+    kraft_version: int = 1
 
 
 class RaftState(NamedTuple):
@@ -114,7 +116,7 @@ def _candidate(state: RaftState) -> Candidate:
 def _become_leader(state: RaftState, candidate: Candidate) -> RaftStep:
     log = state.log
     assert is_majority(len(candidate.granted), len(log.voters.voters)), candidate
-    voters = _with_own_entry(state)
+    voters = _with_own_entry(state) if log.kraft_version else log.voters
     role = Leader(candidate.epoch, log.end_offset, dict.fromkeys(voters.voters, -1))
     election = ElectionState(candidate.epoch, state.local.key.node_id)
     change = m.LeaderChangeMessage(
@@ -124,9 +126,9 @@ def _become_leader(state: RaftState, candidate: Candidate) -> RaftStep:
         granting_voters=[m.LeaderChangeMessageVoter(voter_id=voter) for voter in sorted(candidate.granted)],
     )
     append: tuple[object, ...] = (change,)
-    if not log.voters_in_log or voters != log.voters:
+    if log.kraft_version and (not log.voters_in_log or voters != log.voters):
         append = (change, m.KRaftVersionRecord(version=0, kraft_version=1), voters.to_record())
-    log = log._replace(voters=voters, voters_in_log=True)
+    log = log._replace(voters=voters, voters_in_log=log.kraft_version > 0)
     return RaftStep(state._replace(role=role, log=log), persist=election, append=append)
 
 

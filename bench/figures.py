@@ -85,5 +85,8 @@ FIGURES = (
     lower("spark.read_s", "  read", "s", X(1.1), X(0.9)),
     lower("spark.copy_s", "  stream copy", "s", X(1.1), X(0.9)),
     lower("memory.used", "memory after the load", "MB", X(0.1), X(0.06)),
+    lower("compaction.ratio", "p99 of one record while 1 GB is compacted", "x quiet"),
+    lower("compaction.p99_us", "  the same in time", "us"),
+    lower("compaction.seconds", "  how long it takes", "s"),
     lower("stop.seconds", "clean stop", "s", X(0.5), X(0.2)),
 )

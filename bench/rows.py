@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench import compaction as compacting
 from bench import jvm, load, pinger, spark_lane
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from interop.brokers import BrokerProcess
@@ -154,6 +155,12 @@ def memory(run: Run) -> dict[str, float]:
     return {"used": resident_megabytes(run.broker.pid)}
 
 
+def compaction(run: Run) -> dict[str, float]:
+    """A gigabyte at scale 1."""
+    topic = run.topic("bench-ping")
+    return compacting.run(run.address, run.broker.data_dir, topic, run.scaled(1_000_000, least=300_000))
+
+
 def stop(run: Run) -> dict[str, float]:
     seconds = run.broker.stop()
     run.broker.start()
@@ -166,12 +173,12 @@ ROWS: dict[str, Row] = {
     row.__name__: row
     for row in (
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
-        *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, stop),
+        *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction, stop),
     )
 }
 
 #: Rows that hold their own repetitions, or that only make sense once.
-ONCE = {"start", "idle", "spark", "memory", "stop"}
+ONCE = {"start", "idle", "spark", "memory", "compaction", "stop"}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
 NOT_FOR_KFAKE = {"spark"}

@@ -108,8 +108,7 @@ async def clean_as_we_do(data_dir: Path) -> None:
     for log in manager:
         log.advance_high_watermark(log.log_end_offset)
     manager.cleaner.tick(0)
-    while manager.cleaner.is_at_work:
-        await asyncio.sleep(0.05)
+    await asyncio.wait(list(manager.cleaner._rounds))
     await manager.close()
 
 

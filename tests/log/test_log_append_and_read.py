@@ -367,6 +367,36 @@ def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
     assert [segment.base_offset for segment in log.segments] == [0, 2]
 
 
+def test_records_without_timestamps_age_by_the_brokers_clock():
+    log = new_log(MemoryFiles(), segment_ms=1000)
+
+    def append_at(now_ms: int) -> None:
+        log.append(batch(b"x", timestamp=-1), leader_epoch=0, now_ms=now_ms)
+
+    for moment in (0, 1000, 1001, 1500, 2002):
+        append_at(NOW + moment)
+    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+
+
+def test_room_for_a_whole_segment_is_kept_while_it_is_written_if_preallocate_asks_for_it():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=200, preallocate=True)
+    for _ in range(3):
+        append(log, bytes(60))
+    log.close()
+    paths = [segment.path + ".log" for segment in log.segments]
+    assert len(paths) == 3
+    assert [call for call in files.calls if call[0] in ("reserve", "truncate")] == [
+        ("reserve", paths[0]),
+        ("reserve", paths[1]),
+        ("truncate", paths[0]),
+        ("reserve", paths[2]),
+        ("truncate", paths[1]),
+        ("truncate", paths[2]),
+    ]
+    assert values(reopened(files, clean=True)) == [bytes(60)] * 3
+
+
 def test_a_compacted_log_is_rolled_before_max_compaction_lag_ms_has_passed():
     log = new_log(MemoryFiles(), cleanup_policy=frozenset({"compact"}), max_compaction_lag_ms=500)
     for n in range(3):

@@ -209,6 +209,31 @@ async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the
     assert folders(files) == []
 
 
+async def test_the_folders_above_a_new_log_directory_survive_a_power_cut():
+    files = MemoryFiles()
+    await started(files, "/srv/kafka/data")
+    assert {"/srv/kafka", "/srv/kafka/data"} <= files.power_cut().directories
+
+
+async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture):
+    files = MemoryFiles()
+    manager = await started(files)
+    for number in range(5):
+        append(manager.create("orders", number, TOPIC_ID, LogConfig()), b"a")
+    broker = Broker(files.killed())
+
+    def pass_time(operation: str, path: str) -> None:
+        if operation == "pread":
+            broker.now_ms += 2000
+
+    broker.files.meanwhile = pass_time
+    caplog.set_level("INFO")
+    await broker.start()
+    lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Recovered")]
+    assert lines
+    assert lines[0] == "Recovered 1 of 5 logs in /data (20 %)"
+
+
 async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_made_is_told():
     files = MemoryFiles()
     manager = await started(files, "/data", "/more")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,18 @@ def test_a_file_is_written_and_read_at_positions(files: FileSystem, folder: str)
     file.truncate(3)
     assert (file.pread(100, 0), file.size()) == (b"hel", 3)
     file.sync()
+
+
+def test_room_can_be_reserved_without_growing_the_file(tmp_path: Path):
+    path = tmp_path / "a"
+    file = OsFileSystem().open(str(path), create=True)
+    file.reserve(1 << 20)
+    file.pwrite(b"x", 0)
+    assert file.size() == 1
+    if sys.platform == "linux":
+        assert path.stat().st_blocks * 512 >= 1 << 20
+        file.truncate(1)
+        assert path.stat().st_blocks * 512 < 1 << 20
 
 
 def test_a_cached_read_gives_all_or_nothing(files: FileSystem, folder: str):

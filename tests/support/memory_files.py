@@ -61,6 +61,9 @@ class MemoryFile:
         del content[size:]
         content.extend(bytes(size - len(content)))
 
+    def reserve(self, size: int) -> None:
+        self._files._enter("reserve", self._path)
+
     def size(self) -> int:
         return len(self._inode.data)
 

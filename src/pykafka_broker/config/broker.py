@@ -266,7 +266,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Largest size of an index file."),
     Key("log.index.interval.bytes", INT, 4096, Range(0), MEDIUM, CLUSTER_WIDE, ACTS,
         "Bytes of log between two index entries."),
-    Key("log.preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, UNHEEDED,
+    Key("log.preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, ACTS,
         "Reserve the whole segment on disk when it is made."),
     Key("log.flush.interval.messages", LONG, LONG_MAX, Range(1), HIGH, CLUSTER_WIDE, ACTS,
         "Sync a partition after this many records."),

@@ -73,7 +73,7 @@ TOPIC_KEYS: tuple[Key, ...] = (
         "Level for batches the broker compresses with lz4."),
     Key("compression.zstd.level", INT, 3, Range(-131072, 22), MEDIUM, CLUSTER_WIDE, ACTS,
         "Level for batches the broker compresses with zstd."),
-    Key("preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, UNHEEDED,
+    Key("preallocate", BOOLEAN, False, None, MEDIUM, CLUSTER_WIDE, ACTS,
         "Reserve the whole segment on disk when it is made."),
     Key("message.timestamp.type", STRING, "CreateTime",
         OneOf(("CreateTime", "LogAppendTime")), MEDIUM, CLUSTER_WIDE, ACTS,

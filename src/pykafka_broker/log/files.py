@@ -18,6 +18,7 @@ caller uses a worker thread. Windows has neither `pread` nor `fcntl`: both have 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import threading
@@ -40,6 +41,7 @@ _of_thread = _OfThread()
 _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _HAS_PREAD = hasattr(os, "pread") and hasattr(os, "pwrite")
 _CREATE_MODE = 0o644
+_FALLOC_FL_KEEP_SIZE = 1
 _BINARY: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -61,6 +63,11 @@ class File(Protocol):
 
     def truncate(self, size: int) -> None:
         """Cut or extend the file to `size`."""
+
+    def reserve(self, size: int) -> None:
+        """Have the disk keep room for the file to grow to `size`, where the system can do that without
+        growing it.
+        """
 
     def size(self) -> int:
         """Length of the file in bytes."""
@@ -193,6 +200,19 @@ class OsFile:
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.fd, size)
+
+    def reserve(self, size: int) -> None:
+        if sys.platform != "linux":  # posix_fallocate grows the file: a crash would leave zeros to scan
+            return
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        offsets = ctypes.c_int64(0), ctypes.c_int64(size)
+        if libc.fallocate(self.fd, _FALLOC_FL_KEEP_SIZE, *offsets) == 0:
+            return
+        error = ctypes.get_errno()
+        if error not in (errno.EOPNOTSUPP, errno.ENOSYS):
+            raise OSError(error, os.strerror(error))
 
     def size(self) -> int:
         return os.fstat(self.fd).st_size

@@ -140,6 +140,7 @@ class Flusher:
             if self.retired:
                 return []
             for segment in closed:
+                segment.give_back_reserve()
                 segment.save_indexes(final=True)
             while self.pending_snapshots:
                 self.pending_snapshots[0].write(files, self.directory)

@@ -77,6 +77,8 @@ def create_log(
     files.write_file(join(directory, PARTITION_METADATA), encode_partition_metadata(topic_id), sync=False)
     path = join(directory, offset_file(start_offset, ""))
     segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
+    if config.preallocate:
+        segment.reserve(config.segment_bytes)
     segment.release_file()  # thousands of new partitions need no descriptor before their first record
     files.write_file(join(directory, LEADER_EPOCH_CHECKPOINT), encode_epochs(()), sync=False)
     return PartitionLog(
@@ -186,6 +188,8 @@ class _Loading:
         for segment in self.segments:
             segment.release_file()
         active = self.segments[-1]
+        if active.size:
+            active.first_append_ms = self.now_ms
         if not active.tail_positions:
             active.tail_first_offset = log_end_offset
         return PartitionLog(

@@ -87,6 +87,8 @@ DEFAULT_INTERVALS = Intervals()
 DEFAULT_CLEANER_SETTINGS = CleanerSettings()
 
 CLOSING_THREADS = 4
+#: How often long work says how far it is.
+PROGRESS_MS = 3_000
 #: Files and indexes not used between two checks are given back.
 IDLE_CHECK_MS = 60_000
 
@@ -100,6 +102,27 @@ class WantedLog(NamedTuple):
     config: LogConfig
     directory_id: bytes | None = None
     is_new: bool = True
+
+
+class Progress:
+    """Says how far long work has come, every few seconds. Any thread."""
+
+    def __init__(self, text: str, total: int, now_ms: Callable[[], int]) -> None:
+        self._text = text
+        self._total = total
+        self._now_ms = now_ms
+        self._next_ms = now_ms() + PROGRESS_MS
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def advance(self) -> None:
+        """One more is done."""
+        with self._lock:
+            self._done += 1
+            now_ms = self._now_ms()
+            if now_ms >= self._next_ms:
+                self._next_ms = now_ms + PROGRESS_MS
+                logger.info(self._text, self._done, self._done * 100 // self._total)
 
 
 class LogDir:
@@ -204,7 +227,7 @@ class LogManager:
         """Create the directories and take their lock files, or refuse with LogDirError. Blocking."""
         for log_dir in self._all_dirs:
             try:
-                self.files.make_directory(log_dir.path)
+                self._make_directory(log_dir.path)
                 log_dir.lock = self.files.lock(join(log_dir.path, LOCK_FILE))
             except FileLockedError:
                 self.unlock()
@@ -220,6 +243,17 @@ class LogManager:
         except LogDirError:
             self.unlock()
             raise
+
+    def _make_directory(self, path: str) -> None:
+        """Create a folder whose name, and those above it, survive a power cut."""
+        missing = []
+        above = path
+        while not self.files.exists(above) and directory_name(above) != above:
+            missing.append(above)
+            above = directory_name(above)
+        self.files.make_directory(path)
+        for created in reversed(missing):
+            self.files.sync_directory(directory_name(created))
 
     def _require_directories(self) -> None:
         """No broker starts without the directory of the metadata, or without any for partitions."""
@@ -343,10 +377,16 @@ class LogManager:
             why = "clean shutdown file was found" if clean else "no clean shutdown file was found"
             logger.info("%s %d logs from %s since %s", how, len(folders), log_dir.path, why)
 
+        progress = Progress(
+            f"{'Loaded' if clean else 'Recovered'} %d of {len(folders)} logs in {log_dir.path} (%d %%)",
+            len(folders),
+            self._now_ms,
+        )
+
         def open_one(name: str, key: PartitionKey) -> PartitionLog:
             assert log_dir.environment is not None
             directory = join(log_dir.path, name)
-            return open_log(
+            log = open_log(
                 log_dir.environment,
                 directory,
                 key[0],
@@ -359,6 +399,8 @@ class LogManager:
                 high_watermark=checkpoints[HIGH_WATERMARK_CHECKPOINT].get(key, 0),
                 now_ms=self._now_ms(),
             )
+            progress.advance()
+            return log
 
         def open_some(some: list[tuple[str, PartitionKey]]) -> list[PartitionLog]:
             return [open_one(name, key) for name, key in some]

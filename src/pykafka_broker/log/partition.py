@@ -17,7 +17,7 @@ durable.
 
 Figures in docstrings: a 2-core VM, CPython 3.11.
 
-Left out on purpose: remote (tiered) storage, message formats before v2, preallocation of `.log` files.
+Left out on purpose: remote (tiered) storage, message formats before v2.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ class PartitionLog:
         KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
         """
         if origin is not AppendOrigin.CLIENT:
-            return self._append_internal(records, leader_epoch, origin, guard, transaction_version)
+            return self._append_internal(records, leader_epoch, now_ms, origin, guard, transaction_version)
         if self.offline is not None:
             raise self._storage_error(self.offline)
         buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
@@ -285,7 +285,7 @@ class PartitionLog:
                     # What a crash left in the page cache: it was never acknowledged, nor synced.
                     self.unflushed_messages >= self._config.flush_messages,
                 )
-        self._write(buffer, leader_epoch, first_offset, last_offset, max_timestamp, offset_of_max)
+        self._write(buffer, leader_epoch, now_ms, first_offset, last_offset, max_timestamp, offset_of_max)
         producers = self.producers
         if header.producer_id >= 0:
             producers.append(header, first_offset, max_timestamp)
@@ -311,6 +311,7 @@ class PartitionLog:
         self,
         records: Buffer,
         leader_epoch: int,
+        now_ms: int,
         origin: AppendOrigin,
         guard: int,
         transaction_version: int,
@@ -337,7 +338,7 @@ class PartitionLog:
                     f"Unexpected offset in append to {self.name}: first offset "
                     f"{header.base_offset} is less than the next offset {self.log_end_offset}",
                 )
-            self._append_batch(batch, header, origin, guard, transaction_version)
+            self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
             first_offset = header.base_offset if first_offset < 0 else first_offset
             last_offset = header.last_offset
         if first_offset < 0:
@@ -349,6 +350,7 @@ class PartitionLog:
         self,
         batch: memoryview,
         header: BatchHeader,
+        now_ms: int,
         origin: AppendOrigin,
         guard: int,
         transaction_version: int,
@@ -362,6 +364,7 @@ class PartitionLog:
         self._write(
             batch,
             header.partition_leader_epoch,
+            now_ms,
             header.base_offset,
             header.last_offset,
             header.max_timestamp,
@@ -379,6 +382,7 @@ class PartitionLog:
         self,
         batch: Buffer,
         leader_epoch: int,
+        now_ms: int,
         first_offset: int,
         last_offset: int,
         max_timestamp: int,
@@ -386,11 +390,15 @@ class PartitionLog:
     ) -> None:
         segment, size = self._active, len(batch)
         config = self._config
+        # The age of a segment is counted in the time of its records, where they have one.
+        first_timestamp, newest = segment.first_timestamp, max_timestamp
+        if first_timestamp < 0:
+            first_timestamp, newest = segment.first_append_ms, now_ms
         try:
             if (
                 segment.size + size > config.segment_bytes
                 or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-                or 0 <= segment.first_timestamp < max_timestamp - self._roll_ms + segment.jitter_ms
+                or 0 <= first_timestamp < newest - self._roll_ms + segment.jitter_ms
                 or segment.index_is_full(config.segment_index_bytes)
             ):
                 if size > config.segment_bytes:
@@ -405,6 +413,8 @@ class PartitionLog:
             if leader_epoch != self._latest_epoch:
                 self._start_epoch(leader_epoch, first_offset)
             segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp)
+            if segment.first_append_ms < 0:
+                segment.first_append_ms = now_ms
         except OSError as error:
             raise self._append_failed(segment, error) from error
         if segment.size >= segment.write_behind_at:
@@ -482,9 +492,15 @@ class PartitionLog:
         new.jitter_ms = _jitter_ms(self.config, path)
         self.segments = (*self.segments, new)
         self._active = new
+        self._reserve(new)
         self._flusher.note_names()
         self._take_snapshot(base_offset)
         self._environment.run_in_turn(self._flush_closed)
+
+    def _reserve(self, segment: Segment) -> None:
+        """With `preallocate`, have the disk keep room for a whole segment; what is left goes back later."""
+        if self._config.preallocate:
+            segment.reserve(self._config.segment_bytes)
 
     def _take_snapshot(self, offset: int) -> None:
         self._flusher.pending_snapshots.append(Snapshot(offset, self.producers.producers.values()))
@@ -546,6 +562,7 @@ class PartitionLog:
                 self._take_snapshot(self.log_end_offset)
             self.flush()
             with self._flusher.lock:
+                self._active.give_back_reserve()
                 self._active.save_indexes(final=True)
                 self._active.sync(with_indexes=True)
         except (OSError, KafkaError) as error:

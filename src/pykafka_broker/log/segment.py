@@ -65,7 +65,9 @@ class Segment:
         "base_offset",
         "bytes_since_index_entry",
         "damages",
+        "first_append_ms",
         "first_timestamp",
+        "has_reserve",
         "has_torn_tail",
         "index_interval_bytes",
         "index_is_saved",
@@ -99,6 +101,10 @@ class Segment:
         self._offset_of_max_timestamp = base_offset
         #: Max timestamp of the first batch, which decides when to roll by time; -1 while empty or unknown.
         self.first_timestamp = -1
+        #: When the first batch was written, as far as this process knows; -1 before.
+        self.first_append_ms = -1
+        #: The disk keeps room for more than `size`.
+        self.has_reserve = False
         self.bytes_since_index_entry = 0
         self.index_is_saved = True
         #: Log and indexes are on stable storage; an active segment never counts as flushed.
@@ -191,6 +197,17 @@ class Segment:
             del self.tail_last_offsets[:drop]
         tail.append(position)
         self.tail_last_offsets.append(last_offset)
+
+    def reserve(self, size_bytes: int) -> None:
+        """Have the disk keep room for the file to grow to `size_bytes`; its size stays."""
+        self.file.reserve(size_bytes)
+        self.has_reserve = True
+
+    def give_back_reserve(self) -> None:
+        """Let others have the room that was not needed. Worker-safe once nobody appends any more."""
+        if self.has_reserve:
+            self.file.truncate(self.size)
+            self.has_reserve = False
 
     def cut_torn_tail(self) -> None:
         """Remove what a failed append left behind the end; raises OSError while the disk refuses even

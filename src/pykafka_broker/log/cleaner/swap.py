@@ -34,6 +34,7 @@ from pykafka_broker.log.names import (
 
 #: What a cleaned segment consists of, in the order in which it gets its names.
 CLEANED_KINDS = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
+_IN_PROGRESS = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX)
 #: What belongs to the first offset of a segment rather than to its records: it stays when those are
 #: replaced.
 _OF_THE_OFFSET = (SNAPSHOT_SUFFIX, WINDOW_SUFFIX)
@@ -74,6 +75,8 @@ def recovery(names: Iterable[str], end_offset_of: Callable[[str], int]) -> list[
     `.log.swap` end.
     """
     present = set(names)
+    if not any(name.endswith(_IN_PROGRESS) for name in present):
+        return []
     steps = [
         Renaming(name, None)
         for name in sorted(present)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.consumer.state import GroupState, MemberState
 from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeatResult
 from pykafka_broker.coordinator.group.record import Record
@@ -329,3 +330,100 @@ def test_fingerprints_are_those_of_apache_kafka() -> None:
     both = racked._replace(racks=(("r2", "r1"), ()))
     assert topic_hash(both) == topic_hash(both._replace(racks=(("r1", "r2"), ())))
     assert group_hash(["nothing"], GroupWorld().state.topics) == 0
+
+
+def test_a_storm_of_300_consumer_groups_settles_without_a_member_being_lost() -> None:
+    world = GroupWorld()
+    world.set_topics(TOPIC)
+    groups = [f"group-{number}" for number in range(300)]
+    epochs: dict[tuple[str, str], int] = {}
+    for name in "abc":
+        for group in groups:
+            answer = world.join_consumer(name, "t", group_id=group)
+            epochs[group, name] = answer.member_epoch
+        world.advance(500)
+
+    # Everybody's topic grows in the same moment.
+    world.set_topics(TOPIC._replace(partition_count=9))
+    for _ in range(6):
+        world.advance(5_000)
+        for (group, name), epoch in epochs.items():
+            held = world.consumer_group(group).members[name].assigned
+            answer = world.consumer(name, epoch, group_id=group, owned=held)
+            assert answer.error is ErrorCode.NONE
+            epochs[group, name] = answer.member_epoch
+
+    for group in groups:
+        settled = world.consumer_group(group)
+        assert settled.state is GroupState.STABLE
+        assert [len(member.assigned[T]) for member in settled.members.values()] == [3, 3, 3]
+
+
+def test_a_regular_expression_is_resolved_when_it_is_new_and_when_topics_come(world: GroupWorld) -> None:
+    world.join_consumer("a", topics=None, regex="t.*")
+    assert [work.regexes for work in world.work] == [("t.*",)]
+    world.resolve_regexes()
+    assert world.consumer("a", 1).assignment == ((T, (0, 1, 2, 3, 4, 5)),)
+
+    # Another member with the same expression needs no new answer, one with another does.
+    world.advance(10_001)
+    world.join_consumer("b", topics=None, regex="t.*")
+    assert world.work == []
+    world.join_consumer("c", topics=None, regex="u.*")
+    assert [set(work.regexes) for work in world.work] == [{"t.*", "u.*"}]
+    world.resolve_regexes()
+    assert set(world.consumer_group().regexes) == {"t.*", "u.*"}
+
+    # New topics are looked at, but not within ten seconds of the last time.
+    world.set_topics(TOPIC, TopicInfo("t-new", U, 1))
+    world.consumer("a", 2)
+    assert world.work == []
+    world.advance(10_001)
+    world.consumer("a", 2)
+    world.resolve_regexes()
+    assert world.consumer_group().regexes["t.*"].topics == {"t", "t-new"}
+
+    # The last one to use an expression takes it along.
+    world.consumer("c", -1)
+    assert set(world.consumer_group().regexes) == {"t.*"}
+    assert replay(world.log).groups["g"] == world.consumer_group()._replace(refresh_deadline_ms=0)
+
+
+def test_an_expression_is_looked_at_again_after_its_interval_even_if_nothing_happens(
+    world: GroupWorld,
+) -> None:
+    world.config = world.config._replace(consumer_group_regex_refresh_interval_ms=30_000)
+    world.join_consumer("a", topics=None, regex="t.*")
+    world.resolve_regexes()
+    world.advance(30_000)
+    world.consumer("a", 1)
+    assert world.work == []
+    world.advance(1)
+    world.consumer("a", 2)
+    assert len(world.work) == 1
+    # While one answer is awaited, no second one is asked for; if there is none, it is asked for again.
+    world.consumer("a", 2)
+    assert len(world.work) == 1
+    world.submit(events.RegexesResolved(world.now_ms, "g", world.now_ms, 1, None))
+    world.consumer("a", 2)
+    assert len(world.work) == 2
+
+
+def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -> None:
+    world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    world.submit(events.Loaded(world.now_ms))
+    world.set_topics(TOPIC)
+    world.join_consumer("a", "t")
+    commit = {"version": 9, "group_id": "g"}
+    world.commit({("t", 0): 5, ("old", 0): 6}, "a", 2, **commit)
+
+    for _ in range(10):
+        world.advance(10_000)
+        world.consumer("a", 2)
+    assert world.fetch() == {("t", 0): 5}
+
+    world.consumer("a", -1)
+    world.advance(30_000)
+    assert "g" not in world.state.groups
+    assert "g" not in replay(world.log).groups
+    assert kinds(tuple(world.log))[-3:] == ["-TargetAssignmentMetadata", "-PartitionMetadata", "-Metadata"]

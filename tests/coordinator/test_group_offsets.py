@@ -25,6 +25,7 @@ from pykafka_broker.coordinator.group.records import (
     replay,
 )
 from pykafka_broker.coordinator.group.state import ClassicGroup, CommittedOffset, Phase, Protocol
+from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, GROUPS_PER_EXPIRY_SLICE
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription
 
@@ -423,3 +424,26 @@ def test_the_check_goes_on_with_the_interval_that_is_configured_now() -> None:
     world.advance(600_000)
 
     assert world.timers["expiry",] == world.now_ms + 1_000
+
+
+def test_many_groups_are_searched_for_old_offsets_in_slices() -> None:
+    world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    world.submit(Loaded(world.now_ms))
+    for number in range(2 * GROUPS_PER_EXPIRY_SLICE + 1):
+        world.commit({("t", 0): 1}, group_id=f"g-{number}")
+    world.advance(59_999)
+    looks = []
+
+    while world.state.groups:
+        at_ms = world.timers[EXPIRY_TIMER]
+        world.fire(EXPIRY_TIMER)
+        looks.append((at_ms, len(world.state.groups)))
+
+    one_moment = START_MS + 60_000
+    assert looks == [
+        (one_moment, GROUPS_PER_EXPIRY_SLICE + 1),
+        (one_moment, 1),
+        (one_moment, 0),
+    ]
+    assert world.timers[EXPIRY_TIMER] == one_moment + 30_000
+    assert replay(world.log).groups == {}

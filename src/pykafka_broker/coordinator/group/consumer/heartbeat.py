@@ -196,6 +196,13 @@ def _as_said(member: ConsumerMember, event: ConsumerGroupHeartbeat) -> ConsumerM
     """The member with what the heartbeat says about it; what it does not say stays."""
     names, regex = event.subscribed_topic_names, event.subscribed_topic_regex
     timeout_ms = event.rebalance_timeout_ms
+    if (
+        names is regex is event.rack_id is event.server_assignor is member.classic is None
+        and timeout_ms == NOT_GIVEN_MS
+        and event.instance_id in (None, member.instance_id)
+        and (event.client_id, event.client_host) == (member.client_id, member.client_host)
+    ):
+        return member  # as nearly always
     return member._replace(
         instance_id=member.instance_id if event.instance_id is None else event.instance_id,
         rack_id=member.rack_id if event.rack_id is None else event.rack_id,
@@ -211,7 +218,7 @@ def _as_said(member: ConsumerMember, event: ConsumerGroupHeartbeat) -> ConsumerM
 
 def write_subscription(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMember) -> bool:
     """Write down what has changed about a member; does it name other topics?"""
-    if after == before:
+    if after is before or after == before:
         return False
     turn.write(subscription_record(turn.group_id, after))
     return after.subscribed_topic_names != before.subscribed_topic_names

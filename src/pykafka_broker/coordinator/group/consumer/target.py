@@ -22,11 +22,13 @@ def update_target(turn: ConsumerTurn) -> None:
         return
     assign = ASSIGNORS[preferred_assignor(group, turn.config.consumer_group_assignors[0])]
     result = assign(group_spec(group, turn.groups.topics))
-    for member_id in walked(group.members, string_hash):
-        target = result.get(member_id, NO_ASSIGNMENT)
-        if group.targets.get(member_id) != target:
-            turn.write(target_record(group.group_id, member_id, target))
-    turn.write(target_epoch_record(group.group_id, group.group_epoch, turn.now_ms))
+    # Compared before anything is written: an older version of the table would be dear to read.
+    targets = {name: result.get(name, NO_ASSIGNMENT) for name in walked(group.members, string_hash)}
+    changed = [name for name, target in targets.items() if group.targets.get(name) != target]
+    turn.write(
+        *(target_record(group.group_id, name, targets[name]) for name in changed),
+        target_epoch_record(group.group_id, group.group_epoch, turn.now_ms),
+    )
 
 
 def preferred_assignor(group: ConsumerGroup, default: str) -> str:

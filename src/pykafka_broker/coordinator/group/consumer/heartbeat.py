@@ -197,7 +197,11 @@ def _as_said(member: ConsumerMember, event: ConsumerGroupHeartbeat) -> ConsumerM
     names, regex = event.subscribed_topic_names, event.subscribed_topic_regex
     timeout_ms = event.rebalance_timeout_ms
     if (
-        names is regex is event.rack_id is event.server_assignor is member.classic is None
+        names is None
+        and regex is None
+        and event.rack_id is None
+        and event.server_assignor is None
+        and member.classic is None
         and timeout_ms == NOT_GIVEN_MS
         and event.instance_id in (None, member.instance_id)
         and (event.client_id, event.client_host) == (member.client_id, member.client_host)

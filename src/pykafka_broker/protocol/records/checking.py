@@ -10,7 +10,7 @@ nothing is taken for granted that is not looked at. Three ways of looking take t
 * **Shapes.** Records that differ in their values only have their fixed bytes at the same places behind their
   lengths: one `struct` layout reads them at once, 0.3 us each.
 
-1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.13 ms if all are of one size and 3.5 ms if
+1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.15 ms if all are of one size and 3.5 ms if
 not; 1 KB each 0.03 ms and 0.4 ms (CPython 3.11, a 2-core VM).
 """
 
@@ -27,6 +27,7 @@ from pykafka_broker.protocol.records.errors import InvalidRecord
 #: what turns out to be different costs no more than what was gained.
 FIRST_WINDOW_RECORDS = 16
 WINDOW_GROWTH = 8
+LARGEST_WINDOW_RECORDS = 1024
 
 #: Records with more bytes than this that have to be the same are looked at one by one: many headers.
 MOST_COLUMNS = 64
@@ -44,7 +45,8 @@ _LOW = bytes(range(128, 256, 2)) * 128
 _HIGH = bytes([delta >> 6 for delta in range(TWO_BYTE_DELTAS)])
 _MIDDLE = bytes([delta >> 6 | 0x80 for delta in range(TWO_BYTE_DELTAS)])
 
-_CONTINUED = bytes(range(128, 256))
+#: Turns a column of bytes with continuation bits into ASCII, and one without them into anything but.
+_FLIPPED = bytes([byte ^ 0x80 for byte in range(256)])
 
 
 #: Where the parts of a record begin: the record, what its length counts, the offset delta, the key's length
@@ -146,7 +148,7 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
     done = 0
     window = FIRST_WINDOW_RECORDS
     while done < most:
-        rows = min(window, most - done)
+        rows = min(window, most - done, LARGEST_WINDOW_RECORDS)
         skipped = (done + 1) * size
         stop = first + (done + rows) * size
         for at in same:
@@ -154,7 +156,7 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
                 return done
         for at in range(body + 1, offset_at):
             column = data[at + skipped : stop : size]
-            if column.lstrip(_CONTINUED) if at < offset_at - 1 else not column.isascii():
+            if not (column.translate(_FLIPPED) if at < offset_at - 1 else column).isascii():
                 return done
         delta = (index + done) % TWO_BYTE_DELTAS
         for number, expected in enumerate(

@@ -36,4 +36,11 @@ FILES = (
     "describe_producers",
     "consumer_group_heartbeat",
     "consumer_group_describe",
+    "add_partitions_to_txn",
+    "add_offsets_to_txn",
+    "end_txn",
+    "txn_offset_commit",
+    "write_txn_markers",
+    "describe_transactions",
+    "list_transactions",
 )

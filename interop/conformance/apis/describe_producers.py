@@ -5,6 +5,7 @@ from __future__ import annotations
 from interop.conformance.batches import batch
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk, Topic
+from interop.conformance.transactions import Producer
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -116,3 +117,18 @@ def a_partition_named_twice_is_answered_twice(talk: Talk) -> None:
     topic = talk.topic()
     write(talk, topic, new_producer(talk), 0)
     talk.ask(asking(of(topic, 0, 0), of(topic, 0)))
+
+
+@conversation
+def a_producer_in_a_transaction(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    talk.produce(topic, b"before")
+    producer.adds(topic)
+    producer.writes(topic, b"one", b"two")
+    talk.ask(asking(of(topic, 0)))
+    producer.ends()
+    talk.ask(asking(of(topic, 0)))
+    producer.adds(topic)
+    producer.writes(topic, b"three")
+    producer.ends(commit=False)
+    talk.ask(asking(of(topic, 0)))

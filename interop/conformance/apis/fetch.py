@@ -7,6 +7,7 @@ from typing import Any
 from interop.conformance.batches import MADE_MS, batch
 from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import CLOSED, E, Talk, Topic
+from interop.conformance.transactions import Producer
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -711,6 +712,66 @@ def a_partition_named_twice_in_a_session(talk: Talk) -> None:
     session.fetches(of(topic, at(0), at(4)))
     session.fetches(of(topic, at(2), at(6)))
     session.fetches()
+
+
+# ---- transactions ----
+
+
+@conversation
+def committed_records_are_read_up_to_the_first_open_transaction(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    talk.produce(topic, b"before")
+    producer.adds(topic)
+    producer.writes(topic, b"one", b"two")
+    talk.produce(topic, b"after")
+    for level in (0, 1):
+        talk.ask(fetching(of(topic), isolation_level=level))
+        talk.ask(fetching(of(topic, at(2)), isolation_level=level))
+    producer.ends()
+    for level in (0, 1):
+        talk.ask(fetching(of(topic), isolation_level=level))
+
+
+@conversation
+def aborted_transactions_are_named_to_readers_of_committed_records(talk: Talk) -> None:
+    topic, one, other = talk.topic(), Producer(talk, "one"), Producer(talk, "other")
+    for producer in (one, other):
+        producer.adds(topic)
+        producer.writes(topic, b"aborted")
+    other.ends(commit=False)
+    one.ends(commit=False)
+    talk.produce(topic, b"plain")
+    one.adds(topic)
+    one.writes(topic, b"committed")
+    one.ends()
+    for offset in (0, 1, 2, 3, 4, 5):
+        talk.ask(fetching(of(topic, at(offset)), isolation_level=1))
+    talk.ask(fetching(of(topic), isolation_level=0))
+    talk.ask(fetching(of(topic, at(0, max_bytes=1)), isolation_level=1))
+
+
+@conversation
+def the_end_of_a_transaction_ends_the_wait_for_it(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    producer.adds(topic)
+    producer.writes(topic, b"one")
+    other = talk.another()
+    waiting = other.send(fetching(of(topic), isolation_level=1, max_wait_ms=10_000))
+    waiting.is_waiting()
+    producer.ends()
+    waiting.answer()
+
+
+@conversation("7+")
+def a_session_of_committed_records(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    producer.adds(topic)
+    producer.writes(topic, b"one")
+    session = Session(talk)
+    session.fetches(of(topic), isolation_level=1)
+    session.fetches(isolation_level=1)
+    producer.ends(commit=False)
+    session.fetches(isolation_level=1)
 
 
 # ---- records at the edges ----

@@ -7,6 +7,7 @@ from typing import Any
 from interop.conformance.batches import batch
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk, Topic
+from interop.conformance.transactions import Producer, with_coordinator
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -59,3 +60,89 @@ def what_was_given_out_can_be_used(talk: Talk) -> None:
 @conversation
 def an_empty_transactional_id_is_invalid(talk: Talk) -> None:
     talk.ask(asking(""), E.INVALID_REQUEST)
+
+
+# ---- with a transactional id ----
+
+
+@conversation
+def a_transactional_id_keeps_its_producer_and_gets_a_new_epoch(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("t"))
+    for _ in range(3):
+        talk.ask(asking(talk.name("t")))
+
+
+@conversation
+def two_transactional_ids_are_two_producers(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("t"))
+    talk.ask(asking(talk.name("one")))
+    talk.ask(asking(talk.name("other")))
+
+
+@conversation
+def timeouts_that_cannot_be(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("t"))
+    for timeout_ms in (0, -1, 900_001, 2**31 - 1):
+        talk.ask(asking(talk.name("t"), timeout_ms), E.INVALID_TRANSACTION_TIMEOUT)
+    talk.ask(asking(talk.name("t"), 900_000))
+    talk.ask(asking(talk.name("t"), 1))
+
+
+@conversation
+def an_open_transaction_is_aborted_first(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    producer.adds(topic)
+    talk.ask(asking(producer.id), E.CONCURRENT_TRANSACTIONS)
+    producer.settles()
+    talk.ask(asking(producer.id), until=lambda answer: answer.error_code == E.NONE)
+
+
+@conversation("3+")
+def a_producer_may_say_who_it_is(talk: Talk) -> None:
+    producer = Producer(talk)
+    for _ in range(2):
+        answer = talk.ask(
+            asking(producer.id, producer_id=producer.producer_id, producer_epoch=producer.epoch)
+        )
+    talk.ask(asking(producer.id, producer_id=answer.producer_id, producer_epoch=answer.producer_epoch))
+
+
+@conversation("3+")
+def an_older_epoch_is_fenced(talk: Talk) -> None:
+    older, producer = Producer(talk), Producer(talk)
+    fenced = E.PRODUCER_FENCED if talk.version >= 4 else E.INVALID_PRODUCER_EPOCH
+    Producer(talk)
+    request = asking(older.id, producer_id=older.producer_id, producer_epoch=older.epoch)
+    talk.ask(request, fenced)
+    request = asking(older.id, producer_id=older.producer_id, producer_epoch=producer.epoch + 9)
+    talk.ask(request, fenced)
+
+
+@conversation("3+")
+def another_producer_id_is_fenced(talk: Talk) -> None:
+    producer = Producer(talk)
+    fenced = E.PRODUCER_FENCED if talk.version >= 4 else E.INVALID_PRODUCER_EPOCH
+    request = asking(producer.id, producer_id=producer.producer_id + 1000, producer_epoch=0)
+    talk.ask(request, fenced)
+
+
+@conversation("3+")
+def who_says_to_be_somebody_under_a_new_transactional_id(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("t"))
+    talk.ask(asking(talk.name("t"), producer_id=2**50, producer_epoch=3))
+
+
+@conversation("3+")
+def half_a_producer_with_a_transactional_id(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("t"))
+    talk.ask(asking(talk.name("t"), producer_id=5, producer_epoch=-1), E.INVALID_REQUEST)
+    talk.ask(asking(talk.name("t"), 0, producer_id=-1, producer_epoch=5), E.INVALID_REQUEST)
+
+
+@conversation
+def after_a_transaction_the_epoch_goes_on(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    for commit in (True, False):
+        producer.adds(topic)
+        producer.ends(commit)
+    talk.ask(asking(producer.id))

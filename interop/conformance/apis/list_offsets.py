@@ -5,6 +5,7 @@ from __future__ import annotations
 from interop.conformance.batches import MADE_MS, batch, changed
 from interop.conformance.conversation import ENDS, conversation
 from interop.conformance.talk import E, Talk, Topic
+from interop.conformance.transactions import Producer
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -347,3 +348,22 @@ def the_timeout_does_not_matter_without_tiered_storage(talk: Talk) -> None:
     topic = written(talk)
     for timeout_ms in (0, -1, 2**31 - 1):
         talk.ask(listing(of(topic, wanting(MADE_MS)), timeout_ms=timeout_ms))
+
+
+# ---- transactions ----
+
+
+@conversation("2+")
+def the_end_of_what_is_committed(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    talk.produce(topic, b"before")
+    producer.adds(topic)
+    producer.writes(topic, b"one", b"two")
+    talk.produce(topic, b"after", timestamp_ms=MADE_MS + 50_000)
+    for level in (0, 1):
+        for timestamp in (LATEST_OFFSET, EARLIEST, MADE_MS, MADE_MS + 50_000):
+            talk.ask(listing(of(topic, wanting(timestamp)), isolation_level=level))
+        talk.ask(listing(of(topic, wanting(LATEST_OFFSET)), isolation_level=level, replica_id=-2))
+    producer.ends()
+    for level in (0, 1):
+        talk.ask(listing(of(topic, wanting(LATEST_OFFSET)), isolation_level=level))

@@ -7,7 +7,9 @@ from typing import Any
 
 from interop.conformance.batches import MADE_MS, batch, changed, old_message, sealed
 from interop.conformance.conversation import ENDS, LATEST, conversation
-from interop.conformance.talk import CLOSED, E, Talk, Topic
+from interop.conformance.talk import ANY, CLOSED, E, Talk, Topic
+from interop.conformance.transactions import LAST_PRODUCE_VERSION_OF_OLD_CLIENTS
+from interop.conformance.transactions import Producer as TransactionalProducer
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -593,16 +595,16 @@ def more_bad_records_than_are_named(talk: Talk) -> None:
 def offsets_inside_a_batch_that_do_not_count_up(talk: Talk) -> None:
     records: list[Any] = [(MADE_MS, b"key", b"%d" % number, []) for number in range(3)]
     data = build_batch(records, offset_deltas=[0, 2, 1], last_offset_delta=2)
-    talk.ask(one(talk.topic("plain"), data))
-    talk.ask(one(talk.topic("compacted", configs={"cleanup.policy": "compact"}), data))
+    talk.ask(one(talk.topic("plain"), data), ANY)
+    talk.ask(one(talk.topic("compacted", configs={"cleanup.policy": "compact"}), data), ANY)
 
 
 @conversation(LATEST)
 def a_producer_id_without_an_epoch(talk: Talk) -> None:
     topic = talk.topic()
     data = batch(b"x", producer_id=new_producer(talk), producer_epoch=-1, base_sequence=0)
-    talk.ask(one(topic, data))
-    talk.ask(one(topic, data))
+    talk.ask(one(topic, data), ANY)
+    talk.ask(one(topic, data), ANY)
 
 
 @conversation
@@ -827,6 +829,123 @@ def a_repeated_batch_that_is_longer_now_is_out_of_order(talk: Talk) -> None:
     producer.writes(0, count=2)
     producer.writes(0, E.OUT_OF_ORDER_SEQUENCE_NUMBER, count=3)
     producer.writes(1, E.OUT_OF_ORDER_SEQUENCE_NUMBER)
+
+
+# ---- transactions ----
+
+
+def implicitly(talk: Talk) -> bool:
+    """Whether this version adds partitions to a transaction by itself."""
+    return talk.version > LAST_PRODUCE_VERSION_OF_OLD_CLIENTS
+
+
+@conversation
+def transactional_batches_are_appended_when_their_partition_was_added(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    producer.adds(topic)
+    for _ in range(2):
+        talk.ask(producer.producing(topic, producer.batch(topic, b"x", b"y")))
+    producer.ends()
+    read_back(talk, topic)
+
+
+@conversation
+def transactional_batches_of_a_partition_that_was_not_added(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    refused = E.TRANSACTION_ABORTABLE if talk.version == 11 else E.INVALID_TXN_STATE
+    request = producer.producing(topic, producer.batch(topic, b"x"))
+    talk.ask(request, *([] if implicitly(talk) else [refused]))
+    producer.settles() if not implicitly(talk) else producer.ends()
+    read_back(talk, topic)
+
+
+@conversation
+def transactional_batches_of_an_older_epoch(talk: Talk) -> None:
+    topic, older = talk.topic(), TransactionalProducer(talk)
+    producer = TransactionalProducer(talk)
+    producer.adds(topic)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"x")))
+    talk.ask(producer.producing(topic, older.batch(topic, b"y")), E.INVALID_PRODUCER_EPOCH)
+
+
+@conversation
+def transactional_batches_of_a_producer_nobody_knows(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    unknown = producer.batch(topic, b"x", producer_id=producer.producer_id + 1000)
+    talk.ask(producer.producing(topic, unknown), E.INVALID_PRODUCER_ID_MAPPING)
+
+
+@conversation
+def transactional_batches_of_a_transactional_id_nobody_knows(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    request = producer.producing(topic, producer.batch(topic, b"x"))
+    request.transactional_id = talk.name("nobody")
+    talk.ask(request, E.INVALID_PRODUCER_ID_MAPPING)
+
+
+@conversation
+def transactional_batches_after_the_end_of_their_transaction(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    producer.adds(topic)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"x")))
+    producer.ends(version=4)
+    refused = E.TRANSACTION_ABORTABLE if talk.version == 11 else E.INVALID_TXN_STATE
+    request = producer.producing(topic, producer.batch(topic, b"late"))
+    talk.ask(request, *([] if implicitly(talk) else [refused]))
+
+
+@conversation
+def transactional_batches_need_a_producer_id(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    nobody = producer.batch(topic, b"x", producer_id=-1, producer_epoch=-1, base_sequence=-1)
+    talk.ask(producer.producing(topic, nobody), ANY)
+
+
+@conversation
+def plain_batches_of_a_transactional_producer_in_its_transaction(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    producer.adds(topic)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"x")))
+    talk.ask(producer.producing(topic, producer.batch(topic, b"y", transactional=False)), E.INVALID_TXN_STATE)
+
+
+@conversation
+def transactional_and_plain_batches_in_one_request(talk: Talk) -> None:
+    a, b, producer = talk.topic("a"), talk.topic("b"), TransactionalProducer(talk)
+    producer.adds(a)
+    request = producer.producing(a, producer.batch(a, b"x"))
+    request.topic_data += [into(b, batch(b"plain")), into(nowhere(talk), batch(b"lost"))]
+    talk.ask(request, unknown_topic(talk))
+
+
+@conversation
+def two_producers_in_one_request(talk: Talk) -> None:
+    a, b = talk.topic("a"), talk.topic("b")
+    one_of_them, other = TransactionalProducer(talk, "one"), TransactionalProducer(talk, "other")
+    one_of_them.adds(a)
+    other.adds(b)
+    request = one_of_them.producing(a, one_of_them.batch(a, b"x"))
+    request.topic_data.append(into(b, other.batch(b, b"y")))
+    talk.ask(request, *[E.INVALID_PRODUCER_ID_MAPPING] * 2)
+
+
+@conversation
+def a_transactional_batch_sent_again(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    producer.adds(topic)
+    request = producer.producing(topic, producer.batch(topic, b"x"))
+    for _ in range(2):
+        talk.ask(request)
+    producer.ends()
+    read_back(talk, topic)
+
+
+@conversation
+def a_transaction_begins_with_any_sequence_but_goes_on_in_order(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    producer.adds(topic)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"x", base_sequence=5)), ANY)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"y", base_sequence=9)), ANY)
 
 
 # ---- frames ----

@@ -147,4 +147,12 @@ ACCEPTED: tuple[Accepted, ...] = (
         "Apache Kafka cuts off what stands behind a batch and is too short for another one. A producer that "
         "sends it has lost count, and is told so.",
     ),
+    Accepted(
+        "a request about no transactions is answered",
+        "add_partitions_to_txn/no_transactions_in_a_request",
+        "1 AddPartitionsToTxn v5",
+        "Apache Kafka never answers a broker that asks about no transactions at all. Here the answer is as "
+        "empty as the question.",
+        ours='"answered"',
+    ),
 )

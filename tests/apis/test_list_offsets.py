@@ -183,6 +183,9 @@ async def test_committed_readers_see_nothing_from_the_first_open_transaction_on(
     assert (await found(user, offsets_at("t", LATEST, **committed), 11))[1] == 1
     assert (await found(user, offsets_at("t", later), 11))[1] == 2
     assert await found(user, offsets_at("t", later, **committed), 11) == NONE_FOUND
+    as_replica = offsets_at("t", LATEST, **committed)
+    as_replica.replica_id = -2
+    assert (await found(user, as_replica, 11))[1] == 3
 
     end_transaction(home, "t", 7, commit=True)
     assert (await found(user, offsets_at("t", LATEST, **committed), 11))[1] == 4

@@ -58,6 +58,8 @@ async def test_filters_by_state_name_those_that_do_not_exist(user: User) -> None
     answer = await ask(user, state_filters=["Ongoing", "Sleeping"])
     assert [line.transactional_id for line in answer.transaction_states] == ["busy-1"]
     assert answer.unknown_state_filters == ["Sleeping"]
+    answer = await ask(user, state_filters=["ongoing", "Ongoing", "Asleep", "ongoing"])
+    assert answer.unknown_state_filters == ["ongoing", "Asleep"]
 
 
 async def test_filters_by_producer_id_and_all_filters_together(user: User) -> None:

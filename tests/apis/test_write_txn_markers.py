@@ -100,3 +100,25 @@ async def test_a_markers_place_in_the_groups_partition_is_kept(user: User) -> No
 
 async def test_no_markers_have_no_outcome(user: User) -> None:
     assert await written(user) == {}
+
+
+async def test_a_marker_of_nobody_fails_with_all_that_come_with_it(user: User) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user, old=True)
+    await producer.write("t", b"v")
+    of_nobody = marker(producer, 0)
+    of_nobody.producer_id, of_nobody.producer_epoch = 77, -1
+
+    outcome = await written(user, marker(producer, 0, commit=True), of_nobody)
+
+    failed = [("t", 0, ErrorCode.UNKNOWN_SERVER_ERROR)]
+    assert outcome == {producer.id: failed, 77: failed}
+    assert await committed_values(user, "t") == []
+
+
+async def test_a_marker_without_partitions_is_not_answered(user: User) -> None:
+    producer = await Producer.of(user)
+    nowhere = marker(producer)
+    nowhere.topics = []
+
+    assert await written(user, nowhere) == {}

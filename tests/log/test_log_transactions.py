@@ -77,7 +77,7 @@ def test_waiting_readers_are_told_when_the_last_stable_offset_moves():
     assert seen == [2]
 
 
-def test_read_committed_is_told_which_transactions_were_aborted_ordered_by_their_start():
+def test_read_committed_is_told_which_transactions_were_aborted_in_the_order_of_their_ends():
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"1")  # 0
     write(log, 2, 0, b"2")  # 1
@@ -87,11 +87,24 @@ def test_read_committed_is_told_which_transactions_were_aborted_ordered_by_their
     finish(log, 1, commit=False)  # 5
 
     assert log.plan_read(0, 1000, limit="last_stable").aborted_transactions() == [
-        AbortedTxn(1, 0, 5, 6),
         AbortedTxn(2, 1, 3, 0),
+        AbortedTxn(1, 0, 5, 6),
     ]
     assert log.plan_read(4, 1000, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 5, 6)]
     assert log.plan_read(0, 1000, limit="high_watermark").aborted_transactions() == []
+
+
+@pytest.mark.parametrize("segment_bytes", [1 << 30, 250], ids=["one segment", "many segments"])
+def test_a_reader_is_not_told_of_transactions_far_behind_what_it_reads(segment_bytes: int):
+    """Once every read named all aborted transactions up to the end of the log."""
+    log = new_log(MemoryFiles(), segment_bytes=segment_bytes, index_interval_bytes=1)
+    for n in range(20):
+        write(log, 1, n, b"%d" % n)
+        finish(log, 1, commit=False)
+
+    plan = log.plan_read(0, 1, limit="last_stable")
+
+    assert [txn.first_offset for txn in plan.aborted_transactions()] == [0]
 
 
 def test_the_transaction_index_has_apaches_bytes():

@@ -3,8 +3,9 @@
 v1 one offset per partition, v2 isolation level, v4 leader epochs, v6 flexible, v7 max timestamp (-3), v8
 earliest local (-4), v9 last tiered (-5), v10 a timeout for remote storage, v11 earliest pending upload (-6).
 
-"Latest" is the high watermark, or the last stable offset for read_committed, never the log end. A timestamp
-finds the first *record* at or after it below that bound; no such record is no error: offset -1, timestamp -1.
+"Latest" is the high watermark, or the last stable offset for read_committed; for replicas the log end. A
+timestamp finds the first *record* at or after it below that bound; no such record is no error: offset -1,
+timestamp -1.
 Without tiered storage -4 equals the log start, and -5 and -6 answer -1.
 """
 
@@ -25,6 +26,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import LedPartition, RequestContext
+    from pykafka_broker.log.partition import PartitionLog
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -34,6 +36,8 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
     -5,
     -6,
 )
+#: The replica id of consumers.
+CONSUMER = -1
 #: The first version that knows each special timestamp.
 FIRST_VERSION = {
     LATEST: 1,
@@ -67,7 +71,7 @@ def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
     for place, asked in asked_of.items():
         try:
             partition = _checked(place, asked, duplicates, request, ctx)
-            answers[place] = _special(partition, asked, request.isolation_level)
+            answers[place] = _special(partition, asked, request)
         except KafkaError as error:
             answers[place] = _failed(asked, error)
     return _response(answers)
@@ -80,9 +84,9 @@ async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffse
         try:
             partition = _checked(place, asked, duplicates, request, ctx)
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                answers[place] = await _by_time(partition, asked, request.isolation_level, ctx)
+                answers[place] = await _by_time(partition, asked, request, ctx)
             else:
-                answers[place] = _special(partition, asked, request.isolation_level)
+                answers[place] = _special(partition, asked, request)
         except KafkaError as error:
             answers[place] = _failed(asked, error)
     return _response(answers)
@@ -138,12 +142,19 @@ def _checked(
     return partition
 
 
+def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
+    """Where the log ends for who asks: replicas, and those who debug them, see all of it."""
+    if request.replica_id != CONSUMER:
+        return log.log_end_offset
+    return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+
+
 def _special(
-    partition: LedPartition, asked: ListOffsetsPartition, isolation_level: int
+    partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     log = partition.log
     if asked.timestamp == LATEST:
-        offset = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+        offset = _end(log, request)
         epoch = partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = log.log_start_offset
@@ -157,10 +168,10 @@ def _special(
 
 
 async def _by_time(
-    partition: LedPartition, asked: ListOffsetsPartition, isolation_level: int, ctx: RequestContext
+    partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest, ctx: RequestContext
 ) -> ListOffsetsPartitionResponse:
     log = partition.log
-    bound = log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
+    bound = _end(log, request)
     if asked.timestamp == MAX_TIMESTAMP:
         search = log.search_max_timestamp()
     else:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -22,13 +23,19 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.protocol.errors import ErrorCode
+
+#: The producer id, and the epoch, that stand for none.
+NO_PRODUCER = -1
 
 
 @handles(WriteTxnMarkersRequest, versions="1-2")
 async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
     """Write each marker into each of its partitions; the answer is grouped by producer."""
     outcomes: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    # No batch can be made of a marker of nobody, and Kafka's broker fails over it, whatever else is asked.
+    makes_sense = all(
+        NO_PRODUCER not in (asked.producer_id, asked.producer_epoch) for asked in request.markers
+    )
     for asked in request.markers:
         marker = Marker(
             asked.producer_id,
@@ -42,8 +49,12 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
             for topic in asked.topics
             for partition in topic.partition_indexes
         ]
-        written = await ctx.node.write_markers(marker, partitions)
-        outcomes.setdefault(asked.producer_id, {}).update(written)
+        if makes_sense:
+            written = await ctx.node.write_markers(marker, partitions)
+        else:
+            written = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if written:
+            outcomes.setdefault(asked.producer_id, {}).update(written)
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(written))

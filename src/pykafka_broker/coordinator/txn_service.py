@@ -453,7 +453,8 @@ class TransactionService:
         self, *, states: Iterable[str] = (), producer_ids: Iterable[int] = (), duration_ms: int = -1
     ) -> tuple[ErrorCode, list[str], list[ListedTransaction]]:
         """ListTransactions: (error, states nobody knows, the transactional ids coordinated here)."""
-        wanted = frozenset(states)
+        named = tuple(dict.fromkeys(states))
+        wanted = frozenset(named)
         ids = frozenset(producer_ids)
         listed: list[ListedTransaction] = []
         try:
@@ -465,7 +466,7 @@ class TransactionService:
                 )
         except KafkaError as error:
             return as_answered(error.code), [], []
-        return ErrorCode.NONE, sorted(wanted - STATES_BY_NAME.keys()), listed
+        return ErrorCode.NONE, [name for name in named if name not in STATES_BY_NAME], listed
 
 
 #: The transaction.version of clients whose writes add their partitions by themselves.

@@ -66,6 +66,11 @@ class OffsetIndex:
         found = bisect_right(self.positions, position)
         return self.positions[found - 1] if found else 0
 
+    def offset_at_or_after(self, position: int) -> int | None:
+        """The offset of the first entry that points to `position` or behind it; None if there is none."""
+        found = bisect_left(self.positions, position)
+        return self.base_offset + self.relative_offsets[found] if found < len(self.positions) else None
+
     def truncate_to(self, offset: int) -> None:
         """Forget entries at or past `offset`."""
         keep = bisect_left(self.relative_offsets, offset - self.base_offset)

@@ -637,9 +637,6 @@ class PartitionLog:
             number = segment_number(segments, offset)
             next_offset = segments[number + 1].base_offset
         segment = segments[number]
-        aborted = None
-        if limit == "last_stable":
-            aborted = self._aborted_later(segments[number:], offset, limit_offset)
         if segment.damages:
             refuse_damaged(segment, offset)
 
@@ -649,13 +646,20 @@ class PartitionLog:
         except OSError as error:
             self._environment.open_failed(error)
             raise storage_error(error) from error
+        aborted = None
         if place is None:
+            if limit == "last_stable":
+                aborted = self._aborted_later(segments[number:], offset, limit_offset)
             request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
             return unresolved_read(segments[number:], request, self._check_segment, aborted)
         start, size, end = place
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
         end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
+        if limit == "last_stable":
+            upper_bound = segment.index.offset_at_or_after(end)
+            upper_bound = next_offset if upper_bound is None else upper_bound
+            aborted = self._aborted_later(segments[number:], offset, upper_bound)
         return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
 
     @staticmethod
@@ -703,12 +707,12 @@ class PartitionLog:
         return True
 
     def _aborted_later(
-        self, segments: tuple[Segment, ...], offset: int, limit_offset: int
+        self, segments: tuple[Segment, ...], offset: int, upper_bound: int
     ) -> Callable[[], list[AbortedTxn]] | None:
         """What `ReadPlan.aborted_transactions` calls; most logs have none, and then nothing is kept."""
         if not any(segment.aborted_txns for segment in segments):
             return None
-        return lambda: aborted_in(segments, offset, limit_offset)
+        return lambda: aborted_in(segments, offset, upper_bound)
 
     def available_bytes(self, offset: int, limit: Limit = "high_watermark") -> int:
         """About how many bytes a reader at `offset` could get; cheap, never waits, for `fetch.min.bytes`."""

@@ -39,7 +39,7 @@ ACCEPTED: tuple[Accepted, ...] = (
         "an API is not served yet",
         "api_versions/*",
         "* ApiVersions v*.api_keys.*",
-        "Only what works is listed: transactions, ACLs, SASL, quotas, the newer kinds of groups and moving "
+        "Only what works is listed: ACLs, SASL, quotas, share and streams groups and moving "
         "replicas are to come.",
         ours="(missing)",
     ),

@@ -191,6 +191,7 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": (("name",), "a hash map"),
     "AddPartitionsToTxnResult.topic_results": (("name",), "a hash map"),
     "AddPartitionsToTxnTopicResult.results_by_partition": (("partition_index",), "a hash map"),
+    "TopicData.partitions": ((), "a hash set of partitions"),
     "TransactionState.topics": (("topic",), "a hash set of partitions"),
     "ListTransactionsResponse.transaction_states": (("transactional_id",), "a hash map"),
     "WriteTxnMarkersResponse.markers": (("producer_id",), "a hash map"),
@@ -276,6 +277,8 @@ def array_of(
     keys = tuple(key.split("/")) if key else UNORDERED[qualified][0] if qualified in UNORDERED else None
     if keys is None:
         return [element_of(value, element, qualified, version, names) for value in values]
+    if not keys:
+        return sorted((element_of(value, element, qualified, version, names) for value in values), key=str)
     by_key: dict[str, Tree] = {}
     labelled = [("/".join(names.label(key, getattr(each, key)) for key in keys), each) for each in values]
     for label, value in sorted(labelled, key=lambda pair: pair[0]):

@@ -23,7 +23,7 @@ def an_ongoing_transaction(talk: Talk) -> None:
     producer.adds(topic, 1)
     talk.ask(of(producer.id))
     producer.writes(topic, b"x", partition=0)
-    talk.ask(of(producer.id), in_any_order={})
+    talk.ask(of(producer.id))
 
 
 @conversation

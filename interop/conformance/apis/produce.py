@@ -849,7 +849,7 @@ def transactional_batches_are_appended_when_their_partition_was_added(talk: Talk
     read_back(talk, topic)
 
 
-@conversation
+@conversation("0+", alone=True)  # Apache takes the words of whoever asks the coordinator at the same time
 def transactional_batches_of_a_partition_that_was_not_added(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
     refused = E.TRANSACTION_ABORTABLE if talk.version == 11 else E.INVALID_TXN_STATE
@@ -883,7 +883,7 @@ def transactional_batches_of_a_transactional_id_nobody_knows(talk: Talk) -> None
     talk.ask(request, E.INVALID_PRODUCER_ID_MAPPING)
 
 
-@conversation
+@conversation("0+", alone=True)  # Apache takes the words of whoever asks the coordinator at the same time
 def transactional_batches_after_the_end_of_their_transaction(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
     producer.adds(topic)

@@ -118,19 +118,20 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
             "producers_are_remembered_across_a_restart",
         ),
     },
-    "11 InitProducerId, without transactions": {
+    "11 InitProducerId, with and without transactions": {
         "apis/init_producer_id": (
             "every_call_gives_a_new_id_and_epoch_0",
             "ids_are_not_given_out_again_after_a_crash",
-            "transactional_ids_need_a_coordinator_that_is_not_there",
+            "each_producer_of_a_transactional_id_gets_the_next_epoch",
         ),
     },
-    "12 Transactions: not finalized, so no client uses them": {
+    "12 Transactions": {
         "apis/api_versions": ("only_features_that_really_work_are_finalized",),
         "apis/produce": (
             "a_transactional_batch_needs_a_transactional_id",
-            "without_a_coordinator_no_transaction_can_be_ongoing",
+            "without_a_coordinator_nobody_can_say_whether_a_transaction_is_open",
         ),
+        "apis/end_txn": ("what_is_committed_is_seen_and_what_is_aborted_is_not",),
     },
     "13 Markers, last stable offset, aborted transactions": {
         "apis/fetch": (
@@ -141,7 +142,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
         "apis/list_offsets": ("committed_readers_see_nothing_from_the_first_open_transaction_on",),
         "log/log_transactions": (
             "an_open_transaction_holds_the_last_stable_offset_back",
-            "read_committed_is_told_which_transactions_were_aborted_ordered_by_their_start",
+            "read_committed_is_told_which_transactions_were_aborted_in_the_order_of_their_ends",
         ),
     },
     "14 Join, sync, heartbeat": {

@@ -269,7 +269,7 @@ class MemoryFiles:
         self._enter("sync_directory", path)
         for name in [name for name in tuple(self.synced_names) if os.path.dirname(name) == path]:
             del self.synced_names[name]
-        for name, inode in tuple(self.inodes.items()):
+        for name, inode in self.inodes.copy().items():  # another thread may add files meanwhile
             if os.path.dirname(name) == path:
                 self.synced_names[name] = inode
         self.synced_directories |= {name for name in tuple(self.directories) if os.path.dirname(name) == path}

@@ -10,8 +10,7 @@ checksum and the structure of every record are checked (`protocol/records/checki
 leader epoch are written into the payload, outside what the checksum covers. Of 1 MiB the checksum takes 40 us
 and the records, with the copy they need, 0.2 to 0.3 ms (100 bytes each, all of one size), 4 ms (of all
 sizes), 0.1 ms (1 KB, one size) or 0.5 ms. Compressed batches are decompressed first, within a budget. The
-producer's
-word is taken for maxTimestamp alone.
+producer's word is taken for maxTimestamp alone.
 
 The values of timestamps and the presence of keys are looked at (a walk of 0.6 us a record) when the topic's
 configuration is about them: keys on a compacted topic, a bound on how old a timestamp may be; and when the

@@ -165,7 +165,7 @@ def unnoticed(cases: Iterable[Case], honest_side: Side, other_side: Side) -> lis
         honest, spoilt = play(case, honest_side), play(case, replace(other_side, sabotaged=True))
         if judge(case, honest, spoilt, ()).verdict not in (Verdict.DIFFERENT, Verdict.BROKEN):
             return f"{case}: a spoilt answer is not noticed"
-        if spoilt.error_spoilt and not spoilt.unexpected:
+        if spoilt.error_spoilt and spoilt.unexpected == honest.unexpected:
             return f"{case}: another error code than expected is not noticed"
         return None
 

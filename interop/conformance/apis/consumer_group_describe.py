@@ -81,7 +81,8 @@ def what_may_be_done_with_a_group_is_told_when_asked(talk: Talk) -> None:
 
 @conversation("1+")
 def a_classic_member_in_a_newer_group_is_told_apart(talk: Talk) -> None:
-    group, topic = a_group(talk), talk.topic(partitions=2)
-    a_member(talk, group, instance="i", protocols={"range": subscribed(b"", topic.name)}, share=assigned())
-    talk.do(joining(group, "m", topic))
+    # Each has a topic of its own: who gets which partition of a common one hangs on the generated member id.
+    group, old, new = a_group(talk), talk.topic("a", partitions=2), talk.topic("b")
+    a_member(talk, group, instance="i", protocols={"range": subscribed(b"", old.name)}, share=assigned())
+    talk.do(joining(group, "m", new))
     talk.ask(describing(group), in_any_order=BY_ID)

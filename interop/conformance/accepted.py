@@ -39,8 +39,8 @@ ACCEPTED: tuple[Accepted, ...] = (
         "an API is not served yet",
         "api_versions/*",
         "* ApiVersions v*.api_keys.*",
-        "Only what works is listed: ACLs, SASL, quotas, share and streams groups and moving "
-        "replicas are to come.",
+        "Only what works is listed: ACLs, SASL, quotas, share and streams groups and the moving of replicas "
+        "are to come.",
         ours="(missing)",
     ),
     Accepted(

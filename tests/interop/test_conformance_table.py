@@ -10,9 +10,11 @@ from interop.conformance.apis import FILES
 from interop.conformance.conversation import cases, conversations, load
 from interop.conformance.play import Verdict
 from interop.conformance.results import Outcomes
+from pykafka_broker.apis import APIS
+from pykafka_broker.protocol.messages import module_name
 
 RERUN = "run `make conformance`, or with --api and --only what has changed"
-APIS = Path(table.__file__).parent / "apis"
+FOLDER = Path(table.__file__).parent / "apis"
 
 
 def test_the_page_is_what_the_stored_results_generate() -> None:
@@ -26,8 +28,17 @@ def test_the_stored_results_know_every_declared_conversation_and_no_other() -> N
 
 
 def test_every_file_of_conversations_is_listed_and_holds_some() -> None:
-    assert sorted(FILES) == sorted(path.stem for path in APIS.glob("*.py") if path.stem != "__init__")
+    assert sorted(FILES) == sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
     assert {told.api for told in conversations()} == {load(api).__name__.rpartition(".")[2] for api in FILES}
+
+
+def test_every_version_of_every_served_api_is_conversed_about() -> None:
+    told: dict[str, set[int]] = {}
+    for case in cases():
+        told.setdefault(case.conversation.api, set()).add(case.version)
+    assert {module_name(api.key): set(range(api.min_version, api.max_version + 1)) for api in APIS} == {
+        api: versions for api, versions in told.items() if api != "framing"
+    }
 
 
 def test_every_difference_is_accepted_with_a_reason() -> None:

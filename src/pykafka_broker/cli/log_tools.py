@@ -1,0 +1,181 @@
+"""`log`: look into the data of a broker that is not running, and mend what can be mended.
+
+`log dump` is `dump-log`. The others take log directories or single partition folders.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import click
+
+from pykafka_broker.cli.dump_log import dump_log
+from pykafka_broker.cli.record_json import compact_json
+from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, segment_offsets
+from pykafka_broker.log.files import FileLockedError, OsFileSystem
+from pykafka_broker.log.manager import LogDirError
+from pykafka_broker.log.names import LOCK_FILE, parse_partition_folder
+
+
+@click.group()
+def log() -> None:
+    """Look into the data of a stopped broker: dump, verify, repair, count."""
+
+
+log.add_command(dump_log, "dump")
+
+_paths = click.argument("paths", nargs=-1, required=True, metavar="FOLDER…", type=click.Path(exists=True))
+_as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+
+
+@log.command()
+@_paths
+@_as_json
+def verify(paths: tuple[str, ...], as_json: bool) -> int:
+    """Read every byte, and name what is wrong. Exit status 1 if anything is.
+
+    FOLDER is a log directory or the folder of a partition.
+    """
+    problems = 0
+    for folder, checked in _checked(paths):
+        problems += sum(finding.remedy is not Remedy.START for finding in checked.findings)
+        _tell(folder, checked, as_json)
+    return 1 if problems else 0
+
+
+@log.command()
+@_paths
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@_as_json
+def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
+    """Mend what `verify` finds, as far as that can be; the broker must not run.
+
+    Damaged records are fenced off, never removed: reads of their offsets are answered with CORRUPT_MESSAGE,
+    everything before and behind is served. Exit status 1 if something is left that cannot be mended here.
+    """
+    left = 0
+    files = OsFileSystem()
+    with ExitStack() as locks:
+        for path in paths:
+            _lock(path, locks)
+        for folder, checked in _checked(paths):
+            _tell(folder, checked, as_json)
+            if not dry_run and (done := mend(files, checked.findings)) and not as_json:
+                click.echo(f"{folder}: {done} mended")
+            left += sum(finding.remedy is Remedy.NONE for finding in checked.findings)
+    return 1 if left else 0
+
+
+@log.command()
+@_paths
+@_as_json
+def stats(paths: tuple[str, ...], as_json: bool) -> int:
+    """Count segments, bytes, batches and records of every partition, without a look into the records."""
+    from pykafka_broker.log.recovery import walk
+
+    files = OsFileSystem()
+    for folder in _partitions(paths):
+        segments = segment_offsets(files, folder)
+        codecs: dict[str, int] = {}
+        found: dict[str, Any] = {
+            "partition": os.path.basename(folder),
+            "segments": len(segments),
+            "bytes": sum([size for _, size in segments]),
+            "start_offset": segments[0][0] if segments else 0,
+            "end_offset": segments[-1][0] if segments else 0,
+            "batches": 0,
+            "records": 0,
+            "oldest_timestamp": -1,
+            "newest_timestamp": -1,
+            "codecs": codecs,
+        }
+        for base_offset, size in segments:
+            file = files.open(os.path.join(folder, f"{base_offset:020d}.log"), writable=False)
+            for _, header in walk(file.pread, 0, size):
+                found["batches"] += 1
+                found["records"] += header.records_count
+                found["end_offset"] = header.next_offset
+                if header.max_timestamp >= 0:
+                    oldest = found["oldest_timestamp"]
+                    found["oldest_timestamp"] = min(oldest % (1 << 63), header.max_timestamp)
+                    found["newest_timestamp"] = max(found["newest_timestamp"], header.max_timestamp)
+                codec = header.codec.name.lower()
+                codecs[codec] = codecs.get(codec, 0) + 1
+        click.echo(compact_json(found) if as_json else _stats_line(found))
+    return 0
+
+
+def _stats_line(found: dict[str, Any]) -> str:
+    codecs = ", ".join([f"{count} {codec}" for codec, count in sorted(found["codecs"].items())])
+    return (
+        f"{found['partition']}: offsets {found['start_offset']} to {found['end_offset']}, "
+        f"{found['records']} records in {found['batches']} batches ({codecs or 'none'}), "
+        f"{found['segments']} segments, {found['bytes']} bytes"
+    )
+
+
+def _tell(folder: str, checked: Checked, as_json: bool) -> None:
+    partition, findings = checked
+    if as_json:
+        values = [
+            {"path": finding.path, "problem": finding.text, "remedy": finding.remedy.name.lower()}
+            for finding in findings
+        ]
+        name = os.path.basename(folder)
+        click.echo(compact_json({"partition": name, **partition._asdict(), "findings": values}))
+        return
+    verdict = "ok" if not findings else f"{len(findings)} problems"
+    click.echo(f"{folder}: {partition.records} records in {partition.segments} segments: {verdict}")
+    for finding in findings:
+        click.echo(f"  {os.path.basename(finding.path)} {finding.text} ({finding.remedy.value})")
+
+
+def _checked(paths: tuple[str, ...]) -> Iterator[tuple[str, Checked]]:
+    """Every partition with what was found in it; on a terminal, with a bar that shows how far this is."""
+    files = OsFileSystem()
+    folders = list(_partitions(paths))
+    total = sum([size for folder in folders for _, size in segment_offsets(files, folder)])
+    with _progress(total) as advance:
+        for folder in folders:
+            yield folder, check_partition(files, folder, advance)
+
+
+@contextmanager
+def _progress(total_bytes: int) -> Iterator[Callable[[int], object]]:
+    """What to tell how many bytes were read; on a terminal it moves a bar."""
+    if not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
+
+    columns = ("Reading", BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total_bytes)
+        yield lambda count: bar.advance(task, count)
+
+
+def _partitions(paths: tuple[str, ...]) -> Iterator[str]:
+    """The partition folders that are meant: one, or all of a log directory that are in service."""
+    for path in map(os.path.normpath, paths):
+        if parse_partition_folder(os.path.basename(os.path.abspath(path))) is not None:
+            yield path
+            continue
+        for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
+            folder = parse_partition_folder(entry.name)
+            if entry.is_dir() and folder is not None and not folder.state:
+                yield entry.path
+
+
+def _lock(path: str, locks: ExitStack) -> None:
+    """Keep brokers out of the log directory."""
+    is_partition = parse_partition_folder(os.path.basename(os.path.abspath(path))) is not None
+    directory = os.path.dirname(os.path.abspath(path)) if is_partition else path
+    try:
+        locks.callback(OsFileSystem().lock(os.path.join(directory, LOCK_FILE)).release)
+    except FileLockedError:
+        raise LogDirError(f"A broker is running on {directory}: stop it first.") from None

@@ -1,0 +1,257 @@
+"""Looking through the files of a partition that no broker has open: what is wrong with them, and what can be
+done about it.
+
+`check_partition` reads everything and changes nothing; `mend` does what a finding offers. Blocking.
+
+| found | offered |
+|---|---|
+| damage before good batches or another segment | fenced (`.damaged`): reads there get CORRUPT_MESSAGE |
+| the last segment ends in half a batch | cut off, as a start after a crash would |
+| an index that does not fit its log | removed; the broker makes it anew when it needs it |
+| an unreadable snapshot, window or leader epochs | removed; rebuilt from the log at the next start |
+| partition.metadata missing or unreadable | nothing: the broker does, when the metadata knows the topic |
+| `.cleaned`, `.swap`, `.deleted`, `.tmp` | nothing: the next start finishes or removes them |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from pykafka_broker.log.checkpoints import MalformedFile, decode_epochs, decode_partition_metadata
+from pykafka_broker.log.epochs import LeaderEpochs
+from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.index import InvalidIndexError, OffsetIndex, TimeIndex, read_aborted_txns
+from pykafka_broker.log.names import (
+    CLEANED_SUFFIX,
+    DAMAGED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TEMPORARY_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    WINDOW_SUFFIX,
+    offset_file,
+    parse_offset_file,
+)
+from pykafka_broker.log.producers import CorruptSnapshotError, read_snapshot, restore_windows
+from pykafka_broker.log.recovery import Damage, Scan
+from pykafka_broker.log.segment import Segment
+
+_LEFTOVERS = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
+
+
+class Remedy(Enum):
+    """What `mend` would do."""
+
+    NONE = "nothing that can be done here"
+    START = "the next start of the broker sees to it"
+    FENCE = "fence it off: reads of these offsets get CORRUPT_MESSAGE, all others are served"
+    CUT = "cut it off"
+    REMOVE = "remove the file: it is made anew from the log"
+    FENCED = "fenced off already"
+
+
+class Finding(NamedTuple):
+    """Something wrong with a file."""
+
+    path: str
+    text: str
+    remedy: Remedy
+    #: Of damage and torn ends: where it lies.
+    damage: Damage | None = None
+
+
+class Partition(NamedTuple):
+    """What was gone through."""
+
+    segments: int
+    bytes: int
+    batches: int
+    records: int
+
+
+class Checked(NamedTuple):
+    """The outcome of one partition."""
+
+    partition: Partition
+    findings: Sequence[Finding]
+
+
+def segment_offsets(files: FileSystem, directory: str) -> list[tuple[int, int]]:
+    """(base offset, bytes) of the segments in a folder."""
+    found = []
+    for entry in files.entries(directory, sizes=True):
+        parsed = parse_offset_file(entry.name)
+        if parsed is not None and parsed[1] == LOG_SUFFIX:
+            found.append((parsed[0], entry.size))
+    return sorted(found)
+
+
+def check_partition(
+    files: FileSystem, directory: str, on_bytes: Callable[[int], object] = lambda count: None
+) -> Checked:
+    """Read every byte of a partition's folder. `on_bytes` hears how far the logs have been read."""
+    findings: list[Finding] = []
+    names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
+    findings += [
+        Finding(join(directory, name), "is left over from work that was cut short", Remedy.START)
+        for name in sorted(names)
+        if name.endswith(_LEFTOVERS)
+    ]
+    findings += _check_metadata(files, directory)
+    epochs, problem = _read_epochs(files, directory)
+    findings += problem
+    segments = segment_offsets(files, directory)
+    batches = records = 0
+    for number, (base_offset, size) in enumerate(segments):
+        following = segments[number + 1][0] if number + 1 < len(segments) else None
+        segment = Segment(files, join(directory, offset_file(base_offset, "")), base_offset, size, 4096)
+        scan = Scan(segment.file.pread, size, base_offset, epoch_of=epochs.epoch_for_offset)
+        places: dict[int, int] = {}
+        timestamps: dict[int, int] = {}
+        for position, header in scan:
+            batches += 1
+            records += header.records_count
+            places[position] = header.last_offset
+            timestamps[header.last_offset] = header.max_timestamp
+        findings += _judge_scan(segment, scan, following, names)
+        findings += _check_indexes(files, segment, names, places, timestamps)
+        on_bytes(size)
+    findings += _check_snapshots(files, directory, names)
+    total = sum([size for _, size in segments])
+    return Checked(Partition(len(segments), total, batches, records), findings)
+
+
+def _check_metadata(files: FileSystem, directory: str) -> Iterator[Finding]:
+    path = join(directory, PARTITION_METADATA)
+    try:
+        decode_partition_metadata(files.read_file(path))
+    except FileNotFoundError:
+        yield Finding(path, "is missing", Remedy.START)
+    except MalformedFile as error:
+        yield Finding(path, f"is not readable: {error}", Remedy.START)
+
+
+def _read_epochs(files: FileSystem, directory: str) -> tuple[LeaderEpochs, list[Finding]]:
+    path = join(directory, LEADER_EPOCH_CHECKPOINT)
+    try:
+        return LeaderEpochs(decode_epochs(files.read_file(path))), []
+    except FileNotFoundError:
+        return LeaderEpochs(), [Finding(path, "is missing", Remedy.START)]
+    except MalformedFile as error:
+        return LeaderEpochs(), [Finding(path, f"is not readable: {error}", Remedy.REMOVE)]
+
+
+def _judge_scan(segment: Segment, scan: Scan, following: int | None, names: set[str]) -> Iterator[Finding]:
+    path = segment.path + LOG_SUFFIX
+    known: tuple[Damage, ...] = ()
+    if offset_file(segment.base_offset, DAMAGED_SUFFIX) in names:
+        try:
+            segment.load_damages()
+            known = segment.damages
+        except (ValueError, TypeError):
+            yield Finding(segment.path + DAMAGED_SUFFIX, "is not readable", Remedy.REMOVE)
+    damages = list(scan.damages)
+    if scan.valid_end < segment.size:
+        if following is None:
+            torn = scan.tail_damage(scan.next_offset)
+            text = f"ends in {segment.size - scan.valid_end} bytes that are no batch, at offset {torn[2]}"
+            yield Finding(path, text, Remedy.CUT, torn)
+        else:
+            damages.append(scan.tail_damage(following))
+    for damage in damages:
+        yield Finding(
+            path,
+            f"offsets {damage.first_offset} to {damage.next_offset - 1} are damaged "
+            f"(bytes {damage.position} to {damage.end_position})",
+            Remedy.FENCED if damage in known else Remedy.FENCE,
+            damage,
+        )
+
+
+def _check_indexes(
+    files: FileSystem,
+    segment: Segment,
+    names: set[str],
+    places: dict[int, int],
+    timestamps: dict[int, int],
+) -> Iterator[Finding]:
+    def read(suffix: str) -> bytes | None:
+        present = offset_file(segment.base_offset, suffix) in names
+        return files.read_file(segment.path + suffix) if present else None
+
+    base_offset = segment.base_offset
+    if (data := read(INDEX_SUFFIX)) is not None:
+        try:
+            for offset, position in OffsetIndex.from_bytes(data, base_offset, max(segment.size, 1)):
+                if places.get(position) != offset:
+                    raise InvalidIndexError(
+                        f"position {position} does not hold a batch up to offset {offset}"
+                    )
+        except InvalidIndexError as error:
+            yield Finding(segment.path + INDEX_SUFFIX, str(error), Remedy.REMOVE)
+    if (data := read(TIME_INDEX_SUFFIX)) is not None:
+        try:
+            for timestamp, offset in TimeIndex.from_bytes(data, base_offset):
+                if timestamps.get(offset) != timestamp:
+                    raise InvalidIndexError(f"no batch up to offset {offset} has timestamp {timestamp}")
+        except InvalidIndexError as error:
+            yield Finding(segment.path + TIME_INDEX_SUFFIX, str(error), Remedy.REMOVE)
+    if (data := read(TXN_INDEX_SUFFIX)) is not None:
+        try:
+            read_aborted_txns(data)
+        except InvalidIndexError as error:
+            yield Finding(segment.path + TXN_INDEX_SUFFIX, str(error), Remedy.NONE)
+
+
+def _check_snapshots(files: FileSystem, directory: str, names: set[str]) -> Iterator[Finding]:
+    for name in sorted(names):
+        parsed = parse_offset_file(name)
+        if parsed is None or parsed[1] != SNAPSHOT_SUFFIX:
+            continue
+        try:
+            states = read_snapshot(files.read_file(join(directory, name)))
+        except CorruptSnapshotError as error:
+            yield Finding(join(directory, name), str(error), Remedy.REMOVE)
+            continue
+        window = offset_file(parsed[0], WINDOW_SUFFIX)
+        if window in names:
+            try:
+                restore_windows(states, files.read_file(join(directory, window)))
+            except CorruptSnapshotError as error:
+                yield Finding(join(directory, window), str(error), Remedy.REMOVE)
+
+
+def mend(files: FileSystem, findings: Sequence[Finding]) -> int:
+    """Do what is offered; how many findings that concerned. The folder must be nobody else's."""
+    done = 0
+    fences: dict[str, list[Damage]] = {}
+    for finding in findings:
+        if finding.remedy is Remedy.REMOVE:
+            files.remove(finding.path)
+        elif finding.remedy is Remedy.CUT:
+            assert finding.damage is not None
+            file = files.open(finding.path)
+            file.truncate(finding.damage.position)
+            file.sync()
+        elif finding.remedy in (Remedy.FENCE, Remedy.FENCED):
+            assert finding.damage is not None
+            fences.setdefault(finding.path, []).append(finding.damage)
+            if finding.remedy is Remedy.FENCED:
+                continue
+        else:
+            continue
+        done += 1
+    for path, damages in fences.items():
+        base = path[: -len(LOG_SUFFIX)]
+        segment = Segment(files, base, 0, 0, 4096)
+        segment.damages = tuple(sorted(damages))
+        segment.save_damages()
+    return done

@@ -1,0 +1,207 @@
+"""`log verify`, `log repair` and `log stats` on folders that are whole, damaged in every way, and in use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.files import OsFileSystem
+from pykafka_broker.log.loading import create_log, open_log
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import Codec, build_batch, iter_batches
+from tests.cli.conftest import Result, run_command
+
+NOW = 1_700_000_000_000
+FIRST, SECOND = "00000000000000000000", "00000000000000000007"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A closed partition: two segments of batches with two records, one in three compressed."""
+    directory = tmp_path / "data" / "orders-0"
+    config = LogConfig(index_interval_bytes=0)
+    log = create_log(Environment(OsFileSystem()), str(directory), "orders", 0, bytes(range(16)), config)
+    for number in range(10):
+        records = [(NOW + number, b"k", b"%d" % number * 20, ())] * (1 if number == 3 else 2)
+        codec = Codec.GZIP if number % 3 == 0 else Codec.NONE
+        batch = build_batch(records, codec=codec)
+        log.append(bytearray(batch), leader_epoch=0, now_ms=NOW)
+        if number == 3:
+            log.roll()
+    assert log.close()
+    return directory
+
+
+def opened(folder: Path, *, clean: bool) -> PartitionLog:
+    log = open_log(
+        Environment(OsFileSystem()), str(folder), "orders", 0, bytes(range(16)), LogConfig(), clean=clean
+    )
+    log.advance_high_watermark(log.log_end_offset)
+    return log
+
+
+def run(*arguments: object) -> Result:
+    return run_command("log", *map(str, arguments))
+
+
+def flip(path: Path, position: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[position] ^= 0x40
+    path.write_bytes(data)
+
+
+def lines(result: Result) -> list[str]:
+    return [line.strip() for line in result.out.splitlines()[1:]]
+
+
+def test_a_whole_folder_is_ok_by_itself_and_among_others(folder: Path) -> None:
+    assert run("verify", folder) == (0, f"{folder}: 19 records in 2 segments: ok\n", "")
+    assert run("verify", folder.parent) == (0, f"{folder}: 19 records in 2 segments: ok\n", "")
+    told = json.loads(run("verify", "--json", folder).out)
+    assert told == {
+        "partition": "orders-0",
+        "segments": 2,
+        "bytes": sum(path.stat().st_size for path in folder.glob("*.log")),
+        "batches": 10,
+        "records": 19,
+        "findings": [],
+    }
+
+
+def batch_at(folder: Path, number: int) -> tuple[int, int]:
+    """Where a batch of the first segment begins and ends."""
+    data = (folder / f"{FIRST}.log").read_bytes()
+    at, header = list(iter_batches(data))[number]
+    return at, at + header.size_in_bytes
+
+
+def test_damage_in_a_closed_segment_is_named_and_fenced_and_the_rest_is_served(folder: Path) -> None:
+    start, end = batch_at(folder, 1)
+    flip(folder / f"{FIRST}.log", end - 3)
+    text = f"{FIRST}.log offsets 2 to 3 are damaged (bytes {start} to {end})"
+    fence = "(fence it off: reads of these offsets get CORRUPT_MESSAGE, all others are served)"
+    found = run("verify", folder)
+    assert (found.status, lines(found)[0]) == (1, f"{text} {fence}")
+    before = (folder / f"{FIRST}.log").read_bytes()
+    assert run("repair", "--dry-run", folder).status == 0
+    assert not (folder / f"{FIRST}.damaged").exists()
+
+    repaired = run("repair", folder)
+
+    assert repaired.status == 0
+    assert repaired.out.endswith("mended\n")
+    assert (folder / f"{FIRST}.log").read_bytes() == before
+    assert lines(run("verify", folder)) == [f"{text} (fenced off already)"]
+    log = opened(folder, clean=True)
+    for offset in (2, 3):
+        with pytest.raises(KafkaError) as refused:
+            log.plan_read(offset, 1000).read()
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert [next(iter_batches(log.plan_read(o, 1).read()))[1].base_offset for o in (0, 4, 6, 7)] == [
+        0,
+        4,
+        6,
+        7,
+    ]
+
+
+def test_the_end_of_a_closed_segment_is_damaged_and_that_of_the_last_one_torn(folder: Path) -> None:
+    closed, last = folder / f"{FIRST}.log", folder / f"{SECOND}.log"
+    start, end = batch_at(folder, 3)
+    closed.write_bytes(closed.read_bytes()[: end - 5])
+    whole = last.read_bytes()
+    last.write_bytes(whole + whole[:30])
+    found = run("verify", folder)
+    assert found.status == 1
+    assert lines(found)[0].startswith(f"{FIRST}.log offsets 6 to 6 are damaged (bytes {start} to {end - 5})")
+    assert f"{SECOND}.log ends in 30 bytes that are no batch, at offset 19 (cut it off)" in lines(found)
+    assert run("repair", folder).status == 0
+    assert last.read_bytes() == whole
+    assert opened(folder, clean=False).log_end_offset == 19
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        (f"{FIRST}.index", lambda path: flip(path, 3)),
+        (f"{FIRST}.timeindex", lambda path: flip(path, 7)),
+        (f"{SECOND}.snapshot", lambda path: flip(path, 4)),
+        ("leader-epoch-checkpoint", lambda path: path.write_text("nonsense")),
+    ],
+)
+def test_side_files_that_are_wrong_are_removed_and_made_anew(
+    folder: Path, name: str, damage: Callable[[Path], None]
+) -> None:
+    damage(folder / name)
+    found = run("verify", folder)
+    assert found.status == 1
+    assert lines(found)[0].startswith(name)
+    assert run("repair", folder).status == 0
+    assert not (folder / name).exists()
+    log = opened(folder, clean=True)
+    assert (log.log_end_offset, log.latest_epoch) == (19, 0)
+    found_offset = log.offset_for_timestamp(NOW + 5)
+    assert found_offset is not None
+    assert found_offset.offset == 9
+
+
+def test_leftovers_and_lost_metadata_are_for_the_broker(folder: Path) -> None:
+    (folder / f"{FIRST}.log.cleaned").write_bytes(b"half")
+    (folder / "partition.metadata").unlink()
+    found = run("verify", folder)
+    assert found.status == 0
+    assert lines(found) == [
+        f"{FIRST}.log.cleaned is left over from work that was cut short "
+        "(the next start of the broker sees to it)",
+        "partition.metadata is missing (the next start of the broker sees to it)",
+    ]
+
+
+def test_nothing_is_repaired_while_a_broker_runs(folder: Path) -> None:
+    lock = OsFileSystem().lock(str(folder.parent / ".lock"))
+    try:
+        for path in (folder, folder.parent):
+            refused = run("repair", path)
+            assert (refused.status, refused.err) == (
+                1,
+                f"Error: A broker is running on {folder.parent}: stop it first.\n",
+            )
+    finally:
+        lock.release()
+    assert run("repair", folder).status == 0
+
+
+def test_stats_count_what_is_there(folder: Path) -> None:
+    size = sum(path.stat().st_size for path in folder.glob("*.log"))
+    assert run("stats", folder.parent) == (
+        0,
+        f"orders-0: offsets 0 to 19, 19 records in 10 batches (4 gzip, 6 none), 2 segments, {size} bytes\n",
+        "",
+    )
+    assert json.loads(run("stats", "--json", folder).out) == {
+        "partition": "orders-0",
+        "segments": 2,
+        "bytes": size,
+        "start_offset": 0,
+        "end_offset": 19,
+        "batches": 10,
+        "records": 19,
+        "oldest_timestamp": NOW,
+        "newest_timestamp": NOW + 9,
+        "codecs": {"gzip": 4, "none": 6},
+    }
+
+
+def test_dump_is_dump_log(folder: Path) -> None:
+    path = folder / f"{FIRST}.log"
+    assert run("dump", path) == run_command("dump-log", str(path))
+
+
+def test_what_apache_wrote_is_ok() -> None:
+    assert run("verify", Path(__file__).parent / "apache" / "f-demo-0").status == 0

@@ -248,12 +248,12 @@ class LogManager:
         """Create a folder whose name, and those above it, survive a power cut."""
         missing = []
         above = path
-        while not self.files.exists(above) and directory_name(above) != above:
+        while above and not self.files.exists(above):
             missing.append(above)
             above = directory_name(above)
         self.files.make_directory(path)
         for created in reversed(missing):
-            self.files.sync_directory(directory_name(created))
+            self.files.sync_directory(directory_name(created) or ".")
 
     def _require_directories(self) -> None:
         """No broker starts without the directory of the metadata, or without any for partitions."""

@@ -17,6 +17,9 @@ from confluent_kafka.admin import (
     ConfigResource,
     NewTopic,
     ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
 )
 
 from tests.exchange.contents import QUIET, TIMEOUT_S, retried
@@ -162,3 +165,13 @@ class Continued:
     def _delivered(self, error: Any, message: Any) -> None:
         assert error is None, error
         self.acknowledged.append((message.offset(), message.value()))
+
+
+def credential_users(address: str, *, add: bool = False) -> list[str]:
+    """Who has SCRAM credentials; `add` gives some to `clerk`. Only Apache Kafka serves these."""
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    if add:
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        added = UserScramCredentialUpsertion("clerk", info, b"secret")
+        admin.alter_user_scram_credentials([added])["clerk"].result(TIMEOUT_S)
+    return list(admin.describe_user_scram_credentials().result(TIMEOUT_S))

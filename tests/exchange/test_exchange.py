@@ -15,7 +15,15 @@ from pathlib import Path
 import pytest
 
 from tests.exchange.contents import Contents, contents
-from tests.exchange.filling import TOPICS, TRANSACTIONS, Continued, create_topics, fill, transact
+from tests.exchange.filling import (
+    TOPICS,
+    TRANSACTIONS,
+    Continued,
+    create_topics,
+    credential_users,
+    fill,
+    transact,
+)
 from tests.exchange.node import Node, Software
 
 NOT_SERVED = "The cluster has features that this version does not serve: "
@@ -78,6 +86,7 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
         producer.produce()
         fill(node.address)
         transact(node.address)
+        create_topics(node.address, *(f"later-{number}" for number in range(25)))
         written = contents(node.address)
     assert complaints_of_ours(node) == []
     [told] = [line for line in node.complaints() if NOT_SERVED in line]
@@ -87,6 +96,7 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
     node.run("apache")
     assert opened_without_recovery(node)
     assert_same(contents(node.address), written)
+    assert credential_users(node.address) == ["clerk"], "kept, though not served, through our snapshots"
     producer.produce()
     fill(node.address)
     written = contents(node.address)

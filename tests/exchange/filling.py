@@ -7,6 +7,7 @@ adds to it.
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -167,11 +168,21 @@ class Continued:
         self.acknowledged.append((message.offset(), message.value()))
 
 
-def credential_users(address: str, *, add: bool = False) -> list[str]:
-    """Who has SCRAM credentials; `add` gives some to `clerk`. Only Apache Kafka serves these."""
+def add_credentials(address: str) -> None:
+    """Give `clerk` SCRAM credentials, which only Apache Kafka serves."""
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
-    if add:
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-        added = UserScramCredentialUpsertion("clerk", info, b"secret")
-        admin.alter_user_scram_credentials([added])["clerk"].result(TIMEOUT_S)
-    return list(admin.describe_user_scram_credentials().result(TIMEOUT_S))
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+    added = UserScramCredentialUpsertion("clerk", info, b"secret")
+    admin.alter_user_scram_credentials([added])["clerk"].result(TIMEOUT_S)
+    assert has_credentials(address)
+
+
+def has_credentials(address: str) -> bool:
+    """Whether `clerk` has them; a broker may learn of it a moment later."""
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        if list(admin.describe_user_scram_credentials().result(TIMEOUT_S)) == ["clerk"]:
+            return True
+        time.sleep(0.1)
+    return False

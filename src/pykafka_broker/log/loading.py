@@ -366,6 +366,7 @@ class _Loading:
                 next_base_offset=next_base_offset,
                 epoch_of=epoch_of,
                 gaps_allowed=self.config.is_compacted,
+                reaches_next=not self.config.is_compacted,
                 on_batch=self._note_epoch,
             )
         return end_offset

@@ -24,12 +24,14 @@ def scan_segment(
     next_base_offset: int | None,
     epoch_of: Callable[[int], int],
     gaps_allowed: bool,
+    reaches_next: bool = False,
     on_batch: Callable[[BatchHeader], object] = lambda header: None,
 ) -> int:
     """Read all of a segment that nobody else uses; where its offsets end.
 
     `next_base_offset` is where the segment behind begins. Without one the end may be torn, and is cut;
-    before another segment it is damaged like any other place.
+    before another segment it is damaged like any other place. With `reaches_next` so are offsets that are
+    missing there without a trace: a power cut may take the end of a file that was not synced.
     """
     segment.reset_indexes()
     scan = Scan(
@@ -41,7 +43,8 @@ def scan_segment(
         on_batch(header)
     damages = scan.damages
     torn_bytes = segment.size - scan.valid_end
-    if torn_bytes and next_base_offset is not None:
+    is_short = reaches_next and next_base_offset is not None and scan.next_offset < next_base_offset
+    if (torn_bytes or is_short) and next_base_offset is not None:
         damages = [*damages, scan.tail_damage(next_base_offset)]
     elif torn_bytes:
         logger.warning(

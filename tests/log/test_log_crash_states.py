@@ -1,0 +1,176 @@
+"""Every state a power cut may leave of a log's life, not only the one in which nothing unsynced survived.
+
+A log is written, rolled, flushed and given new leader epochs. Before each of its disk operations dice decide
+which unsynced pages and names the disk has kept, some times over; each state is opened. What must hold:
+
+* `fsync`: whatever a flush has confirmed is there, at its offset;
+* `replicated`: what is served is what was written, at its offset; from the start to the first refusal it is a
+  prefix; nothing that was never written appears; the log takes new records.
+
+A disk layer that drops one kind of sync must be noticed: the last tests plant such bugs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.manager import LogManager
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from tests.log.logs import NOW, TOPIC_ID
+from tests.log.test_log_manager import Broker
+from tests.support.memory_files import MemoryFiles
+
+BATCHES = 24
+SETTINGS = LogConfig(segment_bytes=2500)
+
+
+class Recorder(MemoryFiles):
+    """Keeps some of the states the disk may be in before each change, with what was confirmed by then."""
+
+    def __init__(self, seed: int, states_each: int) -> None:
+        super().__init__()
+        self._dice = random.Random(seed)
+        self._states_each = states_each
+        #: Values by offset: written, or being written; and up to which offset a flush has confirmed them.
+        self.written: list[bytes] = []
+        self.confirmed = 0
+        self.is_recording = False
+        self.states: list[tuple[str, MemoryFiles, int, int]] = []
+
+    def _enter(self, operation: str, path: str) -> None:
+        super()._enter(operation, path)
+        if self.is_recording and operation not in ("pread", "read_file"):
+            for _ in range(self._states_each):
+                disk = self.power_cut(self._dice)
+                self.states.append((f"{operation} {path}", disk, self.confirmed, len(self.written)))
+
+
+async def live(files: Recorder, *, flush_each: bool) -> None:
+    broker = Broker(files)
+    manager = await broker.start()
+    files.is_recording = True
+    log = manager.create("orders", 0, TOPIC_ID, SETTINGS)
+    for number in range(BATCHES):
+        value = b"%d" % number + bytes([number]) * 700
+        files.written.append(value)
+        batch = build_batch([(NOW + number, b"k", value, ())])
+        log.append(bytearray(batch), leader_epoch=number // 10, now_ms=NOW)
+        log.advance_high_watermark(log.log_end_offset)
+        if flush_each:
+            files.confirmed = log.flush()
+        for _ in range(3):
+            await asyncio.sleep(0)
+        files.confirmed = max(files.confirmed, log.recovery_point)
+        if number % 8 == 7:
+            await manager.checkpoint_recovery_points()
+            await manager.checkpoint_high_watermarks()
+    files.is_recording = False
+
+
+async def opened(disk: MemoryFiles) -> tuple[LogManager, PartitionLog | None]:
+    manager = await Broker(disk).start()
+    log = manager.get("orders", 0)
+    if log is not None:
+        log.advance_high_watermark(log.log_end_offset)
+    return manager, log
+
+
+def served(log: PartitionLog) -> tuple[dict[int, bytes], list[int]]:
+    """Values by offset, and the offsets that are refused as damaged."""
+    found: dict[int, bytes] = {}
+    refused: list[int] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        try:
+            data = log.plan_read(offset, 1).read()
+        except KafkaError as error:
+            assert error.code is ErrorCode.CORRUPT_MESSAGE
+            refused.append(offset)
+            offset += 1
+            continue
+        if not data:
+            break
+        for at, header in iter_batches(data):
+            found |= {r.offset: r.value or b"" for r in read_records(data[at:])}
+            offset = header.next_offset
+    return found, refused
+
+
+async def check(disk: MemoryFiles, confirmed: int, written: list[bytes]) -> None:
+    _, log = await opened(disk)
+    if log is None:
+        assert confirmed == 0
+        return
+    found, refused = served(log)
+    assert all(written[offset] == value for offset, value in found.items())
+    assert set(range(confirmed)) <= found.keys()
+    assert log.log_end_offset <= len(written)
+    first_refused = min(refused, default=log.log_end_offset)
+    assert list(range(first_refused)) == [offset for offset in sorted(found) if offset < first_refused]
+    end = log.log_end_offset
+    batch = build_batch([(NOW, b"k", b"goes on", ())])
+    assert log.append(bytearray(batch), leader_epoch=9, now_ms=NOW).first_offset == end
+
+
+async def check_all(files: Recorder) -> int:
+    for moment, disk, confirmed, written in files.states:
+        try:
+            await check(disk, confirmed, files.written[:written])
+        except BaseException as error:
+            error.add_note(f"power cut before {moment}")
+            raise
+    return len(files.states)
+
+
+@pytest.mark.parametrize("flush_each", [True, False], ids=["fsync", "replicated"])
+async def test_every_state_recovers_and_keeps_what_was_promised(flush_each: bool) -> None:
+    files = Recorder(seed=1, states_each=4)
+    await live(files, flush_each=flush_each)
+    assert await check_all(files) > 400
+
+
+# --- planted bugs ---------------------------------------------------------------------------------
+
+
+def no_file_syncs(files: Recorder) -> None:
+    original = files._inode
+
+    def forget(path: str) -> object:
+        inode = original(path)
+        if path.endswith(".log"):
+            inode.__class__ = _Forgetful
+        return inode
+
+    files._inode = forget  # type: ignore[method-assign,assignment]
+
+
+class _Forgetful(MemoryFiles().open("/x", create=True)._inode.__class__):  # type: ignore[misc]
+    """Content that a sync does not reach."""
+
+    synced = property(lambda self: b"", lambda self, value: None)
+
+
+def no_folder_syncs(files: Recorder) -> None:
+    original = files.sync_directory
+    files.sync_directory = lambda path: original(path) if "orders" not in path else None  # type: ignore
+
+
+def no_sync_of_the_log_directory(files: Recorder) -> None:
+    original = files.sync_directory
+    files.sync_directory = lambda path: original(path) if path != "/data" else None  # type: ignore
+
+
+@pytest.mark.parametrize("bug", [no_file_syncs, no_folder_syncs, no_sync_of_the_log_directory])
+async def test_a_disk_layer_that_drops_syncs_is_caught(bug: Callable[[Recorder], None]) -> None:
+    files = Recorder(seed=2, states_each=2)
+    bug(files)
+    await live(files, flush_each=True)
+    with pytest.raises(AssertionError):
+        await check_all(files)

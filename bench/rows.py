@@ -6,6 +6,7 @@ scale 1.
 
 from __future__ import annotations
 
+import asyncio
 import statistics
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import compaction as compacting
-from bench import jvm, load, pinger, spark_lane
+from bench import groups, jvm, load, pinger, spark_lane
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from interop.brokers import BrokerProcess
 
@@ -22,6 +23,7 @@ KB, GB = 1_000, 1_000_000_000
 PARTITIONS = 4
 SETTLE_S = 3.0
 IDLE_WINDOW_S = 10.0
+LOAD_S = 10.0
 
 
 @dataclass
@@ -161,6 +163,45 @@ def compaction(run: Run) -> dict[str, float]:
     return compacting.run(run.address, run.broker.data_dir, topic, run.scaled(1_000_000, least=300_000))
 
 
+def topic_of(run: Run, partitions: int) -> str:
+    """A topic with that many partitions."""
+    name = f"bench-groups-{partitions}"
+    if name not in run.stored:
+        admin = AdminClient({"bootstrap.servers": run.address, "enable.metrics.push": False, "log_level": 0})
+        for created in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            created.result(60)
+        run.stored[name] = 0
+    return name
+
+
+def rebalance(run: Run) -> dict[str, float]:
+    seconds: dict[str, float] = {}
+    for count in (1, 100, 1_000):
+        topic, group = topic_of(run, count), f"bench-{count}-{time.time_ns()}"
+        seconds[f"consumer_{count}"] = asyncio.run(
+            groups.gather_consumers(run.address, f"{group}-consumer", topic, count, count)
+        )
+        seconds[f"classic_{count}"] = asyncio.run(
+            groups.gather_classic(run.address, f"{group}-classic", topic, count)
+        )
+    return seconds
+
+
+def heartbeats(run: Run) -> dict[str, float]:
+    return asyncio.run(groups.heartbeats(run.address, run.broker.pid, topic_of(run, 100), LOAD_S))
+
+
+def commits(run: Run) -> dict[str, float]:
+    return asyncio.run(groups.commits(run.address, topic_of(run, 100), LOAD_S))
+
+
+def commits_load(run: Run) -> dict[str, float]:
+    topic = topic_of(run, 1_000)
+    asyncio.run(groups.store_commits(run.address, topic, 1_000, run.scaled(1_000_000, least=100_000)))
+    run.broker.restart()
+    return {"seconds": asyncio.run(groups.loaded(run.address))}
+
+
 def stop(run: Run) -> dict[str, float]:
     seconds = run.broker.stop()
     run.broker.start()
@@ -173,12 +214,13 @@ ROWS: dict[str, Row] = {
     row.__name__: row
     for row in (
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
-        *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction, stop),
+        *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
+        *(rebalance, heartbeats, commits, commits_load, stop),
     )
 }
 
 #: Rows that hold their own repetitions, or that only make sense once.
-ONCE = {"start", "idle", "spark", "memory", "compaction", "stop"}
+ONCE = {"start", "idle", "spark", "memory", "compaction", "commits_load", "stop"}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
-NOT_FOR_KFAKE = {"spark"}
+NOT_FOR_KFAKE = {"spark", "rebalance", "heartbeats", "commits", "commits_load"}

@@ -151,6 +151,10 @@ class Client(ABC):
     ) -> Member:
         """A client that does not bring `range` takes the first that it has."""
 
+    def consumer_member(self, group: str, subscription: str, *, instance_id: str | None = None) -> Member:
+        """A member with the consumer protocol (KIP-848); a subscription that begins with ^ is a pattern."""
+        raise NotImplementedError
+
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         raise NotImplementedError
 

@@ -253,6 +253,14 @@ class Confluent(Client):
         consumer.subscribe([topic])
         return ConfluentMember(consumer)
 
+    def consumer_member(self, group: str, subscription: str, *, instance_id: str | None = None) -> Member:
+        static = {} if instance_id is None else {"group_instance_id": instance_id}
+        consumer = self.consumer(
+            group_id=group, group_protocol="consumer", auto_offset_reset="earliest", **static
+        )
+        consumer.subscribe([subscription])
+        return ConfluentMember(consumer)
+
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
         (found,) = result(self.admin.list_consumer_group_offsets([asked])).topic_partitions

@@ -289,6 +289,17 @@ class Java(Client):
         consumer.subscribe([topic])
         return JavaMember(self.jvm, consumer)
 
+    def consumer_member(self, group: str, subscription: str, *, instance_id: str | None = None) -> Member:
+        static = {} if instance_id is None else {"group_instance_id": instance_id}
+        consumer = self.consumer(
+            group_id=group, group_protocol="consumer", auto_offset_reset="earliest", **static
+        )
+        if subscription.startswith("^"):
+            consumer.subscribe(self.jvm.kafka.clients.consumer.SubscriptionPattern(subscription))
+        else:
+            consumer.subscribe([subscription])
+        return JavaMember(self.jvm, consumer)
+
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         with self.jvm.refusals():
             stored = self.admin.listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get()

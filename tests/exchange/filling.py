@@ -51,6 +51,13 @@ def producer(address: str, **settings: Any) -> Producer:
     return Producer({"bootstrap.servers": address, "enable.idempotence": True, **QUIET, **settings})
 
 
+def transactional_producer(address: str, transactional_id: str) -> Producer:
+    """A producer that may begin a transaction."""
+    made = producer(address, **{"transactional.id": transactional_id})
+    made.init_transactions(TIMEOUT_S)
+    return made
+
+
 def create_topics(address: str, *names: str) -> None:
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     wanted = [
@@ -127,8 +134,7 @@ def consume_as_group(address: str, group: str, topic: str, count: int) -> None:
 
 def transact(address: str) -> None:
     """A committed transaction, an aborted one, and a committed one with offsets."""
-    write = producer(address, **{"transactional.id": "tellers"})
-    write.init_transactions(TIMEOUT_S)
+    write = transactional_producer(address, "tellers")
     for number in range(3):
         write.begin_transaction()
         for part in range(5):

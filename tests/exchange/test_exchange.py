@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.exchange.contents import Contents, contents
+from tests.exchange.contents import TIMEOUT_S, Contents, contents
 from tests.exchange.filling import (
     TOPICS,
     TRANSACTIONS,
@@ -24,6 +24,7 @@ from tests.exchange.filling import (
     fill,
     has_credentials,
     transact,
+    transactional_producer,
 )
 from tests.exchange.node import Node, Software
 
@@ -170,3 +171,29 @@ def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
         assert complaints == []
         now = (node.data_dir / "__cluster_metadata-0" / "quorum-state").read_text()
         assert json.loads(now) == {**json.loads(election), "leaderEpoch": json.loads(now)["leaderEpoch"]}
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize("begun_by", ["apache", "ours"])
+@pytest.mark.parametrize("kills", [False, True], ids=["stopped", "killed"])
+def test_a_transaction_that_one_broker_begins_is_ended_by_the_other(
+    node: Node, begun_by: Software, kills: bool
+) -> None:
+    other: Software = "ours" if begun_by == "apache" else "apache"
+    node.run(begun_by)
+    create_topics(node.address, TRANSACTIONS)
+    teller = transactional_producer(node.address, "teller")
+    for number, software in enumerate((other, begun_by, other)):
+        teller.begin_transaction()
+        teller.produce(TRANSACTIONS, b"%d" % number)
+        assert teller.flush(TIMEOUT_S) == 0
+        node.kill() if kills else node.stop()
+        node.run(software)
+        if number == 1:
+            teller.abort_transaction(TIMEOUT_S)
+        else:
+            teller.commit_transaction(TIMEOUT_S)
+
+    records = contents(node.address).topics[TRANSACTIONS].partitions[0].records
+    assert [record.value for record in records] == [b"0", b"2"]
+    node.kill()

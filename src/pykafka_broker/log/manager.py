@@ -418,7 +418,7 @@ class LogManager:
             key = (log.topic, log.partition)
             if key in self.logs:
                 raise LogDirError(f"{log.directory} and {self.logs[key].directory} are the same partition.")
-            log.cleaned_offset = checkpoints[CLEANER_CHECKPOINT].get(key)
+            log.compaction.cleaned_offset = checkpoints[CLEANER_CHECKPOINT].get(key)
             self.logs[key] = log
         return broker_epoch
 
@@ -803,7 +803,7 @@ class LogManager:
 
     async def checkpoint_cleaned(self) -> None:
         """Write how far each log has been compacted."""
-        await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.cleaned_offset)
+        await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.compaction.cleaned_offset)
 
     async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:
         changed = self._checkpoint_contents(name, offset_of)

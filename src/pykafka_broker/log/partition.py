@@ -24,15 +24,12 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Literal, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
-from pykafka_broker.log.cleaner import swap
-from pykafka_broker.log.cleaner.due import Dirt, LogFacts, dirt
-from pykafka_broker.log.cleaner.due import SegmentFacts as DirtySegment
-from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, Job, LastRecord, SegmentToClean
+from pykafka_broker.log.compaction import Compaction
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
@@ -40,7 +37,6 @@ from pykafka_broker.log.files import Buffer, join
 from pykafka_broker.log.flushing import Flusher
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.names import (
-    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     offset_file,
@@ -65,7 +61,7 @@ from pykafka_broker.log.reading import (
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.retention import SegmentFacts, expired_segments
 from pykafka_broker.log.scanning import scan_segment
-from pykafka_broker.log.segment import Segment
+from pykafka_broker.log.segment import Segment, segment_ends
 from pykafka_broker.log.validation import prepare_client_batch
 from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -105,17 +101,14 @@ class PartitionLog:
         "_environment",
         "_epochs_are_saved",
         "_flusher",
-        "_is_cut",
         "_latest_epoch",
         "_roll_ms",
         "_snapshot_offset",
-        "_swapped",
-        "cleaned_offset",
         "closed",
+        "compaction",
         "directory",
         "epochs",
         "high_watermark",
-        "is_being_cleaned",
         "last_stable_offset",
         "log_end_offset",
         "log_start_offset",
@@ -180,15 +173,8 @@ class PartitionLog:
         self.closed = False
         self._snapshot_offset = snapshot_offset
         self._end_at_last_release = -1
-        #: Where the last compaction ended; None = there was none.
-        self.cleaned_offset: int | None = None
-        #: Closed segments may be replaced at any moment: nobody else removes any.
-        self.is_being_cleaned = False
-        #: The log was truncated since the cleaning began: newer records, for which older ones were left out,
-        #: may be gone.
-        self._is_cut = False
-        #: Cleaned segments that are in place on disk, and what they replace; adopted on the event loop.
-        self._swapped: list[tuple[tuple[Segment, ...], Segment]] = []
+        #: What compaction does to this log.
+        self.compaction = Compaction(self, environment, self._flusher)
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
@@ -801,8 +787,7 @@ class PartitionLog:
             return
         logger.info("%s: truncating to offset %d", self.name, offset)
         with self._flusher.lock:
-            self._is_cut = True
-            self.adopt_cleaned()
+            self.compaction.on_truncation()
             keep = segment_number(self.segments, offset) + 1
             gone, self.segments = self.segments[keep:], self.segments[:keep]
             self._active = self.segments[-1]
@@ -815,8 +800,7 @@ class PartitionLog:
         """Throw everything away and start empty at `offset`. May wait for disks."""
         logger.info("%s: starting over at offset %d", self.name, offset)
         with self._flusher.lock:
-            self._is_cut = True
-            self.adopt_cleaned()
+            self.compaction.on_truncation()
             for segment in self.segments:
                 segment.unlink()
             path = join(self.directory, offset_file(offset, ""))
@@ -832,8 +816,7 @@ class PartitionLog:
         """Bring everything that follows from the log end in line with a lower one."""
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
-        if self.cleaned_offset is not None:
-            self.cleaned_offset = min(self.cleaned_offset, offset)
+        self.compaction.ends_at(offset)
         self._flusher.recovery_point = min(self.recovery_point, offset)
         self._flusher.pending_snapshots.clear()
         if self.epochs.truncate_from_end(offset):
@@ -851,7 +834,7 @@ class PartitionLog:
 
     def apply_retention(self, now_ms: int) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many."""
-        if self.is_being_cleaned:
+        if self.compaction.is_under_way:
             return 0
         ends = segment_ends(self.segments, self.log_end_offset)
         facts = [
@@ -902,129 +885,6 @@ class PartitionLog:
         self._environment.run_later(set_aside)
         self._environment.bury(unlink, self.config.file_delete_delay_ms)
 
-    # --- compaction -------------------------------------------------------------------------------
-
-    @property
-    def may_be_cleaned(self) -> bool:
-        """Whether a round of compaction may begin: the log is served, whole, and nobody cleans it."""
-        return (
-            not self.closed
-            and self.offline is None
-            and not self.is_being_cleaned
-            and not any(segment.damages for segment in self.segments)
-        )
-
-    def dirt(self, now_ms: int) -> Dirt:
-        """What a round of compaction would clean now. Worker-safe; may wait for the disk."""
-        facts = [
-            DirtySegment(s.base_offset, s.size, partial(_max_timestamp, s), s.first_batch_timestamp)
-            for s in self.segments
-        ]
-        return dirt(
-            LogFacts(
-                facts,
-                self._config,
-                self.log_start_offset,
-                self.log_end_offset,
-                self.last_stable_offset,
-                self.cleaned_offset,
-            ),
-            now_ms,
-        )
-
-    def cleaning_job(self, dirt: Dirt, now_ms: int, *, key_map_bytes: int, io_buffer_bytes: int) -> Job:
-        """All that a round has to know, as the log is now."""
-        self._is_cut = False
-        segments = [
-            SegmentToClean(segment.base_offset, end, segment.size)
-            for segment, end in zip(
-                self.segments, segment_ends(self.segments, self.log_end_offset), strict=True
-            )
-            if segment.base_offset < dirt.first_uncleanable_offset
-        ]
-        last_records = {
-            state.producer_id: LastRecord(
-                state.window[-1].last_offset if state.window else -1, state.producer_epoch
-            )
-            for state in self.producers.producers.values()
-        }
-        return Job(
-            self.directory,
-            self.name,
-            segments,
-            dirt.first_dirty_offset,
-            now_ms,
-            self._config.delete_retention_ms,
-            self._config.segment_bytes,
-            self._config.segment_index_bytes,
-            self._config.index_interval_bytes,
-            key_map_bytes,
-            io_buffer_bytes,
-            [txn for segment in self.segments for txn in segment.aborted_txns],
-            last_records,
-        )
-
-    def swap_in(self, cleaned: CleanedSegment) -> None:
-        """Put a cleaned segment in place on disk; `adopt_cleaned` makes it the one that is read. Cleaner
-        thread.
-
-        Raises:
-            CleaningAborted: the log is no longer what was cleaned.
-            OSError: the disk refused; a start brings it to an end.
-        """
-        files, flusher = self._environment.files, self._flusher
-        with flusher.lock:
-            old = tuple(s for s in self.segments[:-1] if s.base_offset in cleaned.replaced)
-            if self._is_cut or len(old) != len(cleaned.replaced):
-                raise CleaningAborted
-            assert all(segment.is_flushed for segment in old)
-            for segment in old:
-                segment.pin()
-            for steps in (
-                swap.to_swap(cleaned.base_offset),
-                swap.out_of_service(cleaned.base_offset, cleaned.replaced),
-                swap.into_service(cleaned.base_offset),
-            ):
-                for old_name, new_name in steps:
-                    assert new_name is not None
-                    if not flusher.rename(old_name, new_name):
-                        raise CleaningAborted
-                files.sync_directory(self.directory)
-            path = join(self.directory, offset_file(cleaned.base_offset, ""))
-            new = Segment(
-                files, path, cleaned.base_offset, cleaned.size_bytes, self._config.index_interval_bytes
-            )
-            new.aborted_txns = list(cleaned.aborted)
-            new.is_flushed = new.was_scanned = True
-            self._swapped.append((old, new))
-
-    def holds(self, segments: Sequence[SegmentToClean]) -> bool:
-        """Whether the log still has all these segments as they are described."""
-        sizes = {segment.base_offset: segment.size for segment in self.segments}
-        return not self.closed and all(sizes.get(s.base_offset) == s.size_bytes for s in segments)
-
-    def adopt_cleaned(self) -> None:
-        """Read cleaned segments in place of those they replace; the latter go off the disk later."""
-        while self._swapped:
-            old, new = self._swapped.pop(0)
-            number = self.segments.index(old[0])
-            self.segments = (*self.segments[:number], new, *self.segments[number + len(old) :])
-            self._environment.bury(partial(_unlink_deleted, old), self._config.file_delete_delay_ms)
-
-    def cleaning_failed(self, error: Exception) -> None:
-        """The disk refused to take a cleaned segment: the owner hears of it unless it is merely full."""
-        if isinstance(error, OSError):
-            self._environment.write_failed(error)
-
-    def remove_cleaning_leftovers(self) -> None:
-        """Remove what a round that was not finished has written. Worker thread."""
-        files = self._environment.files
-        try:
-            names = [entry.name for entry in files.entries(self.directory)]
-            self._flusher.remove([name for name in names if name.endswith(CLEANED_SUFFIX)])
-        except OSError as error:
-            logger.debug("%s: leftovers of a compaction stay until the next start: %s", self.name, error)
-
     def expire_producers(self, now_ms: int) -> int:
         """Forget producers idle for `producer.id.expiration.ms`; returns how many."""
         return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
@@ -1049,20 +909,6 @@ class PartitionLog:
     def active_producers(self) -> list[ProducerState]:
         """What DescribeProducers shows."""
         return list(self.producers.producers.values())
-
-
-def _max_timestamp(segment: Segment) -> int:
-    return segment.max_timestamp
-
-
-def _unlink_deleted(segments: Iterable[Segment]) -> None:
-    for segment in segments:
-        segment.unlink(DELETED_SUFFIX)
-
-
-def segment_ends(segments: tuple[Segment, ...], end_offset: int) -> list[int]:
-    """Where each segment ends: at the base offset of the next, the last one at `end_offset`."""
-    return [*[segment.base_offset for segment in segments[1:]], end_offset]
 
 
 def _with_offsets(records: Buffer, next_offset: int, leader_epoch: int) -> Buffer:

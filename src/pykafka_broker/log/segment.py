@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pykafka_broker.log.files import Buffer, File, FileSystem, sync_file, write_fully
@@ -549,3 +549,8 @@ class Segment:
         """Read what `save_damages` wrote."""
         lines = self._files.read_file(self.path + DAMAGED_SUFFIX).decode("ascii", "replace").splitlines()
         self.damages = tuple(Damage(*map(int, line.split())) for line in lines if line)
+
+
+def segment_ends(segments: Sequence[Segment], end_offset: int) -> list[int]:
+    """Where each segment ends: at the base offset of the next, the last one at `end_offset`."""
+    return [*[segment.base_offset for segment in segments[1:]], end_offset]

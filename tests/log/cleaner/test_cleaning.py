@@ -109,7 +109,7 @@ async def test_of_every_key_the_newest_record_stays_and_offsets_are_as_before() 
     assert set(after) < set(before)
     assert [offset for offset, *_ in after if offset < dirty] == list(range(dirty - 5, dirty))
     assert log.size_bytes < size / 3
-    assert (log.log_start_offset, log.log_end_offset, log.cleaned_offset) == (0, 50, dirty)
+    assert (log.log_start_offset, log.log_end_offset, log.compaction.cleaned_offset) == (0, 50, dirty)
     assert broker.files.read_file("/data/cleaner-offset-checkpoint") == b"0\n1\norders 0 %d\n" % dirty
     for offset in range(51):
         assert [r[0] for r in served(log, offset=offset)] == [r[0] for r in after if r[0] >= offset]
@@ -132,14 +132,14 @@ async def test_everything_is_as_before_after_a_restart() -> None:
     log = a_log(broker.manager)
     fill(log, 60)
     await cleaned(broker)
-    expected, dirty = served(log), log.cleaned_offset
+    expected, dirty = served(log), log.compaction.cleaned_offset
     await broker.manager.close()
     for disk in (files, files.killed()):
         again = await a_broker(disk)
         found = again.manager.get("orders", 0)
         assert found is not None
         assert served(found) == expected
-        assert found.cleaned_offset == dirty
+        assert found.compaction.cleaned_offset == dirty
         assert found.offset_for_timestamp(NOW) is not None
         fill(found, 1, start=60)
 
@@ -169,8 +169,8 @@ async def test_keys_that_do_not_fit_into_memory_take_several_rounds() -> None:
     offsets: list[int | None] = []
     while broker.manager.cleaner.is_at_work:
         await asyncio.sleep(0)
-        if log.cleaned_offset not in offsets:
-            offsets.append(log.cleaned_offset)
+        if log.compaction.cleaned_offset not in offsets:
+            offsets.append(log.compaction.cleaned_offset)
     assert len(offsets) > 10
     assert offsets[-1] == dirty
     assert len([offset for offset, *_ in served(log) if offset < dirty]) == 30
@@ -300,7 +300,7 @@ async def test_a_crash_before_any_disk_operation_loses_no_key(
     await broker.manager.checkpoint_recovery_points()
     files.copies = []
     await cleaned(broker)
-    assert log.cleaned_offset is not None
+    assert log.compaction.cleaned_offset is not None
     copies, files.copies = files.copies, None
     assert len(copies) > 30
     for moment, disk in copies:
@@ -372,7 +372,7 @@ async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptu
         "orders-0 is not cleaned any more until the next start: segment 0 is damaged at position 0: "
         "Record is corrupt (stored crc = {}, computed crc = {})".format(*_crcs(files))
     ]
-    assert log.may_be_cleaned
+    assert log.compaction.may_begin
 
 
 def _crcs(files: MemoryFiles) -> tuple[int, int]:
@@ -415,7 +415,7 @@ async def test_a_stop_does_not_wait_for_a_long_round() -> None:
     files.meanwhile = stop
     await cleaned(broker)
     await broker.manager.close()
-    assert log.cleaned_offset is None
+    assert log.compaction.cleaned_offset is None
     assert not [path for path in files.inodes if path.endswith((".cleaned", ".swap"))]
 
 
@@ -424,7 +424,7 @@ async def test_nothing_is_cleaned_while_the_cleaner_is_switched_off() -> None:
     log = a_log(broker.manager)
     fill(log, 50)
     await cleaned(broker)
-    assert log.cleaned_offset is None
+    assert log.compaction.cleaned_offset is None
 
 
 async def test_logs_that_are_not_compacted_are_not_touched() -> None:

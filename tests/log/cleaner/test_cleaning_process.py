@@ -34,17 +34,17 @@ def log(tmp_path: Path) -> PartitionLog:
 
 
 def clean(log: PartitionLog, process: CleaningProcess) -> int:
-    dirt = log.dirt(NOW)
+    dirt = log.compaction.dirt(NOW)
     log.flush_closed()
-    job = log.cleaning_job(dirt, NOW, key_map_bytes=1 << 20, io_buffer_bytes=1 << 18)
-    return process.clean(job, UNTHROTTLED, log.swap_in)
+    job = log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, io_buffer_bytes=1 << 18)
+    return process.clean(job, UNTHROTTLED, log.compaction.swap_in)
 
 
 def test_a_process_cleans_log_after_log_and_what_it_wrote_is_put_in_place(log: PartitionLog) -> None:
     process = CleaningProcess()
     dirty = log.segments[-1].base_offset
     assert clean(log, process) == dirty
-    log.adopt_cleaned()
+    log.compaction.adopt()
     data = log.plan_read(0, 1 << 20).read()
     kept = [(r.offset, r.value) for at, _ in iter_batches(data) for r in read_records(data[at:])]
     assert kept == [(offset, b"%d" % offset) for offset in range(dirty - 3, dirty)]

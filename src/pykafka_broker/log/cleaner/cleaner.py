@@ -145,14 +145,14 @@ class LogCleaner:
         async with self._choosing:
             logs = [log for log in self._logs() if log.config.is_compacted]
             self._uncleanable.intersection_update(logs)
-            logs = [log for log in logs if log not in self._uncleanable and log.may_be_cleaned]
+            logs = [log for log in logs if log not in self._uncleanable and log.compaction.may_begin]
             now_ms = self._now_ms()
             found: tuple[PartitionLog, Dirt] | None = await self._run_blocking(
                 lambda: filthiest(self._candidates(logs, now_ms))
             )
-            if found is None or not found[0].may_be_cleaned:
+            if found is None or not found[0].compaction.may_begin:
                 return None
-            found[0].is_being_cleaned = True
+            found[0].compaction.is_under_way = True
             return found
 
     def _candidates(
@@ -161,7 +161,7 @@ class LogCleaner:
         """Worker thread."""
         for log in logs:
             try:
-                yield log, log.dirt(now_ms), log.config.min_cleanable_dirty_ratio
+                yield log, log.compaction.dirt(now_ms), log.config.min_cleanable_dirty_ratio
             except (OSError, KafkaError) as error:
                 self._give_up(log, error)
 
@@ -171,8 +171,8 @@ class LogCleaner:
         loop = asyncio.get_running_loop()
 
         def on_group(cleaned: CleanedSegment) -> None:
-            log.swap_in(cleaned)
-            loop.call_soon_threadsafe(log.adopt_cleaned)
+            log.compaction.swap_in(cleaned)
+            loop.call_soon_threadsafe(log.compaction.adopt)
 
         is_done = False
         started_ms = self._now_ms()
@@ -180,7 +180,7 @@ class LogCleaner:
 
         try:
             await self._run_blocking(log.flush_closed)
-            job = log.cleaning_job(
+            job = log.compaction.job(
                 dirt,
                 self._now_ms(),
                 key_map_bytes=int(
@@ -193,17 +193,17 @@ class LogCleaner:
         except CleaningAborted:
             logger.debug("The cleaning of %s was aborted", log.name)
         except DamagedSegment as error:
-            is_done = log.holds(job.segments)  # else it was truncated while it was read
+            is_done = log.compaction.holds(job.segments)  # else it was truncated while it was read
             if is_done:
                 self._give_up(log, error)
         except (OSError, KafkaError) as error:
             if not log.closed:
                 logger.warning("%s could not be cleaned now: %s", log.name, error)
-                log.cleaning_failed(error)
+                log.compaction.failed(error)
         else:
             is_done = True
-            log.adopt_cleaned()
-            log.cleaned_offset = end_offset
+            log.compaction.adopt()
+            log.compaction.cleaned_offset = end_offset
             logger.info(
                 "Cleaned %s from offset %d to %d in %d ms: %d bytes became %d",
                 log.name,
@@ -214,9 +214,9 @@ class LogCleaner:
                 log.size_bytes,
             )
         finally:
-            log.adopt_cleaned()
-            log.is_being_cleaned = False
-            await self._run_blocking(log.remove_cleaning_leftovers)
+            log.compaction.adopt()
+            log.compaction.is_under_way = False
+            await self._run_blocking(log.compaction.remove_leftovers)
         await self._checkpoint()
         return is_done
 

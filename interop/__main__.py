@@ -16,6 +16,7 @@ from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
 from interop.conformance.table import write as write_conformance_page
+from interop.exactly_once import copying, lane, streams
 from interop.matrix_result import STORED, MatrixResult
 from interop.oracle import ApacheBroker, OracleUnavailableError, libs
 from interop.run import load_matrix, row, run_matrix
@@ -35,7 +36,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--broker", choices=["ours", "apache"], default="ours")
     parser.add_argument("--lanes", default=",".join(LANES), help="of %(default)s")
     parser.add_argument("--clients", help="of the clients in matrix.toml, comma separated")
-    parser.add_argument("--only", default="", help="scenarios whose name holds this text")
+    parser.add_argument("--only", default="", help="scenarios and stories whose name holds this text")
     parser.add_argument(
         "--store",
         action="store_true",
@@ -130,6 +131,19 @@ def disk_lane(_chosen: argparse.Namespace, _broker: BrokerProcess) -> list[str]:
     return disk_diff.run(say)
 
 
+def exactly_once_lane(stories: Sequence[lane.Story]) -> Lane:
+    """Brokers of its own, one for each story."""
+
+    def run_stories(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+        if missing := java_is_missing():
+            say(f"without Kafka's programs: {missing}")
+            return []
+        say("exactly once, with kills of broker and programs")
+        return lane.run(stories, type(broker), chosen.only, say)
+
+    return run_stories
+
+
 @contextmanager
 def world_of(broker: BrokerProcess, clients: dict[str, Client]) -> Iterator[World]:
     try:
@@ -147,6 +161,8 @@ LANES: dict[str, Lane] = {
     "dump": dump_lane,
     "disk": disk_lane,
     "upstream": upstream_lane,
+    "copies": exactly_once_lane(copying.STORIES),
+    "streams": exactly_once_lane(streams.STORIES),
 }
 
 

@@ -18,6 +18,7 @@ from interop.brokers import CACHE, BrokerProcess, free_port
 VERSION = "4.3.1"
 POM = Path(__file__).parent / "oracle" / "pom.xml"
 CLIENTS_POM = POM.with_name("clients.pom.xml")
+STREAMS_PROGRAMS_POM = POM.with_name("streams-programs.pom.xml")
 
 #: Heap of a broker, as Kafka's own start script sets it.
 BROKER_HEAP = "1g"
@@ -44,7 +45,17 @@ def libs(version: str = VERSION) -> Path:
     """The folder of Kafka's jars, fetched on first use. Of another release than the oracle's: clients and
     tools alone.
     """
-    folder = CACHE / f"kafka-{version}" / "libs"
+    return fetched("libs", POM if version == VERSION else CLIENTS_POM, version)
+
+
+def streams_programs() -> Path:
+    """The folder of Kafka Streams' own test programs, fetched on first use; they run with `libs` beside."""
+    return fetched("streams-programs", STREAMS_PROGRAMS_POM, VERSION, "-DexcludeTransitive=true")
+
+
+def fetched(name: str, pom: Path, version: str, *options: str) -> Path:
+    """The folder of the jars that a POM names."""
+    folder = CACHE / f"kafka-{version}" / name
     if folder.is_dir():
         return folder
     maven = shutil.which("mvn")
@@ -53,11 +64,10 @@ def libs(version: str = VERSION) -> Path:
             "no mvn on the path to fetch Apache Kafka's jars (Debian: apt-get install maven)"
         )
     java()
-    unfinished = folder.with_name("libs.unfinished")
-    pom = POM if version == VERSION else CLIENTS_POM
-    fetched = subprocess.run(
+    unfinished = folder.with_name(f"{name}.unfinished")
+    done = subprocess.run(
         [
-            *(maven, "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}"),
+            *(maven, "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}", *options),
             f"-Dmaven.repo.local={CACHE / 'm2'}",
             *("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={unfinished}"),
         ],
@@ -65,9 +75,9 @@ def libs(version: str = VERSION) -> Path:
         text=True,
         check=False,
     )
-    if fetched.returncode != 0:
+    if done.returncode != 0:
         raise OracleUnavailableError(
-            f"Maven could not fetch Apache Kafka's jars:\n{fetched.stdout}{fetched.stderr}"
+            f"Maven could not fetch Apache Kafka's jars:\n{done.stdout}{done.stderr}"
         )
     unfinished.rename(folder)
     return folder

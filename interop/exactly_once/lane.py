@@ -1,0 +1,45 @@
+"""The stories of exactly-once, one after the other; the files of one that failed are kept."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from interop.brokers import CACHE, BrokerProcess
+
+Story = Callable[[type[BrokerProcess]], str]
+
+
+def run(
+    stories: Sequence[Story], kind: type[BrokerProcess], only: str, report: Callable[[str], None]
+) -> list[str]:
+    failures = []
+    for story in stories:
+        title = story.__name__.replace("_", " ")
+        if only not in title:
+            continue
+        started = time.monotonic()
+        kept = CACHE / "exactly-once" / story.__name__
+        try:
+            seen = story(keeping(kind, kept))
+        except Exception as error:
+            failures.append(f"{title}: {error}\n{traceback.format_exc(limit=-3)}\nits files are in {kept}")
+            report(f"{title:<64}FAIL")
+        else:
+            shutil.rmtree(kept)
+            report(f"{title:<64}ok   {time.monotonic() - started:.0f} s: {seen}")
+    return failures
+
+
+def keeping(kind: type[BrokerProcess], folder: Path) -> type[BrokerProcess]:
+    """Brokers of this kind whose folder is still there when they are closed."""
+
+    class Kept(kind):  # type: ignore[misc, valid-type]
+        def __init__(self, properties: dict[str, str]) -> None:
+            shutil.rmtree(folder, ignore_errors=True)
+            super().__init__(properties, folder)
+
+    return Kept

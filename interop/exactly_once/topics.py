@@ -1,0 +1,68 @@
+"""Topics made, and read to their end as a reader of committed records reads them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, IsolationLevel, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+from interop.exactly_once.program import StoryError
+
+QUIET = {"log_level": 0, "enable.metrics.push": False}
+
+
+def create(address: str, partitions: int, *names: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    for created in admin.create_topics([NewTopic(name, partitions, 1) for name in names]).values():
+        created.result(30)
+
+
+def values(
+    address: str, topic: str, *, isolation: str = "read_committed", patience_s: float = 90
+) -> list[list[str]]:
+    """Of each partition the values in the order of their offsets, up to its end: a transaction that stays
+    open would hold a reader of committed records before the end, and fails here.
+    """
+    consumer = Consumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": "values",
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            **QUIET,
+        }
+    )
+    try:
+        partitions = sorted(consumer.list_topics(topic, 30).topics[topic].partitions)
+        ends = end_offsets(address, [TopicPartition(topic, partition) for partition in partitions])
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
+        found: list[list[str]] = [[] for _ in partitions]
+        ended: set[int] = set()
+        deadline = time.monotonic() + patience_s
+        while len(ended) < len(partitions):
+            if time.monotonic() > deadline:
+                raise StoryError(f"{topic} was not read to its end: {sorted(ended)} of {partitions}")
+            message = consumer.poll(1)
+            if message is None:
+                continue
+            error = message.error()
+            if error is None:
+                found[message.partition()].append(message.value().decode())
+            elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= ends[message.partition()]:
+                ended.add(message.partition())
+        return found
+    finally:
+        consumer.close()
+
+
+def end_offsets(address: str, partitions: Sequence[TopicPartition]) -> dict[int, int]:
+    """Where the log ends, whatever the state of the transactions in it."""
+    admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    asked = admin.list_offsets(
+        dict.fromkeys(partitions, OffsetSpec.latest()), isolation_level=IsolationLevel.READ_UNCOMMITTED
+    )
+    return {partition.partition: future.result(30).offset for partition, future in asked.items()}

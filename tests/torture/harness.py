@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -120,7 +121,9 @@ def torture(
         create_ledger(broker.address, PARTITIONS, **TOPIC_CONFIG)
         broker.stop()
         with Load(broker.address, PARTITIONS, chores=chores) as load:
-            for plan in plans:
+            left, tried_again = list(plans), set[str]()
+            while left:
+                plan = left.pop(0)
                 began = time.monotonic()
                 if broker.run(plan):
                     slowest = max(slowest, time.monotonic() - began)
@@ -139,6 +142,10 @@ def torture(
                 if broker.process is None or broker.process.returncode == -signal.SIGKILL:
                     kills += 1
                     died_at.append(f"{plan.crash.when} {plan.crash.point}")
+                elif plan.crash.point not in tried_again:
+                    tried_again.add(plan.crash.point)
+                    # The next start follows a clean stop, which may be what it takes.
+                    left.insert(0, replace(plan, crash=replace(plan.crash, occurrence=1)))
                 broker.process = None
             broker.run(calm)
             load.wait_for(records_a_round // 4)

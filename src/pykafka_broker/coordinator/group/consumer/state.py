@@ -182,6 +182,9 @@ class ConsumerGroup(NamedTuple):
         """The group with `member` put in or replaced, and the indexes brought up to date."""
         before = self.members.get(member.member_id)
         static_members = self.static_members
+        former_instance_id = before.instance_id if before is not None else None
+        if former_instance_id is not None and former_instance_id != member.instance_id:
+            static_members = {key: name for key, name in static_members.items() if key != former_instance_id}
         if member.instance_id is not None and static_members.get(member.instance_id) != member.member_id:
             static_members = {**static_members, member.instance_id: member.member_id}
         changed = self._replace(

@@ -150,9 +150,11 @@ def an_array_longer_than_the_frame(talk: Talk) -> None:
     closes(talk.another(), frame(header(METADATA, 13, 1, "conformance") + b"\xff\xff\xff\xff\x0f"))
 
 
-@conversation
-def an_array_of_negative_length(talk: Talk) -> None:
-    talk.send_frame(METADATA, 4, asking(4)[:-5] + struct.pack(">ib", -2, 0)).answer()
+@conversation("0", alone=True)
+def an_array_of_negative_length_is_null(talk: Talk) -> None:
+    """Null means every topic."""
+    body = asking(4)[:-5] + struct.pack(">ib", -2, 0)
+    talk.send_frame(METADATA, 4, body).answer(in_any_order={"topics": "name"})
 
 
 @conversation

@@ -48,7 +48,11 @@ def transactions_that_take_longer(talk: Talk) -> None:
     producer.adds(topic)
     ids = (producer.producer_id,)
     for duration_ms in (-1, 0, 3_600_000, -5):
-        talk.ask(listing(ids=ids, duration_filter=duration_ms))
+        shown = duration_ms < 3_600_000
+        talk.ask(
+            listing(ids=ids, duration_filter=duration_ms),
+            until=lambda answer, shown=shown: bool(answer.transaction_states) == shown,
+        )
 
 
 @conversation("2+")

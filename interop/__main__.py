@@ -7,17 +7,18 @@ import logging
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
-from interop import disk_diff, dump_check, tools, upstream
+from interop import disk_diff, dump_check, spark, tools, upstream
 from interop.brokers import CACHE, BrokerProcess, OurBroker
 from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
 from interop.conformance.table import write as write_conformance_page
 from interop.exactly_once import copying, lane, streams
-from interop.matrix_result import STORED, MatrixResult
+from interop.matrix_result import STORED, STORED_SPARK, MatrixResult, load
 from interop.oracle import ApacheBroker, OracleUnavailableError, libs
 from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
@@ -40,7 +41,7 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--store",
         action="store_true",
-        help="keep the result of a full run of the clients, for docs/conformance.md",
+        help="keep what became of the clients, for docs/conformance.md",
     )
     return parser.parse_args()
 
@@ -59,23 +60,31 @@ def say(line: str) -> None:
 
 def clients_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
     names, scenarios = load_matrix()
-    wanted = chosen.clients.split(",") if chosen.clients else names
+    wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
     chosen_scenarios = [scenario for scenario in scenarios if chosen.only in scenario.name]
     clients, missing = connect_all(wanted, broker.address)
-    for name, why in missing.items():
-        say(f"without {name}: {why}")
     with world_of(broker, clients) as world:
         say(row("clients", list(clients)))
         say(row("", [client.version for client in clients.values()]))
         results = run_matrix(world, chosen_scenarios, say)
     if chosen.store:
-        assert wanted == names and chosen_scenarios == scenarios and not missing, "only a full run is stored"
+        assert chosen_scenarios == scenarios, "only what ran all scenarios is stored"
         versions = {name: client.version for name, client in clients.items()}
-        STORED.write_text(MatrixResult(versions, results.cells).as_json())
-        write_conformance_page()
-    # A client that was asked for by name has to be there.
-    absent = [f"{name}: {why}" for name, why in missing.items() if chosen.clients or os.environ.get("CI")]
-    return absent + results.failures
+        store(MatrixResult(versions, results.cells), STORED, names)
+    return absent(chosen, missing) + results.failures
+
+
+def store(result: MatrixResult, path: Path, names: Sequence[str]) -> None:
+    """Of clients that did not run, what was stored before stays."""
+    path.write_text(load(path).updated(result).of(names).as_json())
+    write_conformance_page()
+
+
+def absent(chosen: argparse.Namespace, missing: Mapping[str, str]) -> list[str]:
+    """A client that was asked for by name has to be there; on CI, every one."""
+    for name, why in missing.items():
+        say(f"without {name}: {why}")
+    return [f"{name}: {why}" for name, why in missing.items() if chosen.clients or os.environ.get("CI")]
 
 
 def connect_all(names: Sequence[str], bootstrap: str) -> tuple[dict[str, Client], dict[str, str]]:
@@ -88,6 +97,27 @@ def connect_all(names: Sequence[str], bootstrap: str) -> tuple[dict[str, Client]
         except (ToolchainMissingError, OracleUnavailableError) as error:
             missing[name] = str(error)
     return clients, missing
+
+
+def spark_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
+    say("Spark")
+    names = [release.name for release in spark.RELEASES]
+    wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
+    by_release, missing = spark.run_releases(broker.address, wanted, say)
+    if chosen.store:
+        cells = {
+            scenario: {name: found[scenario] for name, found in by_release.items()}
+            for scenario in spark.SCENARIOS
+        }
+        versions = {release.name: release.told for release in spark.RELEASES if release.name in by_release}
+        store(MatrixResult(versions, cells), STORED_SPARK, names)
+    failures = [
+        f"{scenario} with {name}: {cell}"
+        for name, found in by_release.items()
+        for scenario, cell in found.items()
+        if cell != "pass"
+    ]
+    return absent(chosen, missing) + failures
 
 
 def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
@@ -157,6 +187,7 @@ Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]
 
 LANES: dict[str, Lane] = {
     "clients": clients_lane,
+    "spark": spark_lane,
     "tools": tools_lane,
     "dump": dump_lane,
     "disk": disk_lane,

@@ -1,15 +1,16 @@
-"""The stored result of a full run of the matrix: `results/matrix.json`, which `python -m interop --store`
-writes and whoever shows it reads.
+"""The stored results of runs, which `python -m interop --store` writes and whoever shows them reads:
+`results/matrix.json` of the clients, `results/spark.json` of the releases of Spark.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 STORED = Path(__file__).parent / "results" / "matrix.json"
+STORED_SPARK = STORED.with_name("spark.json")
 
 #: The first word of a cell; "lacks" and "fails" are followed by a colon and the reason.
 OUTCOMES = ("pass", "lacks", "fails")
@@ -38,6 +39,21 @@ class MatrixResult:
         for scenario, cells in self.cells.items():
             yield Row(scenario, tuple(cells[client] for client in self.versions))
 
+    def updated(self, newer: MatrixResult) -> MatrixResult:
+        """With the scenarios of a newer result, and its cells for the clients that it has."""
+        cells = {name: {**self.cells.get(name, {}), **row} for name, row in newer.cells.items()}
+        return MatrixResult({**self.versions, **newer.versions}, cells)
+
+    def of(self, clients: Sequence[str]) -> MatrixResult:
+        versions = {name: version for name, version in self.versions.items() if name in clients}
+        return MatrixResult(
+            versions,
+            {
+                scenario: {name: cell for name, cell in cells.items() if name in versions}
+                for scenario, cells in self.cells.items()
+            },
+        )
+
     def as_json(self) -> str:
         text = json.dumps({"versions": self.versions, "cells": self.cells}, indent=1, sort_keys=True)
         return text + "\n"
@@ -63,5 +79,7 @@ class MatrixResult:
 
 
 def load(path: Path = STORED) -> MatrixResult:
+    if not path.exists():
+        return MatrixResult({}, {})
     stored = json.loads(path.read_text())
     return MatrixResult(stored["versions"], stored["cells"])

@@ -16,7 +16,10 @@ ADAPTERS = {
     "franz-go": ("interop.clients.drivers", "FranzGo"),
     "kafka-go": ("interop.clients.drivers", "KafkaGo"),
     "kafkajs": ("interop.clients.drivers", "Kafkajs"),
+    "kafka-python-2.0": ("interop.clients.drivers", "OldKafkaPython"),
     "kcat": ("interop.clients.kcat", "Kcat"),
+    "rust-rdkafka": ("interop.clients.drivers", "RustRdkafka"),
+    "platformatic": ("interop.clients.drivers", "Platformatic"),
 }
 
 

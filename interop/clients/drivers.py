@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -60,6 +61,23 @@ def built(language: str, build: Callable[[Path], None]) -> Path:
     return folder
 
 
+class OldKafkaPython(DrivenClient):
+    name = "kafka-python-2.0"
+
+    @classmethod
+    def command(cls) -> list[str]:
+        if sys.version_info >= (3, 12):
+            raise ToolchainMissingError("kafka-python 2.0.2 runs on Python up to 3.11")
+        folder = built("old_kafka_python", cls.install)
+        return [sys.executable, str(folder / "driver.py")]
+
+    @staticmethod
+    def install(folder: Path) -> None:
+        """Beside the driver, where it is found before today's kafka-python."""
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--require-hashes"]
+        run([*pip, "--target", str(folder), "-r", "requirements.txt"], folder)
+
+
 class NodeClient(DrivenClient):
     program: str
 
@@ -91,3 +109,23 @@ class FranzGo(GoClient):
 
 class KafkaGo(GoClient):
     name = "kafka-go"
+
+
+class Platformatic(NodeClient):
+    name, program = "platformatic", "platformatic.mjs"
+
+
+class RustRdkafka(DrivenClient):
+    name = "rust-rdkafka"
+
+    @classmethod
+    def command(cls) -> list[str]:
+        cargo = tool("cargo", "Debian: apt-get install cargo cmake, or https://rustup.rs")
+        # librdkafka is compiled once, not again for each change of the driver.
+        target = CACHE / "rust"
+
+        def build(folder: Path) -> None:
+            run([cargo, "build", "-q", "--release", "--locked"], folder, CARGO_TARGET_DIR=str(target))
+            shutil.copy2(target / "release" / cls.name, folder)
+
+        return [str(built("rust", build) / cls.name)]

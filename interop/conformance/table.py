@@ -1,6 +1,6 @@
 """`docs/conformance.md`: made from the stored results and nothing else.
 
-The matrix of clients is the stored result of `python -m interop --lanes clients --store`.
+The matrix of clients is the stored result of `python -m interop --lanes clients,spark --store`.
 """
 
 from __future__ import annotations
@@ -140,7 +140,11 @@ def other_words(outcomes: Outcomes) -> list[str]:
 
 def clients() -> list[str]:
     told = "Every ✓ is a run of the scenario (`interop/scenarios/`) with that client, against this broker."
-    return ["## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines(), ""]
+    spark = matrix_result.load(matrix_result.STORED_SPARK)
+    return [
+        *("## Clients", "", told, "", *matrix_result.load().as_markdown().splitlines()),
+        *("", "Releases of Spark, with the connector of each:", "", *spark.as_markdown().splitlines(), ""),
+    ]
 
 
 def conversations(outcomes: Outcomes) -> list[str]:

@@ -228,8 +228,9 @@ def one_offset_of_a_group_is_deleted(world: World, client: Client) -> None:
     """Of a topic that no member follows; the others stay."""
     topic, other, group = world.topic(client), world.topic(client), world.name("offsets")
     fill(client, topic, partitions=1)
-    client.commit_metadata(group, other, 7, "")
-    client.commit_metadata(group, topic, 5, "")
+    writer = world.for_client(client, "commit_metadata")
+    writer.commit_metadata(group, other, 7, "")
+    writer.commit_metadata(group, topic, 5, "")
     client.delete_offset(group, other)
     assert (client.committed(group, other), client.committed(group, topic)) == (None, 5)
     with following(client.member(group, topic)) as (follower,):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from interop import spark
 from interop.clients import ADAPTERS
-from interop.matrix_result import OUTCOMES, MatrixResult, load
+from interop.matrix_result import OUTCOMES, STORED_SPARK, MatrixResult, load
 from interop.run import load_matrix
 
 CLIENTS, SCENARIOS = load_matrix()
@@ -39,6 +40,14 @@ def test_a_stored_cell_lacks_what_the_matrix_says_and_otherwise_was_run() -> Non
             assert cell.partition(":")[0] in OUTCOMES
 
 
+def test_the_stored_result_of_spark_covers_every_scenario_with_every_release() -> None:
+    stored = load(STORED_SPARK)
+    assert stored.versions == {release.name: release.told for release in spark.RELEASES}
+    assert {row.scenario: len(row.cells) for row in stored.rows()} == dict.fromkeys(
+        spark.SCENARIOS, len(spark.RELEASES)
+    )
+
+
 def test_a_result_is_a_table_with_a_numbered_list_of_reasons() -> None:
     result = MatrixResult(
         versions={"one": "1.0", "two": "2.0"},
@@ -63,3 +72,11 @@ def test_a_result_survives_being_stored(tmp_path: Path) -> None:
     path = tmp_path / "matrix.json"
     path.write_text(result.as_json())
     assert load(path) == result
+
+
+def test_a_newer_result_replaces_the_cells_of_the_clients_that_ran() -> None:
+    older = MatrixResult({"one": "1", "gone": "1"}, {"a.x": {"one": "pass", "gone": "pass"}, "a.y": {}})
+    newer = MatrixResult({"two": "2"}, {"a.x": {"two": "fails: it did"}})
+    assert older.updated(newer).of(["one", "two"]) == MatrixResult(
+        {"one": "1", "two": "2"}, {"a.x": {"one": "pass", "two": "fails: it did"}}
+    )

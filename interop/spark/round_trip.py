@@ -1,0 +1,119 @@
+"""Run in a process of its own by `interop.spark`: round_trip.py BOOTSTRAP VERSION PYSPARK_FOLDER JAR...
+
+Prints one JSON object: by scenario "pass" or "fails: why".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Any
+
+BOOTSTRAP, VERSION, FOLDER, *JARS = sys.argv[1:]
+sys.path.insert(0, FOLDER)
+os.environ["PYTHONPATH"] = FOLDER
+os.environ["PYSPARK_PYTHON"] = sys.executable
+os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+os.environ.pop("SPARK_HOME", None)
+
+import pyspark  # noqa: E402 - the release that was asked for
+from pyspark.sql import SparkSession  # noqa: E402
+
+ROWS = 5000
+
+
+def topic(name: str) -> str:
+    return f"spark-{VERSION}-{name}-{int(time.time())}"
+
+
+def rows(spark: SparkSession, first: int, count: int = ROWS) -> Any:
+    """Keys, values, headers and a partition for each row."""
+    return spark.range(first, first + count).selectExpr(
+        "CAST(id % 7 AS BINARY) AS key",
+        "CAST(concat('value ', id) AS BINARY) AS value",
+        "array(struct('n' AS key, CAST(CAST(id AS STRING) AS BINARY) AS value)) AS headers",
+        "CAST(id % 3 AS INT) AS partition",
+    )
+
+
+def found(spark: SparkSession, name: str, **options: str) -> list[tuple[Any, ...]]:
+    frame = kafka(spark.read, subscribe=name, includeHeaders="true", **options).load()
+    listed = frame.select("key", "value", "headers", "partition", "offset").collect()
+    return sorted(
+        (bytes(row.value), bytes(row.key), bytes(row.headers[0].value), row.partition) for row in listed
+    )
+
+
+def wanted(spark: SparkSession, count: int) -> list[tuple[Any, ...]]:
+    listed = rows(spark, 0, count).collect()
+    return sorted(
+        (bytes(row.value), bytes(row.key), bytes(row.headers[0].value), row.partition) for row in listed
+    )
+
+
+def kafka(builder: Any, **options: str) -> Any:
+    builder = builder.format("kafka").option("kafka.bootstrap.servers", BOOTSTRAP)
+    return builder.options(**options)
+
+
+def a_batch_is_written_and_read(spark: SparkSession) -> None:
+    name = topic("batch")
+    kafka(rows(spark, 0).write, topic=name).save()
+    assert found(spark, name) == wanted(spark, ROWS), "what is read is not what was written"
+    half = json.dumps({name: {"0": 100, "1": 200, "2": 300}})
+    some = found(spark, name, startingOffsets=half)
+    assert len(some) == ROWS - 600, f"{len(some)} rows from given offsets"
+
+
+def a_stream_is_copied_and_resumed(spark: SparkSession) -> None:
+    source, target = topic("source"), topic("target")
+    with tempfile.TemporaryDirectory() as checkpoint:
+        for round_number in range(2):
+            kafka(rows(spark, round_number * ROWS).write, topic=source).save()
+            stream = kafka(
+                spark.readStream,
+                subscribe=source,
+                startingOffsets="earliest",
+                includeHeaders="true",
+                maxOffsetsPerTrigger="2000",
+            ).load()
+            writer = stream.select("key", "value", "headers", "partition").writeStream
+            query = (
+                kafka(writer, topic=target, checkpointLocation=checkpoint).trigger(availableNow=True).start()
+            )
+            assert query.awaitTermination(120), "the copy did not end"
+            copied = found(spark, target)
+            assert copied == wanted(spark, (round_number + 1) * ROWS), f"{len(copied)} rows were copied"
+
+
+def outcome(scenario: Callable[[SparkSession], None], spark: SparkSession) -> str:
+    try:
+        scenario(spark)
+    except Exception as error:
+        return f"fails: {str(error).partition(chr(10))[0]}"
+    return "pass"
+
+
+def main() -> None:
+    assert pyspark.__version__ == VERSION, pyspark.__version__
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", ",".join(JARS))
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    scenarios = (a_batch_is_written_and_read, a_stream_is_copied_and_resumed)
+    cells = {f"spark.{scenario.__name__}": outcome(scenario, spark) for scenario in scenarios}
+    spark.stop()
+    print(json.dumps(cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()

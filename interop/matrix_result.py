@@ -40,17 +40,18 @@ class MatrixResult:
             yield Row(scenario, tuple(cells[client] for client in self.versions))
 
     def updated(self, newer: MatrixResult) -> MatrixResult:
-        """With the scenarios of a newer result, and its cells for the clients that it has."""
-        cells = {name: {**self.cells.get(name, {}), **row} for name, row in newer.cells.items()}
-        return MatrixResult({**self.versions, **newer.versions}, cells)
+        """With the cells of a newer result, for the scenarios and the clients that it has."""
+        replaced = {name: {**self.cells.get(name, {}), **row} for name, row in newer.cells.items()}
+        return MatrixResult({**self.versions, **newer.versions}, {**self.cells, **replaced})
 
-    def of(self, clients: Sequence[str]) -> MatrixResult:
+    def of(self, clients: Sequence[str], scenarios: Sequence[str]) -> MatrixResult:
         versions = {name: version for name, version in self.versions.items() if name in clients}
         return MatrixResult(
             versions,
             {
                 scenario: {name: cell for name, cell in cells.items() if name in versions}
                 for scenario, cells in self.cells.items()
+                if scenario in scenarios
             },
         )
 

@@ -33,7 +33,7 @@ def topic(name: str) -> str:
 def rows(spark: SparkSession, first: int, count: int = ROWS) -> Any:
     """Keys, values, headers and a partition for each row."""
     return spark.range(first, first + count).selectExpr(
-        "CAST(id % 7 AS BINARY) AS key",
+        "CAST(CAST(id % 7 AS STRING) AS BINARY) AS key",
         "CAST(concat('value ', id) AS BINARY) AS value",
         "array(struct('n' AS key, CAST(CAST(id AS STRING) AS BINARY) AS value)) AS headers",
         "CAST(id % 3 AS INT) AS partition",
@@ -94,7 +94,9 @@ def outcome(scenario: Callable[[SparkSession], None], spark: SparkSession) -> st
     try:
         scenario(spark)
     except Exception as error:
-        return f"fails: {str(error).partition(chr(10))[0]}"
+        first, *more = str(error).splitlines()
+        causes = [line for line in more if "Caused by" in line or "Exception:" in line]
+        return f"fails: {'; '.join([first, *causes])}"
     return "pass"
 
 

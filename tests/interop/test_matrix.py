@@ -77,6 +77,6 @@ def test_a_result_survives_being_stored(tmp_path: Path) -> None:
 def test_a_newer_result_replaces_the_cells_of_the_clients_that_ran() -> None:
     older = MatrixResult({"one": "1", "gone": "1"}, {"a.x": {"one": "pass", "gone": "pass"}, "a.y": {}})
     newer = MatrixResult({"two": "2"}, {"a.x": {"two": "fails: it did"}})
-    assert older.updated(newer).of(["one", "two"]) == MatrixResult(
+    assert older.updated(newer).of(["one", "two"], ["a.x"]) == MatrixResult(
         {"one": "1", "two": "2"}, {"a.x": {"one": "pass", "two": "fails: it did"}}
     )

@@ -33,13 +33,14 @@ from pykafka_broker.coordinator.group.consumer.turn import (
     METADATA_REFRESH_INTERVAL_MS,
     ConsumerTurn,
     revocation_timer,
+    session_timer,
 )
 from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.coordinator.java_hash import int_hash, string_hash, uuid_hash, walked
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.step import Step
+from pykafka_broker.step import Reply, SetTimer, Step
 
 #: From this version on clients make their member ids themselves.
 CLIENT_MADE_MEMBER_ID_VERSION = 1
@@ -50,6 +51,9 @@ def on_heartbeat(
     groups: Groups, event: ConsumerGroupHeartbeat, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
     """Answer one heartbeat; what is refused changes nothing."""
+    group = groups.consumer(event.group_id)
+    if group is not None and _is_without_news(group, event):
+        return _alive(groups, event, config)
     try:
         _check(event, config)
         if event.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
@@ -59,6 +63,33 @@ def on_heartbeat(
     except KafkaError as error:
         return refuse(groups, event.token, ConsumerGroupHeartbeatResult(error.code, error.message))
     return turn.step()
+
+
+def _is_without_news(group: ConsumerGroup, event: ConsumerGroupHeartbeat) -> bool:
+    """Is there nothing to decide, as nearly always? A member has all it is to have, and says nothing new."""
+    member = group.members.get(event.member_id)
+    return (
+        member is not None
+        and event.member_epoch == member.member_epoch > JOIN_EPOCH
+        and event.instance_id is None
+        and member.is_reconciled_to(group.assignment_epoch)
+        and group.assignment_epoch == group.group_epoch
+        and event.now_ms < group.refresh_deadline_ms
+        and not group.regex_counts
+        and _as_said(member, event) is member
+    )
+
+
+def _alive(groups: Groups, event: ConsumerGroupHeartbeat, config: GroupCoordinatorConfig) -> Step[Groups]:
+    settings = config.consumer_settings(event.group_id)
+    result = ConsumerGroupHeartbeatResult(
+        member_id=event.member_id,
+        member_epoch=event.member_epoch,
+        heartbeat_interval_ms=settings.heartbeat_interval_ms,
+    )
+    timer = session_timer(event.group_id, event.member_id)
+    effects = (SetTimer(timer, event.now_ms + settings.session_timeout_ms), Reply(event.token, result))
+    return Step(groups, effects=effects)
 
 
 def _check(event: ConsumerGroupHeartbeat, config: GroupCoordinatorConfig) -> None:

@@ -106,5 +106,8 @@ FIGURES = (
         X(1.0),
         X(0.5),
     ),
+    higher("transactions.per_s", "16 producers, transactions of one record", "1/s", X(1.0)),
+    lower("transactions.p50_ms", "  p50, from the record sent to the commit answered", "ms", X(1.0)),
+    lower("transactions.p99_ms", "  p99", "ms", X(0.5)),
     lower("stop.seconds", "clean stop", "s", X(0.5), X(0.2)),
 )

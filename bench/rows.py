@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import compaction as compacting
 from bench import groups, jvm, load, pinger, spark_lane
+from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from interop.brokers import BrokerProcess
 
@@ -205,6 +206,10 @@ def commits_load(run: Run) -> dict[str, float]:
     return {"seconds": time.perf_counter() - begun}
 
 
+def transactions(run: Run) -> dict[str, float]:
+    return transacting.run(run.address, run.topic("bench-transactions"), run.scaled(40_000))
+
+
 def stop(run: Run) -> dict[str, float]:
     seconds = run.broker.stop()
     run.broker.start()
@@ -213,12 +218,16 @@ def stop(run: Run) -> dict[str, float]:
 
 Row = Callable[[Run], dict[str, float]]
 
+#: What groups and transactions cost: `--rows coordination` runs these alone.
+COORDINATION: tuple[Row, ...] = (rebalance, heartbeats, commits, commits_load, transactions)
+
 ROWS: dict[str, Row] = {
     row.__name__: row
     for row in (
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
         *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
-        *(rebalance, heartbeats, commits, commits_load, stop),
+        *COORDINATION,
+        stop,
     )
 }
 
@@ -226,4 +235,4 @@ ROWS: dict[str, Row] = {
 ONCE = {"start", "idle", "spark", "memory", "compaction", "commits_load", "stop"}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
-NOT_FOR_KFAKE = {"spark", "rebalance", "heartbeats", "commits", "commits_load"}
+NOT_FOR_KFAKE = {"spark", *(row.__name__ for row in COORDINATION)}

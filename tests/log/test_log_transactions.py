@@ -77,7 +77,8 @@ def test_waiting_readers_are_told_when_the_last_stable_offset_moves():
     assert seen == [2]
 
 
-def test_read_committed_is_told_which_transactions_were_aborted_in_the_order_of_their_ends():
+def test_read_committed_is_told_which_transactions_were_aborted_sorted_by_first_offset():
+    """Apache Kafka has the order of their markers, and old clients that do not sort stumble over it."""
     log = new_log(MemoryFiles())
     write(log, 1, 0, b"1")  # 0
     write(log, 2, 0, b"2")  # 1
@@ -87,8 +88,8 @@ def test_read_committed_is_told_which_transactions_were_aborted_in_the_order_of_
     finish(log, 1, commit=False)  # 5
 
     assert log.plan_read(0, 1000, limit="last_stable").aborted_transactions() == [
-        AbortedTxn(2, 1, 3, 0),
         AbortedTxn(1, 0, 5, 6),
+        AbortedTxn(2, 1, 3, 0),
     ]
     assert log.plan_read(4, 1000, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 5, 6)]
     assert log.plan_read(0, 1000, limit="high_watermark").aborted_transactions() == []

@@ -71,8 +71,8 @@ class ReadPlan:
             raise storage_error(error) from error
 
     def aborted_transactions(self) -> list[AbortedTxn]:
-        """Aborted transactions that touch the bytes, for read_committed; in the order of their
-        markers.
+        """Aborted transactions that touch the bytes, for read_committed; by first offset, as old
+        clients need, where Apache Kafka has the order of their markers.
         """
         return self._aborted() if self._aborted is not None else []
 
@@ -117,8 +117,12 @@ def aborted_in(segments: Sequence[Segment], fetch_offset: int, upper_bound_offse
             if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
                 found.append(txn)
             if txn.last_stable_offset >= upper_bound_offset:
-                return found
-    return found
+                return sorted(found, key=_first_offset)
+    return sorted(found, key=_first_offset)
+
+
+def _first_offset(txn: AbortedTxn) -> int:
+    return txn.first_offset
 
 
 class ReadRequest(NamedTuple):

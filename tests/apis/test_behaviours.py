@@ -142,7 +142,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
         "apis/list_offsets": ("committed_readers_see_nothing_from_the_first_open_transaction_on",),
         "log/log_transactions": (
             "an_open_transaction_holds_the_last_stable_offset_back",
-            "read_committed_is_told_which_transactions_were_aborted_in_the_order_of_their_ends",
+            "read_committed_is_told_which_transactions_were_aborted_sorted_by_first_offset",
         ),
     },
     "14 Join, sync, heartbeat": {

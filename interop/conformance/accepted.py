@@ -36,6 +36,13 @@ class Accepted:
 
 ACCEPTED: tuple[Accepted, ...] = (
     Accepted(
+        "aborted transactions are named by their start",
+        "fetch/aborted_transactions_that_did_not_end_as_they_began",
+        "* Fetch v*.aborted_transactions*",
+        "Apache Kafka names them in the order of their ends, and older clients that do not sort the list "
+        "show records that were aborted. Sorted by their start, every client is right.",
+    ),
+    Accepted(
         "an API is not served yet",
         "api_versions/*",
         "* ApiVersions v*.api_keys.*",

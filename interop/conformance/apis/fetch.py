@@ -738,8 +738,8 @@ def aborted_transactions_are_named_to_readers_of_committed_records(talk: Talk) -
     for producer in (one, other):
         producer.adds(topic)
         producer.writes(topic, b"aborted")
-    other.ends(commit=False)
     one.ends(commit=False)
+    other.ends(commit=False)
     talk.produce(topic, b"plain")
     one.adds(topic)
     one.writes(topic, b"committed")
@@ -748,6 +748,17 @@ def aborted_transactions_are_named_to_readers_of_committed_records(talk: Talk) -
         talk.ask(fetching(of(topic, at(offset)), isolation_level=1))
     talk.ask(fetching(of(topic), isolation_level=0))
     talk.ask(fetching(of(topic, at(0, max_bytes=1)), isolation_level=1))
+
+
+@conversation(LATEST)
+def aborted_transactions_that_did_not_end_as_they_began(talk: Talk) -> None:
+    topic, one, other = talk.topic(), Producer(talk, "one"), Producer(talk, "other")
+    for producer in (one, other):
+        producer.adds(topic)
+        producer.writes(topic, b"aborted")
+    other.ends(commit=False)
+    one.ends(commit=False)
+    talk.ask(fetching(of(topic), isolation_level=1))
 
 
 @conversation

@@ -24,8 +24,9 @@ from pykafka_broker.protocol.messages.headers import (
 )
 from pykafka_broker.protocol.schema import schema_of
 
-#: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, and a topic not known yet.
-NOT_YET = (3, 6, 14, 15, 16)
+#: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, a topic not known yet, and
+#: CONCURRENT_TRANSACTIONS while what an earlier producer left open is aborted.
+NOT_YET = (3, 6, 14, 15, 16, 51)
 PATIENCE_S = 120
 #: How long a request waits that the broker asked to send again.
 RETRY_S = 0.001

@@ -43,7 +43,13 @@ def options() -> argparse.Namespace:
         action="store_true",
         help="keep what became of the clients, for docs/conformance.md",
     )
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    known = [*load_matrix()[0], *(release.name for release in spark.RELEASES)]
+    for name, there_are in (("lanes", [*LANES]), ("clients", known)):
+        asked = [part for part in (getattr(chosen, name) or "").split(",") if part]
+        if unknown := [part for part in asked if part not in there_are]:
+            parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(there_are)})")
+    return chosen
 
 
 def java_is_missing() -> str | None:

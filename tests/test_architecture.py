@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import pykafka_broker
+from interop.conformance.not_yet_served import NOT_YET_SERVED
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
@@ -26,50 +27,6 @@ MODULES = sorted(SOURCE.rglob("*.py"))
 
 # --- APIs ---------------------------------------------------------------------------------------------
 
-#: What Apache Kafka 4.3's broker listener serves and this one does not yet, by what it waits for.
-NOT_YET_SERVED = {
-    "share groups": (
-        "ShareGroupHeartbeat",
-        "ShareGroupDescribe",
-        "ShareFetch",
-        "ShareAcknowledge",
-        "InitializeShareGroupState",
-        "ReadShareGroupState",
-        "WriteShareGroupState",
-        "DeleteShareGroupState",
-        "ReadShareGroupStateSummary",
-        "DescribeShareGroupOffsets",
-        "AlterShareGroupOffsets",
-        "DeleteShareGroupOffsets",
-    ),
-    "streams groups": ("StreamsGroupHeartbeat", "StreamsGroupDescribe"),
-    "security": (
-        "SaslHandshake",
-        "SaslAuthenticate",
-        "DescribeAcls",
-        "CreateAcls",
-        "DeleteAcls",
-        "CreateDelegationToken",
-        "RenewDelegationToken",
-        "ExpireDelegationToken",
-        "DescribeDelegationToken",
-        "DescribeUserScramCredentials",
-        "AlterUserScramCredentials",
-    ),
-    "quotas": ("DescribeClientQuotas", "AlterClientQuotas"),
-    "several brokers and controllers": (
-        "AlterReplicaLogDirs",
-        "ElectLeaders",
-        "AlterPartitionReassignments",
-        "ListPartitionReassignments",
-        "DescribeQuorum",
-        "UpdateFeatures",
-        "UnregisterBroker",
-        "AddRaftVoter",
-        "RemoveRaftVoter",
-    ),
-    "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
-}
 #: What Apache Kafka serves on a controller's listener only.
 FOR_CONTROLLERS = (
     "Vote",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from interop.conformance.normalise import WORDS, Tree
+from interop.conformance.normalise import WORDS, InOrder, Tree
 from interop.conformance.talk import Transcript
 
 MISSING = "(missing)"
@@ -48,6 +48,10 @@ def compare(apache: Transcript, ours: Transcript) -> list[Difference]:
 
 def differences(apache: Tree, ours: Tree, path: str) -> Iterator[Difference]:
     if isinstance(apache, dict) and isinstance(ours, dict):
+        if isinstance(apache, InOrder):
+            orders = [name for name in apache if name in ours], [name for name in ours if name in apache]
+            if orders[0] != orders[1]:
+                yield Difference(f"{path}.order", text(orders[0]), text(orders[1]))
         for name in [*apache, *(name for name in ours if name not in apache)]:
             yield from differences(apache.get(name, MISSING), ours.get(name, MISSING), f"{path}.{name}")
     elif isinstance(apache, list) and isinstance(ours, list):

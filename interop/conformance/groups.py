@@ -190,6 +190,11 @@ def of_group(group: str, wanted: Mapping[Topic, list[int]] | None, **member: Any
     return OffsetFetchRequestGroup(group_id=group, topics=topics, **member)
 
 
+def every_topic(version: int) -> dict[str, str]:
+    """What an OffsetFetch of every topic is answered with `in_any_order`: Apache keeps them in a hash map."""
+    return {"topics": "name" if version < 8 else "name/topic_id"}
+
+
 # ---- set-up ----
 
 

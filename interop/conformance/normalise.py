@@ -37,10 +37,11 @@ SPAN_OF_TIME = re.compile(r"within \[(-?\d+), (\d+)\]")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of volatile value and why no two runs agree on it."""
+    """A kind of volatile value, why no two runs agree on it, and what of it is compared all the same."""
 
     name: str
     why: str
+    kept: str
     #: Gives a value its stable name, or returns it as it is when it is not volatile after all.
     stable: Callable[[Names, str, Any], Any]
 
@@ -106,11 +107,18 @@ def a_member_id(names: Names, kind: str, value: str) -> str:
 
 
 def an_epoch(names: Names, kind: str, value: int) -> Any:
-    """Told apart, not counted; never looked for in sentences, which are full of small numbers."""
+    """Told apart and kept in order: one that is met after a later one says so.
+
+    Not counted, and never looked for in sentences, which are full of small numbers.
+    """
     if value <= 0:
         return value
-    known = [number for (each, number) in names.given if each == kind]
-    return names.given.setdefault((kind, value), f"<{kind} {len(known) + 1}>")
+    if (kind, value) not in names.given:
+        known = {number: name for (each, number), name in names.given.items() if each == kind}
+        later = min((number for number in known if number > value), default=None)
+        before = "" if later is None else f" before {known[later]}"
+        names.given[kind, value] = f"<{kind} {len(known) + 1}{before}>"
+    return names.given[kind, value]
 
 
 def the_port(names: Names, kind: str, value: int) -> Any:
@@ -139,20 +147,32 @@ def some_bytes(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value > 0 else value
 
 
-TOPIC_ID = Kind("topic id", "drawn at random when the topic is created", an_id)
-MEMBER = Kind("member id", "holds a random part", a_member_id)
-PRODUCER_ID = Kind("producer id", "counted over the whole run", a_producer_id)
-SESSION_ID = Kind("session", "drawn at random", an_id)
-CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", an_id)
-DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", an_id)
-EPOCH = Kind("epoch", "a coordinator may hear of a new topic before or after its first member", an_epoch)
-PORT = Kind("port", "a free port of the machine", the_port)
-TIME = Kind("now", "the broker's clock", now)
-METADATA_OFFSET = Kind("metadata offset", "grows with every change of the cluster", not_negative)
-DOCUMENTATION = Kind("documentation", "told by each broker in words of its own", some_text)
-VOLUME = Kind("bytes", "the size and the free space of the machine's volume", some_bytes)
+WHICH = "which of those met before it is, or that it is a new one"
+TOPIC_ID = Kind("topic id", "drawn at random when the topic is created", WHICH, an_id)
+MEMBER = Kind("member id", "holds a random part", f"what stands before that part, and {WHICH}", a_member_id)
+PRODUCER_ID = Kind("producer id", "counted over the whole run", WHICH, a_producer_id)
+SESSION_ID = Kind("session", "drawn at random", WHICH, an_id)
+CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", WHICH, an_id)
+DIRECTORY_ID = Kind("directory id", "drawn when a log directory is formatted", WHICH, an_id)
+EPOCH = Kind(
+    "epoch",
+    "a coordinator may hear of a new topic before or after its first member",
+    "the order of epochs, not the steps between them",
+    an_epoch,
+)
+PORT = Kind("port", "a free port of the machine", "that it is a port of that broker", the_port)
+TIME = Kind("now", "the broker's clock", "that it is a time in this run", now)
+METADATA_OFFSET = Kind(
+    "metadata offset", "grows with every change of the cluster", "that it is not negative", not_negative
+)
+DOCUMENTATION = Kind(
+    "documentation", "told by each broker in words of its own", "that there is some, or none", some_text
+)
+VOLUME = Kind(
+    "bytes", "the size and the free space of the machine's volume", "that it is above zero", some_bytes
+)
 
-#: By field name, or "Struct.field" where the name alone could mean something else.
+#: By field name, or "Struct.field" where the name alone could mean something else. The page lists them.
 VOLATILE: dict[str, Kind] = {
     "topic_id": TOPIC_ID,
     "member_id": MEMBER,
@@ -187,7 +207,10 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "ListOffsetsResponse.topics": (("name",), "grouped in a hash map"),
     "ListOffsetsTopicResponse.partitions": (("partition_index",), "grouped in a hash map"),
     "PartitionResponse.active_producers": (("producer_id",), "a hash map"),
-    "AddPartitionsToTxnResponse.results_by_transaction": (("transactional_id",), "a hash map"),
+    "AddPartitionsToTxnResponse.results_by_transaction": (
+        ("transactional_id",),
+        "each is added when it is done",
+    ),
     "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": (("name",), "a hash map"),
     "AddPartitionsToTxnResult.topic_results": (("name",), "a hash map"),
     "AddPartitionsToTxnTopicResult.results_by_partition": (("partition_index",), "a hash map"),
@@ -197,21 +220,29 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "WriteTxnMarkersResponse.markers": (("producer_id",), "a hash map"),
     "WritableTxnMarkerResult.topics": (("name",), "a hash map"),
     "WritableTxnMarkerTopicResult.partitions": (("partition_index",), "a hash map"),
-    "ApiVersionsResponse.api_keys": (("api_key",), "a set of what is enabled"),
     "ApiVersionsResponse.supported_features": (("name",), "a hash map"),
     "ApiVersionsResponse.finalized_features": (("name",), "a hash map"),
     "CreatePartitionsResponse.results": (("name",), "the topics go through a hash set"),
-    "DeleteTopicsResponse.responses": (("name", "topic_id"), "names and ids go through hash maps"),
+    "DeleteTopicsResponse.responses": (
+        ("name", "topic_id"),
+        "shuffled, so that what is missing looks like what is forbidden",
+    ),
     "DeleteRecordsResponse.topics": (("name",), "grouped in a hash map"),
     "DeleteRecordsTopicResult.partitions": (("partition_index",), "grouped in a hash map"),
     "JoinGroupResponse.members": (("metadata",), "a hash map by member id"),
     "ListGroupsResponse.groups": (("group_id",), "a hash map by group"),
     "DeleteGroupsResponse.results": (("group_id",), "groups are sorted into shards by a hash map"),
-    "OffsetFetchResponse.topics": (("name",), "a hash map when every topic is asked for"),
-    "OffsetFetchResponseGroup.topics": (("name", "topic_id"), "a hash map when every topic is asked for"),
     "Assignment.topic_partitions": (("topic_id",), "a map by topic id"),
     "DescribedGroup.members": (("member_metadata", "member_assignment"), "a hash map by member id"),
 }
+
+#: Arrays whose elements are compared by a key, and in their order as well: so that one that is missing does
+#: not make all that follow differ.
+KEYED: dict[str, str] = {"ApiVersionsResponse.api_keys": "api_key"}
+
+
+class InOrder(dict[str, Tree]):
+    """Elements by key, in an order that matters."""
 
 
 def is_unordered(response: type) -> bool:
@@ -273,6 +304,11 @@ def value_of(value: Any, declared: Field, struct: str, version: int, names: Name
 def array_of(
     values: list[Any], element: Field, qualified: str, version: int, names: Names, name: str
 ) -> Tree:
+    if qualified in KEYED:
+        labels = [str(getattr(value, KEYED[qualified])) for value in values]
+        if len(set(labels)) == len(labels):
+            trees = [element_of(value, element, qualified, version, names) for value in values]
+            return InOrder(zip(labels, trees, strict=True))
     key = names.unordered.get(name)
     keys = tuple(key.split("/")) if key else UNORDERED[qualified][0] if qualified in UNORDERED else None
     if keys is None:

@@ -10,7 +10,9 @@ import pytest
 
 from interop.brokers import OurBroker
 from interop.conformance.accepted import Accepted
+from interop.conformance.compare import differences
 from interop.conformance.conversation import Case, Conversation, cases, choose
+from interop.conformance.normalise import Names, Tree, an_epoch, tree_of
 from interop.conformance.play import (
     OUR_SETTINGS,
     Result,
@@ -25,6 +27,7 @@ from interop.conformance.play import (
 from interop.conformance.talk import CLOSED, E, Side, Talk
 from interop.conformance.tampering import Change, Tampering
 from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,
@@ -240,8 +243,8 @@ def test_a_conversation_that_does_not_see_what_it_expects_is_broken(
 
 def test_an_accepted_difference_is_accepted_where_it_is_meant_and_goes_stale(world: World) -> None:
     change, _ = PLANTED["an error code"]
-    meant = Accepted("meant", "metadata/two*", "*.topics.*.error_code", "a reason")
-    elsewhere = Accepted("elsewhere", "metadata/*", "*.topics.*.leader_id", "a reason")
+    meant = Accepted("meant", "metadata/two*", {"*.topics.*.error_code": '"5 *"'}, "a reason")
+    elsewhere = Accepted("elsewhere", "metadata/*", {"*.topics.*.leader_id": "*"}, "a reason")
 
     accepted = world.compare("metadata", 12, two_topics, change, [meant, elsewhere])
     assert (accepted.verdict, accepted.accepted) == (Verdict.ACCEPTED, ("meant",))
@@ -249,7 +252,36 @@ def test_an_accepted_difference_is_accepted_where_it_is_meant_and_goes_stale(wor
     other = Case(accepted.case.conversation, 11)
     assert stale([accepted], [accepted.case, other], [meant, elsewhere]) == []  # it may still occur at v11
 
-    assert world.compare("metadata", 12, two_topics, change, [elsewhere]).verdict is Verdict.DIFFERENT
+    otherwise = Accepted("otherwise", "metadata/two*", {"*.topics.*.error_code": '"6 *"'}, "a reason")
+    for entry in (elsewhere, otherwise):
+        assert world.compare("metadata", 12, two_topics, change, [entry]).verdict is Verdict.DIFFERENT
+
+
+def test_epochs_keep_their_order_whatever_the_steps_between_them() -> None:
+    def named(*epochs: int) -> list[object]:
+        names = Names({})
+        return [an_epoch(names, "epoch", epoch) for epoch in epochs]
+
+    assert named(0, 3, 5, 3, -1) == named(0, 4, 9, 4, -1) == [0, "<epoch 1>", "<epoch 2>", "<epoch 1>", -1]
+    assert named(3, 9, 5, 1) == [
+        "<epoch 1>",
+        "<epoch 2>",
+        "<epoch 3 before <epoch 2>>",
+        "<epoch 4 before <epoch 1>>",
+    ]
+
+
+def test_an_array_compared_by_key_still_has_an_order() -> None:
+    def listing(*keys: int) -> Tree:
+        apis = [ApiVersion(api_key=key, min_version=0, max_version=1) for key in keys]
+        return tree_of(ApiVersionsResponse(error_code=0, api_keys=apis), 0, Names({}))
+
+    def found(apache: Tree, ours: Tree) -> list[str]:
+        return [difference.path for difference in differences(apache, ours, "1")]
+
+    assert found(listing(0, 1, 2), listing(0, 2)) == ["1.api_keys.1"]
+    assert found(listing(0, 1, 2), listing(2, 0)) == ["1.api_keys.order", "1.api_keys.1"]
+    assert found(listing(0, 1), listing(0, 1, 1)) != []
 
 
 def test_declared_conversations_notice_when_they_are_lied_to(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from interop.conformance import results, table
@@ -61,6 +62,28 @@ def test_every_accepted_difference_occurs() -> None:
     assert len(ACCEPTED) == len({entry.name for entry in ACCEPTED})
 
 
+def test_every_path_of_an_accepted_difference_occurs() -> None:
+    occurring = {
+        (name, each["path"], each["ours"])
+        for told in results.load().values()
+        for versions in told.values()
+        for outcome in versions.values()
+        if isinstance(outcome, dict)
+        for name in outcome.get("accepted", ())
+        for each in outcome["differences"]
+    }
+    unused = [
+        f"{entry.name}: {path}"
+        for entry in ACCEPTED
+        for path, ours in entry.differences.items()
+        if not any(
+            name == entry.name and fnmatchcase(found, path) and (told == ours or fnmatchcase(told, ours))
+            for name, found, told in occurring
+        )
+    ]
+    assert unused == []
+
+
 def test_what_is_stored_is_what_is_loaded(tmp_path: Path) -> None:
     stored = results.load()
     results.store(stored, tmp_path)
@@ -84,6 +107,7 @@ def test_a_page_tells_of_what_differs() -> None:
     }
     page = table.page(outcomes)
     assert "**2 of 3 conversations equal (1 of them say an error in other words, 1 differ).**" in page
+    assert "whatever its versions: 1 of 2 are equal at every version." in page
     assert "| Metadata | 0-2 | 3 | 2 | 1 | 0 | 1 |" in page
     assert '- Metadata v1, a topic\n  - `1 Metadata vN.error_code`: Apache "0 NONE", ours "3"' in page
     assert '| Metadata | "0 NONE" | "3" |' in page

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from interop.conformance.conversation import conversation
-from interop.conformance.groups import a_group, a_member, committing, leaving, of_group, one, subscribed
+from interop.conformance.conversation import conversation, latest_version
+from interop.conformance.groups import (
+    a_group,
+    a_member,
+    committing,
+    every_topic,
+    leaving,
+    of_group,
+    one,
+    subscribed,
+)
 from interop.conformance.talk import E, Talk, Topic
 from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -21,8 +30,9 @@ def forgetting(group: str, topic: Topic, *partitions: int) -> OffsetDeleteReques
     )
 
 
-def everything(group: str) -> OffsetFetchRequest:
-    return OffsetFetchRequest(groups=[of_group(group, None)])
+def everything_is_read(talk: Talk, group: str) -> None:
+    request = OffsetFetchRequest(groups=[of_group(group, None)])
+    talk.ask(request, in_any_order=every_topic(latest_version(request.api_key)))
 
 
 @conversation
@@ -30,7 +40,7 @@ def one_partition_is_forgotten_the_other_is_not(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic(partitions=2)
     talk.do(committing(group, topic, {0: 5, 1: 6}))
     talk.ask(forgetting(group, topic, 0))
-    talk.ask(everything(group))
+    everything_is_read(talk, group)
 
 
 @conversation
@@ -38,7 +48,7 @@ def what_was_never_committed_is_forgotten_without_an_error(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic(partitions=2)
     talk.do(committing(group, topic, {0: 5}))
     talk.ask(forgetting(group, topic, 1))
-    talk.ask(everything(group))
+    everything_is_read(talk, group)
 
 
 @conversation
@@ -79,7 +89,7 @@ def a_topic_that_members_are_subscribed_to_is_kept(talk: Talk) -> None:
     request = forgetting(group, topic, 0)
     request.topics += forgetting(group, other, 0).topics
     talk.ask(request, E.GROUP_SUBSCRIBED_TO_TOPIC)
-    talk.ask(everything(group))
+    everything_is_read(talk, group)
 
 
 @conversation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interop.conformance.conversation import LATEST, conversation
-from interop.conformance.groups import a_group, a_member, committing, fetching, of_group
+from interop.conformance.groups import a_group, a_member, committing, every_topic, fetching, of_group
 from interop.conformance.talk import E, Talk, Topic
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest
@@ -15,6 +15,16 @@ def what_was_committed_is_read(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic(partitions=3)
     talk.do(committing(group, topic, {0: 5, 2: 7}, metadata="note", leader_epoch=0))
     talk.ask(fetching(talk, group, {topic: [2, 0]}))
+
+
+@conversation
+def topics_are_answered_in_the_order_of_the_request(talk: Talk) -> None:
+    group = a_group(talk)
+    topics = [talk.topic(label) for label in ("one", "two", "three", "four")]
+    for topic in topics[:3]:
+        talk.do(committing(group, topic, {0: 5}))
+    for order in (topics, topics[::-1]):
+        talk.ask(fetching(talk, group, {topic: [0] for topic in order}))
 
 
 @conversation
@@ -48,12 +58,12 @@ def every_topic_of_a_group_is_read(talk: Talk) -> None:
     group, topic, other = a_group(talk), talk.topic(partitions=2), talk.topic("other")
     talk.do(committing(group, topic, {0: 5, 1: 6}))
     talk.do(committing(group, other, {0: 7}, metadata=None))
-    talk.ask(fetching(talk, group, None))
+    talk.ask(fetching(talk, group, None), in_any_order=every_topic(talk.version))
 
 
 @conversation("2+")
 def every_topic_of_a_group_that_nobody_knows(talk: Talk) -> None:
-    talk.ask(fetching(talk, a_group(talk), None))
+    talk.ask(fetching(talk, a_group(talk), None), in_any_order=every_topic(talk.version))
 
 
 @conversation
@@ -89,7 +99,7 @@ def stable_offsets_need_no_wait_without_transactions(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic()
     talk.do(committing(group, topic, {0: 5}))
     talk.ask(fetching(talk, group, {topic: [0]}, stable=True))
-    talk.ask(fetching(talk, group, None, stable=True))
+    talk.ask(fetching(talk, group, None, stable=True), in_any_order=every_topic(talk.version))
 
 
 @conversation("8+")

@@ -147,9 +147,9 @@ def some_bytes(names: Names, kind: str, value: int) -> Any:
     return f"<{kind}>" if value > 0 else value
 
 
-WHICH = "which of those met before it is, or that it is a new one"
+WHICH = "which one of those met before, or that it is new"
 TOPIC_ID = Kind("topic id", "drawn at random when the topic is created", WHICH, an_id)
-MEMBER = Kind("member id", "holds a random part", f"what stands before that part, and {WHICH}", a_member_id)
+MEMBER = Kind("member id", "holds a random part", f"what stands before that part; {WHICH}", a_member_id)
 PRODUCER_ID = Kind("producer id", "counted over the whole run", WHICH, a_producer_id)
 SESSION_ID = Kind("session", "drawn at random", WHICH, an_id)
 CLUSTER_ID = Kind("cluster id", "drawn when a node is formatted", WHICH, an_id)

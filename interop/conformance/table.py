@@ -165,7 +165,7 @@ def left_out() -> list[str]:
         *("", "| fields | why | what is compared |", "|---|---|---|"),
         *(f"| {', '.join(names)} | {kind.why} | {kind.kept} |" for kind, names in fields.items()),
         *("", "In records the producer id and times of now are treated alike, and so are, in any text, the"),
-        "broker's own addresses and its log directory; in error messages the ids above, and the ends (not the",
+        "broker's addresses and its log directory; in error messages the ids above, and the ends (not the",
         "length) of the span of time that a topic takes. The words of error messages",
         f"({', '.join(f'`{name}`' for name in sorted(WORDS))}) are compared and counted apart.",
         *("", "Apache Kafka has no order in some arrays; their elements are compared, their order is not:"),

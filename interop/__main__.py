@@ -16,10 +16,11 @@ from interop.brokers import CACHE, BrokerProcess, OurBroker
 from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
+from interop.clients.java import Java39
 from interop.conformance.table import write as write_conformance_page
 from interop.exactly_once import copying, lane, streams
 from interop.matrix_result import STORED, STORED_SPARK, MatrixResult, load
-from interop.oracle import ApacheBroker, OracleUnavailableError, libs
+from interop.oracle import VERSION, ApacheBroker, OracleUnavailableError, libs
 from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
 from interop.world import MAKER, World
@@ -131,8 +132,12 @@ def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
         say(f"without the Java tools: {missing}")
         return []
     say("Java command-line tools")
-    with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
-        return tools.run(world, say)
+    failures = []
+    for version in (VERSION, Java39.version):
+        with world_of(broker, {MAKER: connect(MAKER, broker.address)}) as world:
+            world.tools_version = version
+            failures += tools.run(world, say)
+    return failures
 
 
 def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:

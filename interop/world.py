@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from interop.brokers import BrokerProcess
 from interop.clients import connect
 from interop.clients.client import Client, Refused
+from interop.oracle import VERSION
 
 TOPIC_EXISTS = 36
 MAKER = "kafka-python"
@@ -24,6 +25,8 @@ class World:
     clients: dict[str, Client]
     #: Distinguishes the names of this run from those of another one on the same broker.
     run: int = field(default_factory=lambda: int(time.time()))
+    #: Of Kafka's command-line tools.
+    tools_version: str = VERSION
     _maker: tuple[int, Client] | None = None
 
     @property

@@ -194,7 +194,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     the_performance_tools_run,
 )
 
-#: Tools that came with the broker itself in 3.9, take other options there, or tell of its versions of the APIs.
+#: Tools that came with the broker in 3.9, take other options there, or tell of its versions of the APIs.
 NOT_OF_3_9 = (
     the_console_consumer_prints_what_the_console_producer_was_told,
     topic_and_broker_configs_are_changed,

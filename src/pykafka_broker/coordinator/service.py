@@ -446,11 +446,7 @@ class GroupService:
                 ),
             )
         except KafkaError as error:
-            code = error.code
-            return tuple(
-                (topic.topic, topic.topic_id, tuple((commit.partition, code) for commit in topic.partitions))
-                for topic in topics
-            )
+            return _all_refused(topics, error.code)
         return result
 
     async def commit_transactional_offsets(
@@ -483,11 +479,7 @@ class GroupService:
                 ),
             )
         except KafkaError as error:
-            code = error.code
-            return tuple(
-                (topic.topic, topic.topic_id, tuple((commit.partition, code) for commit in topic.partitions))
-                for topic in topics
-            )
+            return _all_refused(topics, error.code)
         return result
 
     async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
@@ -654,3 +646,11 @@ async def _run_at_once(function: Callable[[], Any]) -> Any:
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:
     return events.TimerFired(key, now_ms)
+
+
+def _all_refused(topics: tuple[TopicCommit, ...], code: ErrorCode) -> CommitResult:
+    """The answer to a commit that did not reach its group."""
+    return tuple(
+        (topic.topic, topic.topic_id, tuple((commit.partition, code) for commit in topic.partitions))
+        for topic in topics
+    )

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.group.consumer import heartbeat, members, reconciliation
 from pykafka_broker.coordinator.group.consumer.consumer_protocol import read_assignment, read_subscription
 from pykafka_broker.coordinator.group.consumer.state import (
@@ -23,7 +24,6 @@ from pykafka_broker.coordinator.group.consumer.state import (
 )
 from pykafka_broker.coordinator.group.events import JoinedMember
 from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode

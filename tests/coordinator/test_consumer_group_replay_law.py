@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import encode_record
 from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import ClassicGroup, Group, Phase, Protocol
+from pykafka_broker.coordinator.group.state import Group
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.support.groups import GroupWorld, durable, subscription

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.coordinator.group.classic.records import group_tombstone
 from pykafka_broker.coordinator.group.events import (
     DeleteGroup,
     DescribedGroup,
@@ -12,7 +13,7 @@ from pykafka_broker.coordinator.group.events import (
     ListedGroup,
     ListGroups,
 )
-from pykafka_broker.coordinator.group.records import group_tombstone, offset_tombstone, replay
+from pykafka_broker.coordinator.group.records import offset_tombstone, replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, subscription

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.coordinator.group.classic.records import new_group_record
+from pykafka_broker.coordinator.group.classic.state import Phase, Protocol
 from pykafka_broker.coordinator.group.events import JoinedMember, JoinResult
-from pykafka_broker.coordinator.group.records import new_group_record, replay
-from pykafka_broker.coordinator.group.state import Phase, Protocol
+from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import RANGE, START_MS, GroupWorld, subscription
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.coordinator.group.classic.records import group_record
+from pykafka_broker.coordinator.group.classic.state import Phase
 from pykafka_broker.coordinator.group.events import LeaveResult, LeavingMember, SyncResult
-from pykafka_broker.coordinator.group.records import group_record
-from pykafka_broker.coordinator.group.state import Phase
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, SetTimer
 from tests.support.groups import GroupWorld, through_bytes

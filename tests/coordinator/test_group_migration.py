@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import MigrationPolicy
 from pykafka_broker.coordinator.group.consumer.consumer_protocol import read_assignment
 from pykafka_broker.coordinator.group.consumer.state import GroupState
 from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import ClassicGroup, MigrationPolicy, Phase, Protocol
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.coordinator.group.classic.records import group_record, group_tombstone
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     DeleteOffsets,
@@ -17,14 +19,8 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
-from pykafka_broker.coordinator.group.records import (
-    group_record,
-    group_tombstone,
-    offset_record,
-    offset_tombstone,
-    replay,
-)
-from pykafka_broker.coordinator.group.state import ClassicGroup, CommittedOffset, Phase, Protocol
+from pykafka_broker.coordinator.group.records import offset_record, offset_tombstone, replay
+from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, GROUPS_PER_EXPIRY_SLICE
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription

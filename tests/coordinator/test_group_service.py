@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DescribedGroup,
     FetchResult,
@@ -18,7 +19,6 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
     TopicPartitions,
 )
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig
 from pykafka_broker.coordinator.java_hash import string_hash_abs
 from pykafka_broker.coordinator.service import GroupOffsets, GroupService
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

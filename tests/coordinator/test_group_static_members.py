@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.coordinator.group.classic.state import Phase, Protocol
 from pykafka_broker.coordinator.group.events import JoinResult, LeaveGroup, LeavingMember, SyncResult
 from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import Phase, Protocol
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, durable, subscription
 

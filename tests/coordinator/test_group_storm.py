@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pykafka_broker.coordinator.group.state import Phase
+from pykafka_broker.coordinator.group.classic.state import Phase
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, check_books
 

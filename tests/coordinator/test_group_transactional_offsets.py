@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import FetchResult, PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import Record, encode_record
 from pykafka_broker.coordinator.group.records import Entry, replay
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, transition
 from pykafka_broker.coordinator.markers import Marker

@@ -10,7 +10,7 @@ from pykafka_broker.cluster.image import (
     TopicImage,
 )
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.coordinator.group.state import ConsumerGroupSettings, MigrationPolicy
+from pykafka_broker.coordinator.group.config import ConsumerGroupSettings, MigrationPolicy
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.server.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.server.offsets_topic import coordinator_config

@@ -10,6 +10,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
@@ -23,13 +25,7 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.record import Record, decode_record, encode_record
 from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import (
-    ClassicGroup,
-    GroupCoordinatorConfig,
-    Groups,
-    Phase,
-    Protocol,
-)
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
 from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start

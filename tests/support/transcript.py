@@ -15,9 +15,9 @@ from collections.abc import Hashable
 from typing import Any
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.events import FetchResult, JoinResult, LeaveResult, SyncResult
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import Protocol
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue, OffsetCommitKey
 from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer

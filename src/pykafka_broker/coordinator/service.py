@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from pykafka_broker.coordinator.batches import Append, batches_of
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.group.events import (
@@ -38,13 +40,7 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import Record, encode_record
-from pykafka_broker.coordinator.group.state import (
-    ClassicGroup,
-    GroupCoordinatorConfig,
-    Groups,
-    Phase,
-    Protocol,
-)
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import transition

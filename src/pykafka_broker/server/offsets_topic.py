@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.group import GROUP, assignor_name
-from pykafka_broker.coordinator.group.state import (
+from pykafka_broker.coordinator.group.config import (
     ConsumerGroupSettings,
     GroupCoordinatorConfig,
     MigrationPolicy,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Phase
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
     DeleteGroup,
@@ -13,13 +14,7 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.offsets import forget_all_offsets, group_tombstones, is_empty
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import (
-    CONSUMER_PROTOCOL_TYPE,
-    ClassicGroup,
-    Group,
-    Groups,
-    Phase,
-)
+from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple, Union
 
-from pykafka_broker.coordinator.group.state import NO_TOPIC_ID, Protocol
+from pykafka_broker.coordinator.group.classic.state import Protocol
+from pykafka_broker.coordinator.group.state import NO_TOPIC_ID
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode

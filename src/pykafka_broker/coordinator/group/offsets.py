@@ -17,6 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from pykafka_broker.coordinator.group.classic.records import group_tombstone
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
+from pykafka_broker.coordinator.group.classic.turn import fenced, session_timer
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import commits
 from pykafka_broker.coordinator.group.consumer.records import consumer_group_tombstones
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
@@ -34,21 +38,9 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.records import (
-    group_tombstone,
-    offset_record,
-    offset_tombstone,
-)
-from pykafka_broker.coordinator.group.state import (
-    NO_TOPIC_ID,
-    ClassicGroup,
-    CommittedOffset,
-    Group,
-    GroupCoordinatorConfig,
-    Groups,
-    Phase,
-)
-from pykafka_broker.coordinator.group.turn import fenced, refuse, session_timer
+from pykafka_broker.coordinator.group.records import offset_record, offset_tombstone
+from pykafka_broker.coordinator.group.state import NO_TOPIC_ID, CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Effect, Reply, SetTimer, Step

@@ -1,35 +1,27 @@
-"""The records of offsets and classic groups, as Apache Kafka 4.3 writes them into `__consumer_offsets`, and
-how records of all kinds rebuild the coordinator's state.
+"""The records of offsets, as Apache Kafka 4.3 writes them into `__consumer_offsets`, and how records of all
+kinds rebuild the coordinator's state.
 
-OffsetCommit has value version 4, or version 1 when the commit carried its own retention; GroupMetadata has
-value version 3. Older versions are read. The records of consumer groups are in `consumer/records.py`.
+OffsetCommit has value version 4, or version 1 when the commit carried its own retention. Older versions are
+read. The records of groups are in `classic/records.py` and `consumer/records.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Union
 
+from pykafka_broker.coordinator.group.classic.records import group_from_record
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.consumer import records as consumer_records
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.pending import PendingOffsets
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import (
-    ClassicGroup,
-    CommittedOffset,
-    Group,
-    Groups,
-    Member,
-    Phase,
-    Protocol,
-)
-from pykafka_broker.coordinator.group.subscription import subscribed_topics
+from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import (
     GroupMetadataKey,
     GroupMetadataValue,
-    MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
 )
@@ -37,7 +29,6 @@ from pykafka_broker.protocol.messages.records.group import (
 OFFSET_COMMIT_VALUE_VERSION = 4
 #: The only version that has room for an expiry time; it has none for the leader epoch and the topic id.
 OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION = 1
-GROUP_METADATA_VALUE_VERSION = 3
 
 #: What stands in the log of a shard.
 Entry = Union[Record, TransactionalRecord, TransactionEnd]
@@ -66,42 +57,6 @@ def offset_record(group_id: str, topic: str, partition: int, committed: Committe
 def offset_tombstone(group_id: str, topic: str, partition: int) -> Record:
     """The record that a partition has no committed offset any more."""
     return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
-
-
-def group_record(group: ClassicGroup) -> Record:
-    """The record of a group that is stable or empty."""
-    members = [
-        MemberMetadata(
-            member_id=member.member_id,
-            group_instance_id=member.group_instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            rebalance_timeout=member.rebalance_timeout_ms,
-            session_timeout=member.session_timeout_ms,
-            subscription=member.metadata(group.protocol_name),
-            assignment=member.assignment,
-        )
-        for member in group.members.values()
-    ]
-    value = GroupMetadataValue(
-        protocol_type=group.protocol_type or "",
-        generation=group.generation,
-        protocol=group.protocol_name,
-        leader=group.leader_id,
-        current_state_timestamp=group.phase_began_ms,
-        members=members,
-    )
-    return Record(GroupMetadataKey(group=group.group_id), value, GROUP_METADATA_VALUE_VERSION)
-
-
-def new_group_record(group_id: str, now_ms: int) -> Record:
-    """The record of a group somebody has just asked to join: nothing but its name."""
-    return group_record(ClassicGroup(group_id, phase_began_ms=now_ms))
-
-
-def group_tombstone(group_id: str) -> Record:
-    """The record that a group is gone."""
-    return Record(GroupMetadataKey(group=group_id), None)
 
 
 # ---- replay ----
@@ -241,40 +196,4 @@ def offset_from_record(value: OffsetCommitValue) -> CommittedOffset:
         value.commit_timestamp,
         value.expire_timestamp,
         value.topic_id,
-    )
-
-
-def group_from_record(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group in a record's value. A member is known by the one protocol the group had chosen."""
-    members: dict[str, Member] = {}
-    static_members: dict[str, str] = {}
-    for member in value.members:
-        members[member.member_id] = Member(
-            member_id=member.member_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            # Version 0 knew no rebalance timeout.
-            rebalance_timeout_ms=(
-                member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
-            ),
-            session_timeout_ms=member.session_timeout,
-            protocols=(Protocol(value.protocol or "", member.subscription),),
-            group_instance_id=member.group_instance_id,
-            assignment=member.assignment,
-        )
-        if member.group_instance_id is not None:
-            static_members[member.group_instance_id] = member.member_id
-    supporters: Mapping[str, int] = {value.protocol or "": len(members)} if members else {}
-    return ClassicGroup(
-        group_id,
-        phase=Phase.STABLE if members else Phase.EMPTY,
-        generation=value.generation,
-        protocol_type=value.protocol_type or None,
-        protocol_name=value.protocol,
-        leader_id=value.leader,
-        phase_began_ms=value.current_state_timestamp,
-        members=members,
-        static_members=static_members,
-        supporters=supporters,
-        subscribed_topics=subscribed_topics(value.protocol_type, value.protocol, members.values()),
     )

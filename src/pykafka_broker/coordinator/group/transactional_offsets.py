@@ -7,6 +7,9 @@ they commit (before KIP-447).
 
 from __future__ import annotations
 
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
+from pykafka_broker.coordinator.group.classic.turn import fenced
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import commits
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
@@ -17,16 +20,9 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.records import offset_record
-from pykafka_broker.coordinator.group.state import (
-    ClassicGroup,
-    CommittedOffset,
-    Group,
-    GroupCoordinatorConfig,
-    Groups,
-    Phase,
-)
+from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
-from pykafka_broker.coordinator.group.turn import fenced, refuse
+from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
 

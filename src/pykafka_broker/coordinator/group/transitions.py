@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from pykafka_broker.coordinator.group import admin, classic, offsets, rebalance, transactional_offsets
+from pykafka_broker.coordinator.group import admin, offsets, transactional_offsets
+from pykafka_broker.coordinator.group.classic import heartbeat as classic_heartbeat
+from pykafka_broker.coordinator.group.classic import join, leave, rebalance, sync
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import (
     classic_members,
     describe,
@@ -36,7 +39,7 @@ from pykafka_broker.coordinator.group.events import (
     TopicsChanged,
     TopicsDeleted,
 )
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.step import Effect, SetTimer, Step
 
 #: The timer of the search for offsets that are too old.
@@ -92,13 +95,13 @@ def _in_classic_group(
 ) -> Step[Groups]:
     match event:
         case Heartbeat():
-            return classic.on_heartbeat(groups, event)
+            return classic_heartbeat.on_heartbeat(groups, event)
         case JoinGroup():
-            return classic.on_join(groups, event, config)
+            return join.on_join(groups, event, config)
         case SyncGroup():
-            return classic.on_sync(groups, event, config)
+            return sync.on_sync(groups, event, config)
         case LeaveGroup():
-            return classic.on_leave(groups, event, config)
+            return leave.on_leave(groups, event, config)
         case _:
             assert_never(event)
 

@@ -8,7 +8,9 @@ it owns it says in its subscription.
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.group.classic import FIRST_VERSION_WITH_HANDSHAKE, join_refusal
+from pykafka_broker.coordinator.group.classic.join import FIRST_VERSION_WITH_HANDSHAKE, join_refusal
+from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from pykafka_broker.coordinator.group.consumer.consumer_protocol import (
     by_topic_id,
     read_subscription,
@@ -50,12 +52,7 @@ from pykafka_broker.coordinator.group.events import (
     SyncGroup,
     SyncResult,
 )
-from pykafka_broker.coordinator.group.state import (
-    CONSUMER_PROTOCOL_TYPE,
-    GroupCoordinatorConfig,
-    Groups,
-    MigrationPolicy,
-)
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.step import Step

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.heartbeat import consumer_group
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup, ConsumerMember
 from pykafka_broker.coordinator.group.consumer.target import preferred_assignor
@@ -13,7 +14,7 @@ from pykafka_broker.coordinator.group.events import (
     DescribedConsumerGroup,
     DescribedPartitions,
 )
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.coordinator.java_hash import string_hash, uuid_hash, walked

@@ -4,6 +4,7 @@ leaves (KIP-848).
 
 from __future__ import annotations
 
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.assignors import ASSIGNORS
 from pykafka_broker.coordinator.group.consumer.members import (
     joining_static_member,
@@ -36,7 +37,7 @@ from pykafka_broker.coordinator.group.consumer.turn import (
     session_timer,
 )
 from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.coordinator.java_hash import int_hash, string_hash, uuid_hash, walked
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

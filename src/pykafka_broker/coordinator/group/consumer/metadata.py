@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup, MemberState
 from pykafka_broker.coordinator.group.consumer.turn import revocation_timer, session_timer
 from pykafka_broker.coordinator.group.events import TopicsChanged
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.step import Effect, SetTimer, Step
 
 

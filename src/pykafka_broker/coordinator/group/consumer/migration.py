@@ -14,7 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pykafka_broker.coordinator.group.classic import on_join as on_classic_join
+from pykafka_broker.coordinator.group.classic.join import on_join as on_classic_join
+from pykafka_broker.coordinator.group.classic.rebalance import prepare_rebalance, supporters_after
+from pykafka_broker.coordinator.group.classic.records import group_record, group_tombstone
+from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE, ClassicGroup, Member, Phase
+from pykafka_broker.coordinator.group.classic.subscription import subscribed_topics
+from pykafka_broker.coordinator.group.classic.turn import Turn, join_timer, session_timer, sync_timer
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.group.consumer.consumer_protocol import (
     by_topic_id,
@@ -36,19 +42,8 @@ from pykafka_broker.coordinator.group.consumer.state import (
 )
 from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.group.events import JoinGroup, JoinResult, SyncResult
-from pykafka_broker.coordinator.group.rebalance import prepare_rebalance, supporters_after
-from pykafka_broker.coordinator.group.records import group_record, group_tombstone
-from pykafka_broker.coordinator.group.state import (
-    CONSUMER_PROTOCOL_TYPE,
-    ClassicGroup,
-    GroupCoordinatorConfig,
-    Groups,
-    Member,
-    Phase,
-)
-from pykafka_broker.coordinator.group.subscription import subscribed_topics
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory, group_hash
-from pykafka_broker.coordinator.group.turn import Turn, join_timer, session_timer, sync_timer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.step import CancelTimer, Reply, Step
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
+from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.group.consumer.state import (
     LEAVE_EPOCH,
@@ -24,7 +25,6 @@ from pykafka_broker.coordinator.group.consumer.state import (
     ResolvedRegex,
 )
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import Protocol
 from pykafka_broker.coordinator.java_hash import int_hash, string_hash, uuid_hash, walked
 from pykafka_broker.protocol.messages.records import group as m
 

@@ -12,6 +12,7 @@ import enum
 from collections.abc import Iterable
 from typing import Any
 
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.records import regex_record, regex_tombstone
 from pykafka_broker.coordinator.group.consumer.state import ConsumerMember, ResolvedRegex
 from pykafka_broker.coordinator.group.consumer.turn import (
@@ -20,7 +21,7 @@ from pykafka_broker.coordinator.group.consumer.turn import (
     ResolveRegexes,
 )
 from pykafka_broker.coordinator.group.events import RegexesResolved
-from pykafka_broker.coordinator.group.state import GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.java_hash import string_hash, walked
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.step import Step

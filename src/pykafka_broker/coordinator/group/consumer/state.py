@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 
 if TYPE_CHECKING:
-    from pykafka_broker.coordinator.group.state import Protocol
+    from pykafka_broker.coordinator.group.classic.state import Protocol
 
 #: Member epochs a client sends: joining, leaving, and leaving for a moment as a static member. A member whose
 #: own epoch is the last one has left so.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.records import epoch_record
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.records import after
-from pykafka_broker.coordinator.group.state import Group, GroupCoordinatorConfig, Groups
+from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.topics import group_hash
-from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start, Step
+from pykafka_broker.coordinator.group.turn import GroupTurn
+from pykafka_broker.step import Start, Step
 
 #: How long a group does not look at its topics again if nothing says that they have changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
@@ -45,7 +47,7 @@ class ResolveRegexes(NamedTuple):
     regexes: tuple[str, ...]
 
 
-class ConsumerTurn:
+class ConsumerTurn(GroupTurn):
     """One event's consequences for one consumer group, while they are worked out.
 
     `write` is the only way to change what is durable: it applies the record at once, as a reader of the log
@@ -55,15 +57,12 @@ class ConsumerTurn:
     def __init__(
         self, groups: Groups, group: ConsumerGroup, now_ms: int, config: GroupCoordinatorConfig
     ) -> None:
+        super().__init__(now_ms, config)
         self.groups = groups
         self.group = group
         #: The group's epoch when the turn began.
         self.epoch_before = group.group_epoch
-        self.now_ms = now_ms
-        self.config = config
         self.settings = config.consumer_settings(group.group_id)
-        self.records: list[Record] = []
-        self.effects: list[Effect] = []
         #: A group of another kind that has taken the place of this one.
         self.successor: Group | None = None
 
@@ -100,17 +99,8 @@ class ConsumerTurn:
         if always or fingerprint != self.group.metadata_hash:
             self.write(epoch_record(self.group_id, self.group.group_epoch + 1, fingerprint))
 
-    def reply(self, token: int, result: object) -> None:
-        self.effects.append(Reply(token, result))
-
     def start(self, work: object) -> None:
         self.effects.append(Start(work))
-
-    def set_timer(self, key: Hashable, delay_ms: int) -> None:
-        self.effects.append(SetTimer(key, self.now_ms + delay_ms))
-
-    def cancel_timer(self, key: Hashable) -> None:
-        self.effects.append(CancelTimer(key))
 
     def reset_session(self, member_id: str, timeout_ms: int | None = None) -> None:
         delay_ms = self.settings.session_timeout_ms if timeout_ms is None else timeout_ms

@@ -18,16 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.classic.subscription import subscribed_topics
+from pykafka_broker.coordinator.group.classic.turn import Turn, join_timer, session_timer, sync_timer
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import JoinedMember, JoinResult, SyncResult
-from pykafka_broker.coordinator.group.state import (
-    ClassicGroup,
-    GroupCoordinatorConfig,
-    Groups,
-    Phase,
-    Protocol,
-)
-from pykafka_broker.coordinator.group.subscription import subscribed_topics
-from pykafka_broker.coordinator.group.turn import Turn, join_timer, session_timer, sync_timer
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Step
 

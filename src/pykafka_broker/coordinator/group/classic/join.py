@@ -1,57 +1,46 @@
-"""The requests of a classic group's members: JoinGroup, SyncGroup, Heartbeat, LeaveGroup.
+"""JoinGroup: somebody wants to be a member of a classic group, or stay one in its next generation.
 
-KIP-345 (static members, batched leave), KIP-389 (maximum size), KIP-394 (member id handshake), KIP-559
-(protocol type and name), KIP-814 (a static leader that comes back need not assign again).
+KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake), KIP-814 (a static leader that
+comes back need not assign again).
 
-Where Apache Kafka forgets the parked request of a member that sends it once more, or that leaves while its
-SyncGroup is parked, the older request is answered here (REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID): nothing
-may stay parked for ever.
+Where Apache Kafka forgets the parked request of a member that sends it once more, the older request is
+answered here with REBALANCE_IN_PROGRESS: nothing may stay parked for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from pykafka_broker.coordinator.group.events import (
-    Heartbeat,
-    JoinGroup,
-    JoinResult,
-    LeaveGroup,
-    LeaveResult,
-    LeavingMember,
-    SyncGroup,
-    SyncResult,
-)
-from pykafka_broker.coordinator.group.rebalance import (
+from pykafka_broker.coordinator.group.classic.rebalance import (
     UNKNOWN_MEMBER,
     complete_join_if_ready,
     joined,
-    prepare_rebalance,
     rebalance_or_complete_join,
     remove_member,
     supporters_after,
     without,
 )
-from pykafka_broker.coordinator.group.records import new_group_record
-from pykafka_broker.coordinator.group.state import (
+from pykafka_broker.coordinator.group.classic.records import new_group_record
+from pykafka_broker.coordinator.group.classic.state import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     ClassicGroup,
-    GroupCoordinatorConfig,
-    Groups,
     Member,
     Phase,
 )
-from pykafka_broker.coordinator.group.turn import Turn, fenced, refuse, session_timer, sync_timer
+from pykafka_broker.coordinator.group.classic.turn import Turn, fenced, session_timer
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.group.events import (
+    JoinGroup,
+    JoinResult,
+    SyncResult,
+)
+from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, SetTimer, Step
+from pykafka_broker.step import Step
 
 #: JoinGroup versions from which on a new dynamic member is first given its id and told to come back with it.
 FIRST_VERSION_WITH_HANDSHAKE = 4
 #: JoinGroup versions from which on a returning static leader can be told not to assign again.
 FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
-
-
-# ---- JoinGroup ----
 
 
 def on_join(groups: Groups, event: JoinGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
@@ -247,134 +236,3 @@ def _welcome_back(
     if event.version >= FIRST_VERSION_WITH_SKIP_ASSIGNMENT:
         return joined(group, member_id)._replace(skip_assignment=member_id == group.leader_id)
     return joined(group, member_id)._replace(leader_id=former_leader_id or "", members=())
-
-
-# ---- SyncGroup, Heartbeat, LeaveGroup ----
-
-
-def on_sync(groups: Groups, event: SyncGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Followers wait; when the leader brings the assignment it is stored, and then everyone is answered."""
-
-    def reject(error: ErrorCode) -> Step[Groups]:
-        return refuse(groups, event.token, SyncResult(error))
-
-    if not event.group_id:
-        return reject(ErrorCode.INVALID_GROUP_ID)
-    group = groups.classic(event.group_id)
-    if group is None or group.phase is Phase.EMPTY:
-        return reject(ErrorCode.UNKNOWN_MEMBER_ID)
-    error = fenced(group, event.member_id, event.group_instance_id)
-    if error is not ErrorCode.NONE:
-        return reject(error)
-    if event.generation != group.generation:
-        return reject(ErrorCode.ILLEGAL_GENERATION)
-    if _contradicts(event.protocol_type, group.protocol_type) or _contradicts(
-        event.protocol_name, group.protocol_name
-    ):
-        return reject(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    if group.phase is Phase.PREPARING_REBALANCE:
-        return reject(ErrorCode.REBALANCE_IN_PROGRESS)
-
-    turn = Turn(group, event.now_ms, config)
-    if event.member_id in group.unsynced:
-        turn.group = group._replace(unsynced=group.unsynced - {event.member_id})
-        if not turn.group.unsynced:
-            turn.cancel_timer(sync_timer(group.group_id))
-    if group.phase is Phase.STABLE:
-        turn.reply(event.token, _assigned(group, group.members[event.member_id]))
-        return turn.step(groups)
-    turn.reply(group.syncing.get(event.member_id), SyncResult(ErrorCode.REBALANCE_IN_PROGRESS))
-    turn.group = turn.group._replace(syncing={**group.syncing, event.member_id: event.token})
-    if event.member_id == group.leader_id:
-        _assign(turn, dict(event.assignments))
-    return turn.step(groups)
-
-
-def _contradicts(claimed: str | None, known: str | None) -> bool:
-    return claimed is not None and known is not None and claimed != known
-
-
-def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
-    """The leader has decided. Members it left out get an empty assignment, which is an assignment too."""
-    waiting = turn.group.syncing
-    members = {
-        name: member._replace(assignment=assignments.get(name, b""))
-        for name, member in turn.group.members.items()
-    }
-    turn.group = turn.group._replace(members=members, syncing={})
-    turn.enter(Phase.STABLE)
-    turn.write_group()
-    for member_id, token in waiting.items():
-        turn.reply(token, _assigned(turn.group, members[member_id]))
-        turn.reset_session(members[member_id])
-
-
-def _assigned(group: ClassicGroup, member: Member) -> SyncResult:
-    return SyncResult(ErrorCode.NONE, group.protocol_type, group.protocol_name, member.assignment)
-
-
-def on_heartbeat(groups: Groups, event: Heartbeat) -> Step[Groups]:
-    """Keep a member's session alive and tell it whether to join again. The hot path: no state changes."""
-    group = groups.classic(event.group_id)
-    error = _heartbeat_error(group, event)
-    if error not in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
-        return refuse(groups, event.token, error)
-    assert group is not None
-    timeout_ms = group.members[event.member_id].session_timeout_ms
-    return Step(
-        groups,
-        effects=(
-            SetTimer(session_timer(event.group_id, event.member_id), event.now_ms + timeout_ms),
-            Reply(event.token, error),
-        ),
-    )
-
-
-def _heartbeat_error(group: ClassicGroup | None, event: Heartbeat) -> ErrorCode:
-    if not event.group_id:
-        return ErrorCode.INVALID_GROUP_ID
-    if group is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    error = fenced(group, event.member_id, event.group_instance_id)
-    if error is not ErrorCode.NONE:
-        return error
-    if event.generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    if group.phase is Phase.PREPARING_REBALANCE:
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
-
-
-def on_leave(groups: Groups, event: LeaveGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Take members off the group at once; those that stay rebalance."""
-    if not event.group_id:
-        return refuse(groups, event.token, LeaveResult(ErrorCode.INVALID_GROUP_ID))
-    group = groups.classic(event.group_id)
-    if group is None:
-        strangers = tuple((leaving, ErrorCode.UNKNOWN_MEMBER_ID) for leaving in event.members)
-        return refuse(groups, event.token, LeaveResult(ErrorCode.NONE, strangers))
-    turn = Turn(group, event.now_ms, config)
-    results = tuple((leaving, _leave(turn, leaving)) for leaving in event.members)
-    turn.reply(event.token, LeaveResult(ErrorCode.NONE, results))
-    if any(error is ErrorCode.NONE for _, error in results):
-        if turn.group.phase in (Phase.STABLE, Phase.COMPLETING_REBALANCE):
-            prepare_rebalance(turn)
-        else:
-            complete_join_if_ready(turn)
-    return turn.step(groups)
-
-
-def _leave(turn: Turn, leaving: LeavingMember) -> ErrorCode:
-    group, member_id = turn.group, leaving.member_id
-    if not member_id:
-        # An administrator removes a static member and knows its instance id only.
-        owner = group.static_members.get(leaving.group_instance_id or "")
-        if owner is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        member_id = owner
-    elif member_id not in group.pending_members:
-        error = fenced(group, member_id, leaving.group_instance_id)
-        if error is not ErrorCode.NONE:
-            return error
-    remove_member(turn, member_id)
-    return ErrorCode.NONE

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.coordinator.group.state import CONSUMER_PROTOCOL_TYPE, Member
+from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE, Member
 
 
 def subscribed_topics(

@@ -1,0 +1,211 @@
+"""A log as its readers see it: reads are planned here, and offsets found by time and by epoch.
+
+Planning a read takes a few microseconds on the event loop and never waits for a disk; what a plan does then
+is reading.py's. `ReadPlan.read` and the lookups by timestamp and epoch are worker-safe.
+
+Figures in docstrings: a 2-core VM, CPython 3.11.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from pykafka_broker.log.epochs import EpochEntry
+from pykafka_broker.log.index import AbortedTxn
+from pykafka_broker.log.reading import (
+    FoundOffset,
+    ReadPlan,
+    ReadRequest,
+    aborted_in,
+    end_of_read,
+    nothing_at,
+    refuse_damaged,
+    search_max_timestamp,
+    search_timestamp,
+    segment_number,
+    storage_error,
+    unresolved_read,
+)
+from pykafka_broker.log.scanning import scan_segment
+from pykafka_broker.log.segment import Segment
+from pykafka_broker.log.state import Limit, LogState
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class ReadableLog(LogState):
+    """The reading half of a log."""
+
+    __slots__ = ("_end_at_last_release",)
+
+    def __init__(self, *arguments: Any, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self._end_at_last_release = -1
+
+    def plan_read(
+        self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
+    ) -> ReadPlan:
+        """Decide what a fetch at `offset` returns; OFFSET_OUT_OF_RANGE outside [log start, log end].
+
+        Without `minimum_one_batch`, a first batch of more than `max_bytes` gives an empty plan. 1 us among
+        the newest batches, 6 us through the index; with the read, 1 MiB takes 20 us more than copying it.
+        """
+        limit_offset = self.limit_offset(limit)
+        if offset >= limit_offset or offset < self.log_start_offset:
+            if offset > self.log_end_offset or offset < self.log_start_offset:
+                raise KafkaError(
+                    ErrorCode.OFFSET_OUT_OF_RANGE,
+                    f"Received request for offset {offset} for partition {self.name}, but we only have log "
+                    f"segments from offset {self.log_start_offset} to {self.log_end_offset}.",
+                )
+            return nothing_at(offset)
+        segments = self.segments
+        number = len(segments) - 1
+        next_offset = self.log_end_offset
+        if offset < self._active.base_offset:
+            number = segment_number(segments, offset)
+            next_offset = segments[number + 1].base_offset
+        segment = segments[number]
+        if segment.damages:
+            refuse_damaged(segment, offset)
+
+        segment.is_idle = False
+        try:
+            place = self._place(segment, offset, limit_offset, next_offset)
+        except OSError as error:
+            self._environment.open_failed(error)
+            raise storage_error(error) from error
+        aborted = None
+        if place is None:
+            if limit == "last_stable":
+                aborted = self._aborted_later(segments[number:], offset, limit_offset)
+            request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
+            return unresolved_read(segments[number:], request, self._check_segment, aborted)
+        start, size, end = place
+        if start >= end or (max_bytes < size and not minimum_one_batch):
+            return nothing_at(offset)
+        end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
+        if limit == "last_stable":
+            upper_bound = segment.index.offset_at_or_after(end)
+            upper_bound = next_offset if upper_bound is None else upper_bound
+            aborted = self._aborted_later(segments[number:], offset, upper_bound)
+        return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
+
+    @staticmethod
+    def _place(
+        segment: Segment, offset: int, limit_offset: int, next_offset: int
+    ) -> tuple[int, int, int] | None:
+        """(start of the batch that holds `offset`, its size, end of what may be read); None if that is not
+        known here.
+
+        `next_offset` is where the segment ends. Only memory and page cache are asked.
+        """
+        start, size = segment.tail_batch(offset)
+        if start < 0 or segment.damages:
+            found = segment.locate_cached(offset)
+            if found is None or found[1].base_offset > offset:
+                return None
+            start, header = found
+            size = header.size_in_bytes
+        end = segment.size
+        if limit_offset < next_offset:
+            end = segment.tail_batch(limit_offset)[0]
+            if end < 0:
+                found = segment.locate_cached(limit_offset)
+                if found is None:
+                    return None
+                end = found[0]
+        return start, size, end
+
+    def _check_segment(self, segment: Segment, next_base_offset: int) -> bool:
+        """Scan a closed segment whose files do not agree; False if that was done before. Worker thread."""
+        if segment.was_scanned or self.closed:
+            return False
+        logger.warning(
+            "%s: segment %d does not hold what it should, scanning", self.name, segment.base_offset
+        )
+        copy = segment.unscanned_copy()
+        scan_segment(
+            copy,
+            self.name,
+            next_base_offset=next_base_offset,
+            epoch_of=self.epochs.epoch_for_offset,
+            gaps_allowed=self._config.is_compacted,
+        )
+        segment.adopt(copy)
+        return True
+
+    def _aborted_later(
+        self, segments: tuple[Segment, ...], offset: int, upper_bound: int
+    ) -> Callable[[], list[AbortedTxn]] | None:
+        """What `ReadPlan.aborted_transactions` calls; most logs have none, and then nothing is kept."""
+        if not any(segment.aborted_txns for segment in segments):
+            return None
+        return lambda: aborted_in(segments, offset, upper_bound)
+
+    def available_bytes(self, offset: int, limit: Limit = "high_watermark") -> int:
+        """About how many bytes a reader at `offset` could get; cheap, never waits, for `fetch.min.bytes`."""
+        if offset >= self.limit_offset(limit) or offset < self.log_start_offset:
+            return 0
+        segments = self.segments
+        number = segment_number(segments, offset)
+        segment = segments[number]
+        start = segment.tail_batch(offset)[0]
+        if start < 0:
+            start = segment.index.position_before(offset) if segment.indexes_loaded else 0
+        return sum([s.size for s in segments[number:]]) - start
+
+    # --- lookups by time and epoch ----------------------------------------------------------------
+
+    def search_timestamp(self, timestamp: int, limit: Limit = "log_end") -> Callable[[], FoundOffset | None]:
+        """How to find the first record below `limit` with a timestamp >= `timestamp`: call it in a worker
+        thread.
+
+        The search sees the log as it is now, whatever is appended or deleted meanwhile.
+        """
+        return partial(
+            search_timestamp, self.segments, timestamp, self.log_start_offset, self.limit_offset(limit)
+        )
+
+    def search_max_timestamp(self) -> Callable[[], FoundOffset | None]:
+        """How to find the first record that carries the log's greatest timestamp; as `search_timestamp`."""
+        return partial(search_max_timestamp, self.segments)
+
+    def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
+        """`search_timestamp`, carried out at once. Worker-safe; reads files."""
+        return self.search_timestamp(timestamp, limit)()
+
+    def offset_of_max_timestamp(self) -> FoundOffset | None:
+        """`search_max_timestamp`, carried out at once. Worker-safe; reads files."""
+        return self.search_max_timestamp()()
+
+    def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
+        """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown. Worker-safe."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch of the record at `offset`, -1 if unknown. Worker-safe."""
+        return self.epochs.epoch_for_offset(offset)
+
+    # --- descriptors and indexes given back -------------------------------------------------------
+
+    def release_idle(self) -> None:
+        """Give back descriptors and indexes of segments that nobody read, and wrote, since the last call."""
+        for segment in self.segments[:-1]:
+            if segment.is_idle:
+                segment.release()
+            segment.is_idle = True
+        active = self._active
+        if active.is_idle and self.log_end_offset == self._end_at_last_release:
+            active.release_file()
+        active.is_idle = True
+        self._end_at_last_release = self.log_end_offset
+
+    def release_files(self) -> None:
+        """Give back every descriptor; each comes back when it is needed. Worker-safe."""
+        for segment in self.segments:
+            segment.release_file()

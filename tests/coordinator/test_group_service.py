@@ -20,7 +20,8 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
 )
 from pykafka_broker.coordinator.java_hash import string_hash_abs
-from pykafka_broker.coordinator.service import GroupOffsets, GroupService
+from pykafka_broker.coordinator.service import GroupService
+from pykafka_broker.coordinator.service.offsets import GroupOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
 from pykafka_broker.server.wall_timers import WallTimers
@@ -72,14 +73,13 @@ class Offsets:
             await self.service.load(partition, list(log))
 
     async def commit(self, offset: int, group_id: str = "g") -> ErrorCode:
-        ((_, _, ((_, error),)),) = await self.service.commit_offsets(
+        ((_, _, ((_, error),)),) = await self.service.offsets.commit(
             version=8, group_id=group_id, topics=(TopicCommit("t", (PartitionCommit(0, offset),)),)
         )
         return error
 
     async def fetch(self, group_id: str = "g") -> FetchResult:
-        (result,) = await self.service.fetch_offsets([GroupOffsets(group_id, None)])
-        return result
+        return await self.service.offsets.fetch(GroupOffsets(group_id, None))
 
     async def fetched_offset(self, group_id: str = "g") -> int:
         ((_, _, (fetched,)),) = (await self.fetch(group_id)).topics
@@ -93,7 +93,7 @@ class Offsets:
         group_id: str = "g",
         protocols: Sequence[str] = ("range",),
     ) -> JoinResult:
-        return await self.service.join(
+        return await self.service.members.join(
             version=version,
             group_id=group_id,
             member_id=member_id,
@@ -114,7 +114,7 @@ class Offsets:
         return joined.member_id
 
     async def sync(self, member_id: str, *, version: int = 3) -> SyncResult:
-        return await self.service.sync(
+        return await self.service.members.sync(
             version=version,
             group_id="g",
             member_id=member_id,
@@ -177,14 +177,14 @@ async def check_every_api_says(
     topics = (TopicPartitions("t", (0,)),)
     assert await offsets.join("m") == JoinResult(error, "m")
     assert await offsets.sync("m") == SyncResult(error)
-    assert await service.heartbeat(group_id="g", member_id="m", generation=1) is heartbeat
-    assert await service.leave(group_id="g", members=[("m", None)]) == LeaveResult(error)
+    assert await service.members.heartbeat(group_id="g", member_id="m", generation=1) is heartbeat
+    assert await service.members.leave(group_id="g", members=[("m", None)]) == LeaveResult(error)
     assert await offsets.commit(1) is error
     assert await offsets.fetch() == FetchResult(fetch)
-    assert (await service.delete_offsets(group_id="g", topics=topics)).error is error
-    assert await service.list_groups() == (list_groups, [])
-    assert await service.describe_groups(["g"], version=6) == [DescribedGroup(error, "g")]
-    assert await service.delete_groups(["g"]) == [("g", error)]
+    assert (await service.offsets.delete(group_id="g", topics=topics)).error is error
+    assert await service.administration.list() == (list_groups, ())
+    assert await service.administration.describe("g", version=6) == DescribedGroup(error, "g")
+    assert await service.administration.delete("g") is error
 
 
 async def test_a_member_goes_through_its_life() -> None:
@@ -197,12 +197,15 @@ async def test_a_member_goes_through_its_life() -> None:
     await offsets.clock.pass_time(0)
     assert (await joining).leader_id == "client-1"
     assert (await offsets.sync("client-1")).assignment == b"mine"
-    assert await offsets.service.heartbeat(group_id="g", member_id="client-1", generation=1) is ErrorCode.NONE
-    left = await offsets.service.leave(group_id="g", members=[("client-1", None)])
+    assert (
+        await offsets.service.members.heartbeat(group_id="g", member_id="client-1", generation=1)
+        is ErrorCode.NONE
+    )
+    left = await offsets.service.members.leave(group_id="g", members=[("client-1", None)])
     assert [error for _, error in left.members] == [ErrorCode.NONE]
-    assert await offsets.service.list_groups(states=["Empty"]) == (
+    assert await offsets.service.administration.list(states=["Empty"]) == (
         ErrorCode.NONE,
-        [ListedGroup("g", "consumer", "Empty", "classic")],
+        (ListedGroup("g", "consumer", "Empty", "classic"),),
     )
 
 
@@ -227,10 +230,10 @@ async def test_join_version_0_waits_for_a_rebalance_as_long_as_for_a_session() -
     await offsets.service.load(
         offsets.service.partition_for("g"), offsets.logs[offsets.service.partition_for("g")]
     )
-    (described,) = await offsets.service.describe_groups(["g"], version=6)
+    described = await offsets.service.administration.describe("g", version=6)
 
     assert described.state == "Stable"
-    shard = offsets.service._shards.shard_of(offsets.service.partition_for("g"))
+    shard = offsets.service.shard_of(offsets.service.partition_for("g"))
     assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
 
 
@@ -259,7 +262,7 @@ async def test_a_session_ends_by_the_clock() -> None:
 
     await offsets.clock.pass_time(10_000)
 
-    error = await offsets.service.heartbeat(group_id="g", member_id=member, generation=1)
+    error = await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1)
     assert error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -271,12 +274,10 @@ async def test_groups_live_in_different_partitions_and_are_listed_together() -> 
         assert await offsets.commit(1, group_id) is ErrorCode.NONE
 
     assert sum(bool(log) for log in offsets.logs.values()) == PARTITIONS
-    _, listed = await offsets.service.list_groups()
+    _, listed = await offsets.service.administration.list()
     assert sorted(group.group_id for group in listed) == list("abcdefgh")
-    assert await offsets.service.delete_groups(["a", "z", "a"]) == [
-        ("a", ErrorCode.NONE),
-        ("z", ErrorCode.GROUP_ID_NOT_FOUND),
-    ]
+    assert await offsets.service.administration.delete("a") is ErrorCode.NONE
+    assert await offsets.service.administration.delete("a") is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None:
@@ -361,7 +362,10 @@ async def test_a_restart_finds_the_offsets_and_the_members() -> None:
     await offsets.load_all()
 
     assert await offsets.fetched_offset("other") == 5
-    assert await offsets.service.heartbeat(group_id="g", member_id=member, generation=1) is ErrorCode.NONE
+    assert (
+        await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1)
+        is ErrorCode.NONE
+    )
     assert (await offsets.sync(member)).assignment == b"mine"
 
 
@@ -476,9 +480,9 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
     topics = tuple(
         TopicCommit(f"{number:05}{long_name[5:]}", (PartitionCommit(0, 1),)) for number in range(4_000)
     )
-    await offsets.service.commit_offsets(version=8, group_id="g", topics=topics)
+    await offsets.service.offsets.commit(version=8, group_id="g", topics=topics)
 
-    assert await offsets.service.delete_groups(["g"]) == [("g", ErrorCode.NONE)]
+    assert await offsets.service.administration.delete("g") is ErrorCode.NONE
 
     written = offsets.logs[offsets.service.partition_for("g")]
     assert [read_header(batch).records_count for batch in written[:1]] == [4_000]
@@ -490,7 +494,7 @@ async def test_the_codec_of_the_records_is_configurable() -> None:
     offsets = Offsets(offsets_topic_compression_codec=1)
     batches: list[bytes] = []
     append = offsets.append
-    offsets.service._append_batch = lambda partition, batch: (
+    offsets.service.append = lambda partition, batch: (
         batches.append(batch),
         append(partition, batch),
     )[1]

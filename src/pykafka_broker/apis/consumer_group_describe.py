@@ -34,7 +34,8 @@ async def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse:
     """Describe each group named."""
     if serves_consumer_groups(ctx):
-        described = await ctx.node.groups.describe_consumer_groups(request.group_ids)
+        administration = ctx.node.groups.administration
+        described = [await administration.describe_consumer_group(name) for name in request.group_ids]
     else:
         error = ErrorCode.UNSUPPORTED_VERSION
         described = [

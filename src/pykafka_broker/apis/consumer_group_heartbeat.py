@@ -34,7 +34,7 @@ async def consumer_group_heartbeat(
             error_code=int(error), error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
         )
     owned = request.topic_partitions
-    result = await ctx.node.groups.consumer_heartbeat(
+    result = await ctx.node.groups.members.consumer_heartbeat(
         version=ctx.version,
         group_id=request.group_id,
         member_id=request.member_id,

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 @handles(DeleteGroupsRequest, versions="0-2")
 async def delete_groups(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
     """Delete each group named, once."""
-    results = await ctx.node.groups.delete_groups(request.groups_names)
+    names = dict.fromkeys(request.groups_names)
+    results = [(name, await ctx.node.groups.administration.delete(name)) for name in names]
     return DeleteGroupsResponse(
         results=[DeletableGroupResult(group_id=group, error_code=int(error)) for group, error in results]
     )

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 @handles(DescribeGroupsRequest, versions="0-6")
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group named."""
-    described = await ctx.node.groups.describe_groups(request.groups, version=ctx.version)
     answers = []
-    for group in described:
+    for name in request.groups:
+        group = await ctx.node.groups.administration.describe(name, version=ctx.version)
         operations = OPERATIONS_NOT_ASKED
         if request.include_authorized_operations and not group.error:
             operations = GROUP_OPERATIONS

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @handles(HeartbeatRequest, versions="0-4")
 async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Extend the member's session."""
-    error = await ctx.node.groups.heartbeat(
+    error = await ctx.node.groups.members.heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         generation=request.generation_id,

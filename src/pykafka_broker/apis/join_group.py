@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @handles(JoinGroupRequest, versions="0-9")
 async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
     """The coordinator answers when the group is complete; only the leader learns of the other members."""
-    result = await ctx.node.groups.join(
+    result = await ctx.node.groups.members.join(
         version=ctx.version,
         group_id=request.group_id,
         member_id=request.member_id,

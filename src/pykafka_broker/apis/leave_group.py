@@ -29,7 +29,7 @@ async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveG
         members = [(request.member_id, None)]
     else:
         members = [(member.member_id, member.group_instance_id) for member in request.members]
-    result = await ctx.node.groups.leave(group_id=request.group_id, members=members)
+    result = await ctx.node.groups.members.leave(group_id=request.group_id, members=members)
     if ctx.version < BATCHED_VERSION:
         error = result.members[0][1] if result.members and not result.error else result.error
         return LeaveGroupResponse(error_code=int(error))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @handles(ListGroupsRequest, versions="0-5")
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
     """List what passes both filters; an empty filter lets everything through."""
-    error, groups = await ctx.node.groups.list_groups(
+    error, groups = await ctx.node.groups.administration.list(
         states=request.states_filter, types=request.types_filter
     )
     return ListGroupsResponse(

@@ -36,7 +36,7 @@ async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Of
         if commit.partitions:
             commits.append(commit)
     if commits:
-        results = await ctx.node.groups.commit_offsets(
+        results = await ctx.node.groups.offsets.commit(
             version=ctx.version,
             group_id=request.group_id,
             topics=tuple(commits),

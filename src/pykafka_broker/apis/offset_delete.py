@@ -38,7 +38,7 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
                 _add(answers, topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if wanted:
             known.append(TopicPartitions(topic.name, tuple(wanted)))
-    result = await ctx.node.groups.delete_offsets(group_id=request.group_id, topics=tuple(known))
+    result = await ctx.node.groups.offsets.delete(group_id=request.group_id, topics=tuple(known))
     if result.error:
         return OffsetDeleteResponse(error_code=int(result.error), topics=[])
     for name, partitions in result.topics:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
-from pykafka_broker.coordinator.service import GroupOffsets
+from pykafka_broker.coordinator.service.offsets import GroupOffsets
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -55,8 +55,7 @@ async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> Offs
 
 
 async def _fetch(group: GroupOffsets, request: OffsetFetchRequest, ctx: RequestContext) -> FetchResult:
-    [result] = await ctx.node.groups.fetch_offsets([group], require_stable=request.require_stable)
-    return result
+    return await ctx.node.groups.offsets.fetch(group, require_stable=request.require_stable)
 
 
 def _asked(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @handles(SyncGroupRequest, versions="0-5")
 async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
     """Followers wait until the leader has assigned."""
-    result = await ctx.node.groups.sync(
+    result = await ctx.node.groups.members.sync(
         version=ctx.version,
         group_id=request.group_id,
         member_id=request.member_id,

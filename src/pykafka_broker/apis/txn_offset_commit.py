@@ -46,7 +46,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext
         except KafkaError as error:
             _refuse(answers, commits, error.code)
         else:
-            results = await ctx.node.groups.commit_transactional_offsets(
+            results = await ctx.node.groups.offsets.commit_in_transaction(
                 group_id=request.group_id,
                 topics=tuple(commits),
                 member_id=request.member_id,

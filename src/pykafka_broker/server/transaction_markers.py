@@ -62,7 +62,9 @@ class TransactionMarkers:
                 results[each] = self._why_not_led(each.topic, each.partition)
             elif each.topic == OFFSETS_TOPIC:
                 await self._offsets.loaded()
-                results[each] = await self._offsets.groups.complete_transaction(each.partition, marker)
+                results[each] = await self._offsets.groups.offsets.complete_transaction(
+                    each.partition, marker
+                )
             else:
                 try:
                     end = partition.append_internal(

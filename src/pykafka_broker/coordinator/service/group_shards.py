@@ -1,0 +1,125 @@
+"""The shards of the group coordinator: each holds the groups of one partition of `__consumer_offsets`.
+
+This is where questions find their shard. Nothing raises for what a client did, or for a shard that is not
+here: every question says what it is answered then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar
+
+from pykafka_broker.coordinator.batches import Append
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
+from pykafka_broker.coordinator.group.events import Event
+from pykafka_broker.coordinator.group.loading import Loader
+from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
+from pykafka_broker.coordinator.group.transitions import transition
+from pykafka_broker.coordinator.service.progress import log_progress
+from pykafka_broker.coordinator.service.regexes import RegexResolver, RunBlocking
+from pykafka_broker.coordinator.service.writing import write
+from pykafka_broker.coordinator.shard import Scheduler, Shard
+from pykafka_broker.coordinator.shards import Shards
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.step import Step
+
+Answer = TypeVar("Answer")
+GroupShard = Shard[Groups, Event]
+
+
+class GroupShards(Shards[Groups, Event]):
+    """All shards of groups on this broker."""
+
+    def __init__(
+        self,
+        *,
+        config: GroupCoordinatorConfig,
+        append: Append,
+        scheduler: Scheduler,
+        run_blocking: RunBlocking,
+    ) -> None:
+        super().__init__(new_loader=Loader, new_shard=self._new_group_shard)
+        #: May be replaced at any time; holds for the next event.
+        self.config = config
+        self.append = append
+        self._scheduler = scheduler
+        self._topics: TopicDirectory = NO_TOPICS
+        self._regexes = RegexResolver(run_blocking, scheduler.now_ms)
+
+    async def answer(
+        self,
+        group_id: str,
+        question: Callable[[int, int], Event],
+        *,
+        refused: Callable[[KafkaError], Answer],
+    ) -> Answer:
+        """Let the shard of a group answer `question(token, now_ms)`.
+
+        `refused(error)` is the answer where there is no such shard, or its log takes nothing in; the error
+        has the code a client is to see.
+        """
+        try:
+            result: Answer = await self.ask(group_id, lambda token: question(token, self._scheduler.now_ms()))
+        except KafkaError as error:
+            return refused(error)
+        return result
+
+    def set_topics(self, topics: TopicDirectory, changed: frozenset[str], *, has_new_topics: bool) -> None:
+        """The cluster's topics have changed, those named `changed` at least."""
+        self._topics = topics
+        event = events.TopicsChanged(topics, changed, has_new_topics)
+        self.for_each(lambda shard: shard.tell(event))
+
+    def forget_topics(self, deleted: Iterable[tuple[str, bytes]]) -> None:
+        """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
+        event = events.TopicsDeleted(tuple(deleted))
+
+        def tell(shard: GroupShard) -> None:
+            try:
+                shard.tell(event)
+            except KafkaError:
+                # Not worth failing a metadata update for: unread offsets expire, and a topic id tells old
+                # from new.
+                return
+
+        self.for_each(tell)
+
+    def close(self) -> None:
+        super().close()
+        self._regexes.close()
+
+    def _new_group_shard(self, partition: int, state: Groups, written: int, committed: int) -> GroupShard:
+        shard: GroupShard = Shard(
+            state,
+            transition=self._transition,
+            timer_event=_timer_event,
+            append=lambda records: self._write(partition, records),
+            scheduler=self._scheduler,
+            written=written,
+            committed=committed,
+            start=lambda work: self._start(partition, work),
+        )
+        shard.tell(events.TopicsChanged(self._topics, frozenset(), False))
+        shard.tell(events.Loaded(self._scheduler.now_ms()))
+        return shard
+
+    def _transition(self, state: Groups, event: Event) -> Step[Groups]:
+        step = transition(state, event, self.config)
+        log_progress(state, event, step.state)
+        return step
+
+    def _write(self, partition: int, records: tuple[object, ...]) -> int:
+        codec = Codec(self.config.offsets_topic_compression_codec)
+        return write(self.append, partition, records, now_ms=self._scheduler.now_ms(), codec=codec)
+
+    def _start(self, partition: int, work: Any) -> None:
+        assert isinstance(work, ResolveRegexes), work
+        self._regexes.start(work, self._topics, lambda event: self.shard_of(partition).tell(event))
+
+
+def _timer_event(key: Hashable, now_ms: int) -> Event:
+    return events.TimerFired(key, now_ms)

@@ -219,6 +219,10 @@ class Node(Protocol):
         """Run file work that can stall in a worker thread."""
         ...
 
+    def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> Awaitable[Result]:
+        """Read what of a log may have to come from its disk, in a thread for that disk."""
+        ...
+
     async def allocate_producer_id(self) -> int:
         """The next producer id of this broker's block."""
         ...

@@ -51,7 +51,7 @@ class _Planned:
 
     def __init__(self) -> None:
         self.answers: Answers = []
-        self.reads: list[tuple[PartitionData, ReadPlan]] = []
+        self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
         self.logs: list[PartitionLog] = []
         #: For each log, from where and how much is wanted.
         self.wanted_at: list[tuple[int, int]] = []
@@ -81,7 +81,7 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
         return _parked(request, context, max_bytes, planned, ctx)
-    for data, plan in planned.reads:
+    for data, plan, _ in planned.reads:
         records = plan.read_cached()
         if records is None:
             return _cold(request, context, planned, ctx)
@@ -130,15 +130,20 @@ def _readable_bytes(planned: _Planned) -> int:
 async def _cold(
     request: FetchRequest, context: FetchContext, planned: _Planned, ctx: RequestContext
 ) -> FetchResponse:
-    for data, plan in planned.reads:
+    # All at once: each disk works for itself, and the slowest decides when the answer goes.
+    cold = []
+    for data, plan, log in planned.reads:
         records = plan.read_cached()
         if records is None:
-            try:
-                records = await ctx.node.run_blocking(plan.read)
-            except KafkaError as error:
-                data.error_code = int(error.code)
-                records = b""
-        data.records = records
+            cold.append((data, ctx.node.read_cold(log, plan.read)))
+        else:
+            data.records = records
+    for data, reading in cold:
+        try:
+            data.records = await reading
+        except KafkaError as error:
+            data.error_code = int(error.code)
+            data.records = b""
     return _response(request, context, planned.answers, ctx)
 
 
@@ -184,7 +189,7 @@ def _plan(
         if plan is None:
             planned.at_once = True
         elif plan.size_bytes:
-            planned.reads.append((data, plan))
+            planned.reads.append((data, plan, partition.log))
             planned.available_bytes += plan.size_bytes
             left = max(0, left - plan.size_bytes)
     # Beside others, a partition nobody knows does not end the wait; if there are no others, there is none.

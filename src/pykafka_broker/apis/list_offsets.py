@@ -176,7 +176,7 @@ async def _by_time(
         search = log.search_max_timestamp()
     else:
         search = log.search_timestamp(asked.timestamp)
-    found = await ctx.node.run_blocking(search)
+    found = await ctx.node.read_cold(log, search)
     if found is None or found.offset >= bound:
         return ListOffsetsPartitionResponse(
             partition_index=asked.partition_index, error_code=0, timestamp=-1, offset=-1, leader_epoch=-1

@@ -66,6 +66,8 @@ logger = logging.getLogger(__name__)
 UNKNOWN_TOPIC_ID = bytes(16)
 
 RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+#: Runs a job in a thread for the disk of this log directory.
+RunOnDisk = Callable[[str, Callable[[], Any]], Awaitable[Any]]
 
 
 class LogDirError(Exception):
@@ -136,6 +138,8 @@ class LogDir:
         self.environment: Environment | None = None
         #: What the checkpoint files hold, so that nothing is written twice.
         self.checkpointed: dict[str, bytes] = {}
+        #: Jobs that run one after the other, the one that runs among them.
+        self.in_turn: deque[Callable[[], object]] = deque()
 
     @property
     def is_online(self) -> bool:
@@ -151,6 +155,7 @@ class LogManager:
         log_dirs: list[str],
         *,
         run_blocking: RunBlocking,
+        run_on_disk: RunOnDisk | None = None,
         now_ms: Callable[[], int],
         config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
         intervals: Intervals = DEFAULT_INTERVALS,
@@ -176,12 +181,11 @@ class LogManager:
         #: Broker epoch in the clean shutdown markers; -1 if the last stop was not clean.
         self.previous_broker_epoch = -1
         self._run_blocking = run_blocking
+        self._run_on_disk = run_on_disk or (lambda directory, job: run_blocking(job))
         self._now_ms = now_ms
         self._config_for = config_for
         self._recovery_threads = recovery_threads
         self._jobs: set[asyncio.Future[Any]] = set()
-        #: Jobs that run one after the other, the one that runs among them.
-        self._in_turn: deque[Callable[[], object]] = deque()
         self._buried: list[tuple[int, Callable[[], object]]] = []
         self._due: dict[str, int] = {}
         self._last_flush_ms: dict[PartitionKey, int] = {}
@@ -204,8 +208,8 @@ class LogManager:
         for log_dir in self._all_dirs:
             log_dir.environment = Environment(
                 files,
-                run_later=self._run_later,
-                run_in_turn=self._run_in_turn,
+                run_later=partial(self._run_later, log_dir.path),
+                run_in_turn=partial(self._run_in_turn, log_dir),
                 bury=self._bury,
                 on_failure=partial(self._disk_failed, log_dir),
                 on_exhausted=self._release_files,
@@ -593,7 +597,7 @@ class LogManager:
         self._leaving[log.directory] = aside
         self._bury_folder(aside, log.config.file_delete_delay_ms, formerly=log.directory)
         if len(self._leaving) == 1:
-            self._run_later(self._leave_all)
+            self._run_later(directory_name(log.directory), self._leave_all)
         return True
 
     def _leave_all(self) -> None:
@@ -679,30 +683,31 @@ class LogManager:
 
     # --- periodic work ----------------------------------------------------------------------------
 
-    def _run_later(self, job: Callable[[], object]) -> None:
-        """Run a job in a worker thread; without a running loop (tools), here and now."""
+    def _run_later(self, directory: str, job: Callable[[], object]) -> None:
+        """Run a job in a worker thread of a log directory; without a running loop (tools), here and now."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             job()
             return
-        future = asyncio.ensure_future(self._run_blocking(job))
+        future = asyncio.ensure_future(self._run_on_disk(directory, job))
         self._jobs.add(future)
         future.add_done_callback(self._job_done)
 
-    def _run_in_turn(self, job: Callable[[], object]) -> None:
+    def _run_in_turn(self, log_dir: LogDir, job: Callable[[], object]) -> None:
         """Run a job in a worker thread when those before it have ended, so that other work finds threads."""
-        self._in_turn.append(job)
-        if len(self._in_turn) == 1:
-            self._run_later(self._run_turns)
+        log_dir.in_turn.append(job)
+        if len(log_dir.in_turn) == 1:
+            self._run_later(log_dir.path, partial(self._run_turns, log_dir.in_turn))
 
-    def _run_turns(self) -> None:
-        while self._in_turn:
+    @staticmethod
+    def _run_turns(jobs: deque[Callable[[], object]]) -> None:
+        while jobs:
             try:
-                self._in_turn[0]()
+                jobs[0]()
             except Exception:
                 logger.exception("file work failed")
-            self._in_turn.popleft()
+            jobs.popleft()
 
     def _job_done(self, future: asyncio.Future[Any]) -> None:
         self._jobs.discard(future)

@@ -119,6 +119,7 @@ class Broker:
             self._timers,
             new_uuid=_new_uuid,
             run_blocking=self.run_blocking,
+            read_cold=self.read_cold,
         )
         self.groups = self._offsets.groups
         self._markers = TransactionMarkers(
@@ -134,7 +135,7 @@ class Broker:
             self._timers,
             allocate_producer_id=self.allocate_producer_id,
             markers=self._markers,
-            run_blocking=self.run_blocking,
+            read_cold=self.read_cold,
         )
         self.transactions = self._transactions.transactions
         self._coordinator_topics: dict[str, CoordinatorTopic] = {
@@ -144,7 +145,11 @@ class Broker:
         self._producer_ids: Iterable[int] = iter(())
         self._producer_ids_lock: asyncio.Lock
         self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
-        self._disk_threads = DiskThreads(f"disk-{self.node_id}")
+        #: For syncs that acknowledgements wait for, for reads that the page cache cannot serve, and for work
+        #: that nobody waits for.
+        self._sync_threads = DiskThreads(f"sync-{self.node_id}")
+        self._read_threads = DiskThreads(f"read-{self.node_id}")
+        self._upkeep_threads = DiskThreads(f"upkeep-{self.node_id}")
         self._failure: asyncio.Future[None]
         self._periodic_work = PeriodicWork(self.clock, TICK_MS, self._work_on_logs)
         self._is_started = False
@@ -200,7 +205,8 @@ class Broker:
         self._failure = asyncio.get_running_loop().create_future()
         self._producer_ids_lock = asyncio.Lock()
         self._undo.callback(self._workers.shutdown)
-        self._undo.callback(self._disk_threads.shutdown)
+        for threads in (self._sync_threads, self._read_threads, self._upkeep_threads):
+            self._undo.callback(threads.shutdown)
         try:
             await self._start(self._undo)
         except BaseException as error:
@@ -216,6 +222,7 @@ class Broker:
             self._files,
             list(config.log_dirs),
             run_blocking=self.run_blocking,
+            run_on_disk=self._upkeep_threads.run_in,
             now_ms=self.now_ms,
             config_for=self._log_config_of_topic,
             intervals=_intervals(config),
@@ -241,7 +248,7 @@ class Broker:
             self.node_id,
             self.logs,
             lambda overrides: log_config_for(overrides, self.config),
-            run_on_disk=self._disk_threads.run,
+            run_on_disk=self._sync_threads.run,
             on_leading=self._leading,
             on_resigned=self._resigned,
         )
@@ -491,6 +498,9 @@ class Broker:
 
     def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
         return asyncio.get_running_loop().run_in_executor(self._workers, function)
+
+    def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> Awaitable[Result]:
+        return self._read_threads.run(log, read)
 
     def _run_in_background(self, job: Callable[[], object]) -> None:
         self._workers.submit(job)

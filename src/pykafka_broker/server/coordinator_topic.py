@@ -22,7 +22,8 @@ from pykafka_broker.server.replicas import Partition
 from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.wall_timers import WallTimers
 
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+#: Runs a read in a thread for the disk of a log.
+ReadCold = Callable[[PartitionLog, Callable[[], Any]], Awaitable[Any]]
 
 
 class Coordinator(Protocol):
@@ -46,13 +47,13 @@ class CoordinatorTopic(ABC):
         creation: TopicCreation,
         timers: WallTimers,
         *,
-        run_blocking: RunBlocking,
+        read_cold: ReadCold,
         logger: logging.Logger,
     ) -> None:
         self.name = name
         self._creation = creation
         self._timers = timers
-        self._run_blocking = run_blocking
+        self._read_cold = read_cold
         self._logger = logger
         self._partitions: dict[int, Partition] = {}
         self._loading: set[asyncio.Task[None]] = set()
@@ -151,7 +152,7 @@ class CoordinatorTopic(ABC):
         offset = log.log_start_offset
         while offset < log.log_end_offset:
             plan = log.plan_read(offset, self.load_buffer_bytes(), limit="log_end")
-            data = await self._run_blocking(plan.read)
+            data = await self._read_cold(log, plan.read)
             end = last_whole_batch(data)
             if end is None:
                 return

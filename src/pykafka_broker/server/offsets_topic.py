@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
@@ -16,7 +17,7 @@ from pykafka_broker.coordinator.group.config import (
 from pykafka_broker.coordinator.service import GroupService
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.server.cluster_topics import ClusterTopics, changed_topics
-from pykafka_broker.server.coordinator_topic import CoordinatorTopic, RunBlocking
+from pykafka_broker.server.coordinator_topic import CoordinatorTopic, ReadCold
 from pykafka_broker.server.replicas import Partition
 from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.wall_timers import WallTimers
@@ -94,13 +95,14 @@ class OffsetsTopic(CoordinatorTopic):
         timers: WallTimers,
         *,
         new_uuid: Callable[[], str],
-        run_blocking: RunBlocking,
+        run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
+        read_cold: ReadCold,
     ) -> None:
         super().__init__(
             OFFSETS_TOPIC,
             creation,
             timers,
-            run_blocking=run_blocking,
+            read_cold=read_cold,
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
         )
         self._config = config

@@ -9,7 +9,7 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordinator.txn.state import TransactionConfig
 from pykafka_broker.coordinator.txn_service import MarkerWriter, TransactionService, TransactionSettings
-from pykafka_broker.server.coordinator_topic import CoordinatorTopic, RunBlocking
+from pykafka_broker.server.coordinator_topic import CoordinatorTopic, ReadCold
 from pykafka_broker.server.replicas import Partition
 from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.wall_timers import WallTimers
@@ -54,13 +54,13 @@ class TransactionsTopic(CoordinatorTopic):
         *,
         allocate_producer_id: Callable[[], Awaitable[int]],
         markers: MarkerWriter,
-        run_blocking: RunBlocking,
+        read_cold: ReadCold,
     ) -> None:
         super().__init__(
             TRANSACTIONS_TOPIC,
             creation,
             timers,
-            run_blocking=run_blocking,
+            read_cold=read_cold,
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
         )
         self._config = config

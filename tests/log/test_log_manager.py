@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.manager import Intervals, LogDirError, LogManager, WantedLog
+from pykafka_broker.log.directories import LogDirError
+from pykafka_broker.log.manager import Intervals, LogManager, WantedLog
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.log.logs import NOW, TOPIC_ID, append, batch, values
@@ -39,8 +40,8 @@ class Broker:
 
     async def start(self, node_id: int = 1, cluster_id: str = "cluster") -> LogManager:
         ids = iter(range(100, 200))
-        self.manager.lock()
-        self.manager.check_meta(
+        self.manager.dirs.lock()
+        self.manager.dirs.check_meta(
             node_id=node_id, cluster_id=cluster_id, new_directory_id=lambda: next(ids).to_bytes(16, "big")
         )
         await self.manager.open_all()
@@ -131,7 +132,7 @@ async def test_a_full_disk_does_not_stop_the_checkpoints_for_good():
     await broker.pass_time(6)
 
     assert files.read_file("/data/replication-offset-checkpoint") == b"0\n1\norders 0 1\n"
-    assert manager.log_dirs[0].is_online
+    assert manager.dirs.of_partitions[0].is_online
 
 
 async def test_a_second_broker_on_the_same_directory_is_refused_before_it_touches_anything():
@@ -176,7 +177,7 @@ async def test_meta_properties_gain_what_older_versions_left_out():
 
     manager = await started(files)
 
-    assert manager.log_dirs[0].directory_id == (100).to_bytes(16, "big")
+    assert manager.dirs.of_partitions[0].directory_id == (100).to_bytes(16, "big")
     assert files.read_file("/data/meta.properties") == (
         b"#\ncluster.id=cluster\ndirectory.id=AAAAAAAAAAAAAAAAAAAAZA\nnode.id=1\nversion=1\n"
     )
@@ -274,7 +275,7 @@ async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_success
     for _ in range(10):
         await asyncio.sleep(0)
 
-    assert manager.log_dirs[0].is_online
+    assert manager.dirs.of_partitions[0].is_online
     assert sorted(entry.name for entry in files.entries("/data/orders-0")) == [
         "00000000000000000000.index",
         "00000000000000000000.log",
@@ -387,9 +388,11 @@ async def test_new_logs_go_to_the_directory_with_the_fewest_or_where_the_control
 
     for partition in range(4):
         manager.create("orders", partition, TOPIC_ID, LogConfig())
-    chosen = manager.create("chosen", 0, OTHER_ID, LogConfig(), directory_id=manager.log_dirs[1].directory_id)
+    chosen = manager.create(
+        "chosen", 0, OTHER_ID, LogConfig(), directory_id=manager.dirs.of_partitions[1].directory_id
+    )
 
-    assert [len(manager.logs_in(log_dir)) for log_dir in manager.log_dirs] == [2, 3]
+    assert [len(manager.logs_in(log_dir)) for log_dir in manager.dirs.of_partitions] == [2, 3]
     assert manager.dir_of(chosen).path == "/b"
 
 
@@ -419,7 +422,7 @@ async def test_a_directory_that_cannot_be_used_at_start_is_skipped_unless_it_has
     files = MemoryFiles()
     files.fail("make_directory", errno.EACCES, path="/b")
     manager = await started(files, "/a", "/b")
-    assert [log_dir.is_online for log_dir in manager.log_dirs] == [True, False]
+    assert [log_dir.is_online for log_dir in manager.dirs.of_partitions] == [True, False]
 
     files.fail("make_directory", errno.EACCES, path="/c")
     with pytest.raises(LogDirError, match=r"no log directory to start on \(/c: Permission denied\)"):
@@ -440,7 +443,7 @@ async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back
 
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert not any(segment.holds_resources for log in logs for segment in log.segments)
-    assert manager.log_dirs[0].is_online
+    assert manager.dirs.of_partitions[0].is_online
     assert [append(log, b"c").first_offset for log in logs] == [2, 2, 2]
 
 

@@ -55,13 +55,13 @@ def test_a_sync_in_the_background_that_fails_takes_the_directory_out_of_service(
 async def test_one_log_is_synced_at_a_time_so_that_other_file_work_finds_a_thread() -> None:
     files = MemoryFiles()
     manager = await Broker(files).start()
-    environment = manager.log_dirs[0].environment
+    environment = manager.dirs.of_partitions[0].environment
     assert environment is not None
     done: list[int] = []
     environment.run_in_turn(lambda: done.append(1))
     environment.run_in_turn(lambda: done.append(1 // 0))
     environment.run_in_turn(lambda: done.append(3))
-    assert len(manager._jobs) == 1
+    assert manager._work.jobs == 1
     for _ in range(5):
         await asyncio.sleep(0)
     assert done == [1, 3]

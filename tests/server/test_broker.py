@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.manager import LogDirError
+from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import join_group
 from pykafka_broker.raft.format import StorageFormatError

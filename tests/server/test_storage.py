@@ -9,7 +9,7 @@ import pytest
 from pykafka_broker.cluster.records import FRAME_VERSION, encode_record
 from pykafka_broker.config.sources import load
 from pykafka_broker.log.checkpoints import decode_meta_properties
-from pykafka_broker.log.manager import LogDirError
+from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.protocol.messages.records import control
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.format import METADATA_FOLDER

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from pykafka_broker.log.manager import LogDirError
+from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, Record, iter_batches, read_records
 from pykafka_broker.raft.format import StorageFormatError

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.log.manager import LogDir
+from pykafka_broker.log.directories import LogDir
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_log_dirs import (
@@ -35,7 +35,7 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     results = []
-    for log_dir in ctx.node.logs.log_dirs:
+    for log_dir in ctx.node.logs.dirs.of_partitions:
         if not log_dir.is_online:
             results.append(
                 DescribeLogDirsResult(

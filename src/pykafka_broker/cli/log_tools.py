@@ -16,8 +16,8 @@ import click
 from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.record_json import compact_json
 from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, segment_offsets
+from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.files import FileLockedError, OsFileSystem
-from pykafka_broker.log.manager import LogDirError
 from pykafka_broker.log.names import LOCK_FILE, parse_partition_folder
 
 

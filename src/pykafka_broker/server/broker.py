@@ -33,8 +33,10 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
+from pykafka_broker.log.directories import LogDir
 from pykafka_broker.log.files import FileSystem, OsFileSystem
-from pykafka_broker.log.manager import UNKNOWN_TOPIC_ID, Intervals, LogDir, LogManager
+from pykafka_broker.log.manager import Intervals, LogManager
+from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
@@ -233,7 +235,7 @@ class Broker:
             new_cleaning_worker=_cleaning_process if isinstance(self._files, OsFileSystem) else None,
             run_cleaning=_run_in_thread,
         )
-        undo.callback(self.logs.unlock)
+        undo.callback(self.logs.dirs.unlock)
         cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
         if formatted is not None:
             for directory in formatted.directory_ids:
@@ -330,7 +332,7 @@ class Broker:
         }
         self._broker_epoch = await self.controller.register_broker(
             listeners=listeners,
-            directories=[d.directory_id for d in self.logs.log_dirs if d.is_online],
+            directories=[d.directory_id for d in self.logs.dirs.online],
             rack=self.config.get("broker.rack"),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )
@@ -425,7 +427,7 @@ class Broker:
     def _log_dir_failed(self, log_dir: LogDir) -> None:
         """Go on with the other directories, if they hold what this node cannot do without."""
         assert log_dir.error is not None
-        if log_dir is self.logs.metadata_dir or not any(d.is_online for d in self.logs.log_dirs):
+        if log_dir is self.logs.dirs.metadata or not self.logs.dirs.online:
             self._cannot_go_on(log_dir.error)
             return
         task = asyncio.get_running_loop().create_task(self._report_failed_dir(log_dir))

@@ -10,10 +10,11 @@ from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.checkpoints import MalformedFile
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import create_log, open_log
-from pykafka_broker.log.manager import LogDirError, LogManager
+from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, METADATA_TOPIC
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
@@ -82,16 +83,16 @@ def prepare_directories(
     Raises:
         LogDirError, StorageFormatError: this node may not use these directories; the text says what to do.
     """
-    logs.lock()
+    logs.dirs.lock()
     formatted = None
-    meta = logs.read_meta(logs.metadata_dir)
+    meta = logs.dirs.read_meta(logs.dirs.metadata)
     if meta is None:
-        logs.refuse_unformatted_data()
+        logs.dirs.refuse_unformatted_data()
         formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
         cluster_id = formatted.cluster_id
     else:
         cluster_id = config.cluster_id or meta.cluster_id or ""
-    logs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
+    logs.dirs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
     return cluster_id, formatted
 
 
@@ -130,7 +131,7 @@ def _has_log(files: FileSystem, directory: str) -> bool:
 
 def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
     """Who this node is in the quorum: its id, and the id of its metadata directory."""
-    key = ReplicaKey(config.node_id, logs.metadata_dir.directory_id)
+    key = ReplicaKey(config.node_id, logs.dirs.metadata.directory_id)
     return Voter(key, controller_endpoints(config))
 
 

@@ -329,7 +329,7 @@ async def test_a_topic_that_is_deleted_meanwhile_is_left_alone() -> None:
 
     files.meanwhile = delete
     await cleaned(broker)
-    assert broker.manager.log_dirs[0].is_online
+    assert broker.manager.dirs.of_partitions[0].is_online
     successor = broker.manager.get("orders", 0)
     assert successor is not None
     assert served(successor) == []
@@ -394,7 +394,7 @@ async def test_a_full_disk_leaves_nothing_behind_and_is_tried_again() -> None:
     await cleaned(broker)
     assert served(log) == before
     assert not [path for path in files.inodes if path.endswith(".cleaned")]
-    assert broker.manager.log_dirs[0].is_online
+    assert broker.manager.dirs.of_partitions[0].is_online
     await cleaned(broker)
     assert len(served(log)) < len(before)
 

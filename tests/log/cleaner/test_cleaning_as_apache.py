@@ -103,7 +103,7 @@ async def clean_as_we_do(data_dir: Path) -> None:
         cleaner_settings=CleanerSettings(),
         new_cleaning_worker=CleaningProcess,
     )
-    manager.lock()
+    manager.dirs.lock()
     await manager.open_all()
     for log in manager:
         log.advance_high_watermark(log.log_end_offset)

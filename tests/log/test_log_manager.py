@@ -106,6 +106,48 @@ async def test_the_log_start_offset_survives_by_its_checkpoint():
     assert again.get("orders", 0).log_start_offset == 2
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+async def test_a_topic_made_anew_owes_nothing_to_the_checkpoints_of_the_one_before_it(restarted: bool):
+    """Its records lay below the old log start offset, and a crash took them."""
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, LogConfig(segment_bytes=200))
+    append(manager.create("users", 0, TOPIC_ID, LogConfig()), b"u")
+    for n in range(6):
+        append(log, b"%d" % n)
+    log.delete_records(5)
+    await broker.pass_time(62)
+    manager.delete("orders", 0)
+    await broker.pass_time(1)
+    if restarted:
+        files = files.killed()
+        manager = await started(files)
+
+    log = manager.create("orders", 0, OTHER_ID, LogConfig(segment_bytes=200))
+    assert files.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\nusers 0 0\n"
+    append(log, b"new")
+
+    again = (await started(files.killed())).get("orders", 0)
+    assert (again.log_start_offset, again.recovery_point, values(again)) == (0, 0, [b"new"])
+
+
+async def test_a_new_log_waits_until_the_checkpoints_have_forgotten_the_old_one():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    append(manager.create("orders", 0, TOPIC_ID, LogConfig()), b"a")
+    await broker.pass_time(62)
+    manager.delete("orders", 0)
+    await broker.pass_time(1)
+    files.fail("write_file", errno.ENOSPC, path="-checkpoint")
+
+    with pytest.raises(KafkaError) as refused:
+        manager.create("orders", 0, OTHER_ID, LogConfig())
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert manager.create("orders", 0, OTHER_ID, LogConfig()).log_end_offset == 0
+
+
 async def test_checkpoints_are_written_when_something_changed_and_only_then():
     files = MemoryFiles()
     broker = Broker(files)

@@ -7,11 +7,13 @@ cluster's or node's directory is refused). What lies in a directory is the busin
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable
 
 from pykafka_broker.log.checkpoints import (
     MalformedFile,
     MetaProperties,
+    PartitionKey,
     decode_meta_properties,
     encode_meta_properties,
 )
@@ -37,6 +39,12 @@ class LogDir:
         self.environment: Environment | None = None
         #: What the checkpoint files hold, so that nothing is written twice.
         self.checkpointed: dict[str, bytes] = {}
+        #: Partitions that the checkpoint files may still name though there is no such log here any more.
+        self.gone: set[PartitionKey] = set()
+        #: How often such names were taken out; what was about to be written before is void.
+        self.cleared = 0
+        #: Held while the checkpoint files are written.
+        self.checkpoint_lock = threading.Lock()
 
     @property
     def is_online(self) -> bool:
@@ -66,7 +74,7 @@ class LogDirs:
     def holding(self, directory: str) -> LogDir:
         """The one that a partition's folder lies in."""
         parent = directory_name(directory)
-        return next(log_dir for log_dir in self.of_partitions if log_dir.path == parent)
+        return next(log_dir for log_dir in self.all if log_dir.path == parent)
 
     def lock(self) -> None:
         """Create the directories and take their lock files, or refuse with LogDirError. Blocking."""

@@ -40,7 +40,7 @@ from pykafka_broker.log.names import (
     partition_folder,
     set_aside_folder,
 )
-from pykafka_broker.log.offset_files import changed_offsets, write_offsets
+from pykafka_broker.log.offset_files import changed_offsets, clear_offsets, write_offsets
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID, open_directory
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -274,6 +274,8 @@ class LogManager:
         directory = join(log_dir.path, partition_folder(topic, partition))
         self._work.leave(directory)
         try:
+            if (topic, partition) in log_dir.gone:
+                clear_offsets(self.files, log_dir)
             log = create_log(log_dir.environment, directory, topic, partition, wanted.topic_id, wanted.config)
         except OSError as error:
             if not isinstance(error, FileExistsError):  # a log nobody knows of, which is no fault of the disk
@@ -324,6 +326,7 @@ class LogManager:
             return False
         aside = join(directory_name(log.directory), set_aside_folder(topic, partition, random_id(), "delete"))
         log.retire()
+        self.dir_of(log).gone.add((topic, partition))
         self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms)
         return True
 
@@ -337,6 +340,7 @@ class LogManager:
     def _set_aside(self, log: PartitionLog) -> None:
         del self.logs[log.topic, log.partition]
         log.retire()
+        self.dir_of(log).gone.add((log.topic, log.partition))
         name = set_aside_folder(log.topic, log.partition, random_id(), "stray")
         aside = join(directory_name(log.directory), name)
         try:

@@ -22,15 +22,11 @@ from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import open_log, read_topic_id
 from pykafka_broker.log.names import (
     CLEAN_SHUTDOWN_FILE,
-    CLEANER_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_CHECKPOINT,
     METADATA_TOPIC,
-    RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE,
     parse_partition_folder,
 )
-from pykafka_broker.log.offset_files import read_offsets
+from pykafka_broker.log.offset_files import CHECKPOINTS, read_offsets
 from pykafka_broker.log.partition import PartitionLog
 
 logger = logging.getLogger(__name__)
@@ -116,15 +112,11 @@ async def open_directory(
     except FileNotFoundError:
         broker_epoch, clean = -1, False
     recovery_points, log_starts, high_watermarks, cleaned_offsets = (
-        read_offsets(files, log_dir, name)
-        for name in (
-            RECOVERY_POINT_CHECKPOINT,
-            LOG_START_CHECKPOINT,
-            HIGH_WATERMARK_CHECKPOINT,
-            CLEANER_CHECKPOINT,
-        )
+        read_offsets(files, log_dir, name) for name in CHECKPOINTS
     )
     folders = list_folders(files, log_dir)
+    log_dir.gone = set().union(recovery_points, log_starts, high_watermarks, cleaned_offsets)
+    log_dir.gone.difference_update(key for _, key in folders.in_service)
     total = len(folders.in_service)
     if total:
         how = "Skipping recovery of" if clean else "Recovering"

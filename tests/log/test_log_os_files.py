@@ -86,8 +86,11 @@ def test_small_files_are_replaced_as_a_whole(files: FileSystem, folder: str):
     files.replace_file(path, b"new", sync=True)
 
     assert files.read_file(path) == b"new"
-    assert [(entry.name, entry.is_directory, entry.size) for entry in files.entries(folder, sizes=True)] == [
-        ("checkpoint", False, 3)
+    files.write_file(f"{folder}/other", b"12345", sync=False)
+    found = files.entries(folder, sizes_of=("point", ".log"))
+    assert sorted((entry.name, entry.is_directory, entry.size) for entry in found) == [
+        ("checkpoint", False, 3),
+        ("other", False, -1),
     ]
 
 

@@ -417,6 +417,27 @@ async def test_the_first_change_after_an_hour_is_followed_by_a_snapshot():
     assert len(storage.snapshots()) == 2
 
 
+async def test_a_stop_leaves_a_snapshot_when_the_next_start_would_have_much_to_read():
+    node = Node(snapshot_at_stop_bytes=5_000)
+    controller = await node.start()
+    await controller.create_topics([NewTopic("few")])
+    await controller.close()
+    assert controller.raft.storage.snapshots() == [(0, 0)]
+
+    after = Node(node.files.power_cut(), snapshot_at_stop_bytes=5_000)
+    controller = await after.start(previous_broker_epoch=node.broker_epoch)
+    await controller.create_topics([NewTopic("many", num_partitions=200)])
+    end_offset = controller.image.offset + 1
+    await controller.close()
+    assert max(controller.raft.storage.snapshots()).end_offset == end_offset
+
+    last = Node(after.files.power_cut(), snapshot_at_stop_bytes=5_000)
+    await last.controller.start()
+    assert last.controller.image.topics == controller.image.topics
+    assert last.controller.raft.storage.bytes_since_snapshot < 1_000
+    await last.controller.close()
+
+
 async def test_a_snapshot_that_cannot_be_written_costs_nothing():
     node = Node(bytes_between_snapshots=1_000)
     controller = await node.start()

@@ -244,14 +244,14 @@ class MemoryFiles:
     def exists(self, path: str) -> bool:
         return path in self.inodes or path in self.directories
 
-    def entries(self, directory: str, *, sizes: bool = False) -> list[Entry]:
+    def entries(self, directory: str, *, sizes_of: tuple[str, ...] = ()) -> list[Entry]:
         found = [
-            Entry(os.path.basename(path), False, len(inode.data))
+            Entry(os.path.basename(path), False, len(inode.data) if path.endswith(sizes_of) else -1)
             for path, inode in tuple(self.inodes.items())
             if os.path.dirname(path) == directory
         ]
         found += [
-            Entry(os.path.basename(path), True, 0)
+            Entry(os.path.basename(path), True, -1)
             for path in tuple(self.directories)
             if path != directory and os.path.dirname(path) == directory
         ]

@@ -87,7 +87,7 @@ class Checked(NamedTuple):
 def segment_offsets(files: FileSystem, directory: str) -> list[tuple[int, int]]:
     """(base offset, bytes) of the segments in a folder."""
     found = []
-    for entry in files.entries(directory, sizes=True):
+    for entry in files.entries(directory, sizes_of=(LOG_SUFFIX,)):
         parsed = parse_offset_file(entry.name)
         if parsed is not None and parsed[1] == LOG_SUFFIX:
             found.append((parsed[0], entry.size))

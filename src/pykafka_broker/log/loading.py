@@ -41,6 +41,7 @@ from pykafka_broker.log.names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     PARTITION_METADATA,
+    SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
@@ -49,7 +50,7 @@ from pykafka_broker.log.names import (
     partition_folder,
 )
 from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.producer_files import ProducerFiles, snapshot_offsets
+from pykafka_broker.log.producer_files import ProducerFiles
 from pykafka_broker.log.producers import ProducerStates
 from pykafka_broker.log.recovery import Scan, walk
 from pykafka_broker.log.scanning import scan_segment
@@ -219,8 +220,11 @@ class _Loading:
     # --- what lies in the folder ------------------------------------------------------------------
 
     def _finish_interrupted_work(self) -> dict[str, int]:
-        """Remove leftovers, put finished compactions in place; the files that remain, with their sizes."""
-        sizes = {entry.name: entry.size for entry in self.files.entries(self.directory, sizes=True)}
+        """Remove leftovers, put finished compactions in place; the files that remain, logs with their
+        sizes.
+        """
+        entries = self.files.entries(self.directory, sizes_of=(LOG_SUFFIX, LOG_SUFFIX + SWAP_SUFFIX))
+        sizes = {entry.name: entry.size for entry in entries}
         steps = swap.recovery(sizes, lambda name: self._end_of_swap(name, sizes[name]))
         for old, new in steps:
             path = join(self.directory, old)
@@ -247,22 +251,24 @@ class _Loading:
         return end_offset
 
     def _list_files(self, sizes: dict[str, int]) -> None:
-        self.snapshots = snapshot_offsets(sizes)
+        interval_bytes = self.config.index_interval_bytes
         for name in sorted(sizes):
             parsed = parse_offset_file(name)
             if parsed is None:
                 continue
             offset, suffix = parsed
+            stem = name[: -len(suffix)]
             if suffix == LOG_SUFFIX:
-                segment = Segment(
-                    self.files, self._path(offset, ""), offset, sizes[name], self.config.index_interval_bytes
-                )
+                path = join(self.directory, stem)
+                segment = Segment(self.files, path, offset, sizes[name], interval_bytes)
                 self.segments.append(segment)
-                if offset_file(offset, DAMAGED_SUFFIX) in sizes:
+                if stem + DAMAGED_SUFFIX in sizes:
                     self._load_damages(segment)
-                if offset_file(offset, TXN_INDEX_SUFFIX) in sizes:
+                if stem + TXN_INDEX_SUFFIX in sizes:
                     self._load_aborted(segment)
-            elif suffix in _INDEX_SUFFIXES and offset_file(offset, LOG_SUFFIX) not in sizes:
+            elif suffix == SNAPSHOT_SUFFIX:
+                self.snapshots.append(offset)
+            elif suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in sizes:
                 self.files.remove(join(self.directory, name))
 
     def _load_damages(self, segment: Segment) -> None:
@@ -313,9 +319,7 @@ class _Loading:
             logger.warning("%s: not as a clean stop leaves it, so scanned", self._name)
             self.clean = False
             return self._recover(segment.base_offset)
-        for _, header in segment.headers(0):
-            segment.first_timestamp = header.max_timestamp
-            break
+        segment.first_batch_timestamp()
         return end_offset
 
     def _scanned_end(self, segment: Segment, start: int, indexed_offset: int) -> int | None:
@@ -338,8 +342,9 @@ class _Loading:
             start_position=start,
             start_offset=start_offset,
         )
-        for _ in scan:
-            pass
+        for position, header in scan:
+            if position == 0:
+                segment.first_timestamp = header.max_timestamp
         return None if scan.damages or scan.valid_end != segment.size else scan.next_offset
 
     def _recover(self, recovery_point: int) -> int:

@@ -18,7 +18,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from pykafka_broker.log.checkpoints import PartitionKey, encode_clean_shutdown, encode_partition_metadata
@@ -169,7 +169,7 @@ class LogManager:
             opened = await open_directory(
                 self.files,
                 log_dir,
-                config_for=self._config_for,
+                config_for=cache(self._config_for),  # once for all partitions of a topic
                 run_blocking=self._run_blocking,
                 now_ms=self._now_ms,
                 recovery_threads=self._recovery_threads,
@@ -289,7 +289,7 @@ class LogManager:
     def _remove_half_made(self, directory: str) -> None:
         """Clear the way for another attempt, but never remove what may hold records."""
         try:
-            entries = self.files.entries(directory, sizes=True)
+            entries = self.files.entries(directory, sizes_of=(LOG_SUFFIX,))
             if not any(entry.name.endswith(LOG_SUFFIX) and entry.size for entry in entries):
                 self.files.remove_tree(directory)
         except OSError as error:

@@ -1,7 +1,8 @@
 """Every state a power cut may leave of a log's life, not only the one in which nothing unsynced survived.
 
-A log is written, rolled, flushed and given new leader epochs. Before each of its disk operations dice decide
-which unsynced pages and names the disk has kept, some times over; each state is opened. What must hold:
+A log is written, rolled, flushed, given new leader epochs, and closed. Before each of its disk operations
+dice decide which unsynced pages and names the disk has kept, some times over; each state is opened. What must
+hold:
 
 * `fsync`: whatever a flush has confirmed is there, at its offset;
 * `replicated`: what is served is what was written, at its offset; from the start to the first refusal it is a
@@ -19,11 +20,12 @@ from collections.abc import Callable
 import pytest
 
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
-from tests.log.logs import NOW, TOPIC_ID
+from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce
 from tests.log.test_log_manager import Broker
 from tests.support.memory_files import MemoryFiles
 
@@ -47,9 +49,12 @@ class Recorder(MemoryFiles):
     def _enter(self, operation: str, path: str) -> None:
         super()._enter(operation, path)
         if self.is_recording and operation not in ("pread", "read_file"):
-            for _ in range(self._states_each):
-                disk = self.power_cut(self._dice)
-                self.states.append((f"{operation} {path}", disk, self.confirmed, len(self.written)))
+            self.keep_states(f"{operation} {path}")
+
+    def keep_states(self, moment: str) -> None:
+        for _ in range(self._states_each):
+            disk = self.power_cut(self._dice)
+            self.states.append((moment, disk, self.confirmed, len(self.written)))
 
 
 async def live(files: Recorder, *, flush_each: bool) -> None:
@@ -71,6 +76,9 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
         if number % 8 == 7:
             await manager.checkpoint_recovery_points()
             await manager.checkpoint_high_watermarks()
+    await manager.close()
+    files.confirmed = BATCHES
+    files.keep_states("the end")
     files.is_recording = False
 
 
@@ -134,6 +142,49 @@ async def test_every_state_recovers_and_keeps_what_was_promised(flush_each: bool
     files = Recorder(seed=1, states_each=4)
     await live(files, flush_each=flush_each)
     assert await check_all(files) > 400
+
+
+# --- transactions ---------------------------------------------------------------------------------
+
+
+async def live_with_transactions(files: Recorder) -> list[AbortedTxn]:
+    """Producers whose transactions are aborted and committed by turns, each end flushed."""
+    manager = await Broker(files).start()
+    files.is_recording = True
+    log = manager.create("orders", 0, TOPIC_ID, SETTINGS)
+    aborted: list[AbortedTxn] = []
+    for number in range(BATCHES):
+        value = b"%d" % number + bytes([number]) * 300
+        files.written += [value, b""]
+        first = produce(log, number % 5, number // 5, value, transactional=True)
+        files.confirmed = log.flush()
+        end_transaction(log, number % 5, commit=number % 3 == 0)
+        log.advance_high_watermark(log.log_end_offset)
+        if number % 3:
+            aborted.append(AbortedTxn(number % 5, first.first_offset, first.last_offset + 1, 0))
+        files.confirmed = log.flush()
+        await asyncio.sleep(0)
+        if number % 6 == 5:
+            await manager.checkpoint_recovery_points()
+    await manager.close()
+    files.keep_states("the end")
+    files.is_recording = False
+    return aborted
+
+
+async def test_aborted_transactions_are_known_in_every_state() -> None:
+    files = Recorder(seed=3, states_each=4)
+    aborted = await live_with_transactions(files)
+    for moment, disk, confirmed, _ in files.states:
+        _, log = await opened(disk)
+        if log is None:
+            assert confirmed == 0
+            continue
+        assert log.log_end_offset >= confirmed
+        known = [txn._replace(last_stable_offset=0) for s in log.segments for txn in s.aborted_txns]
+        expected = [txn for txn in aborted if txn.last_offset < log.log_end_offset]
+        assert known == expected, f"power cut before {moment}"
+    assert len(files.states) > 400
 
 
 # --- planted bugs ---------------------------------------------------------------------------------

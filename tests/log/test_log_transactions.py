@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from pykafka_broker.log.index import AbortedTxn
@@ -256,3 +258,48 @@ def test_truncation_takes_transactions_back():
     log.truncate_to(0)
     append(log, b"c")
     assert log.last_stable_offset == 1
+
+
+def aborted_index(files: MemoryFiles) -> bytes:
+    return bytes(files.inodes[f"{FOLDER}/{0:020d}.txnindex"].data)
+
+
+def abort_one(log: PartitionLog, producer_id: int) -> bytes:
+    """Begin and abort a transaction; its entry in the `.txnindex`."""
+    first = produce(log, producer_id, 0, transactional=True).first_offset
+    last = end_transaction(log, producer_id, commit=False).first_offset
+    return AbortedTxn(producer_id, first, last, last + 1).to_bytes()
+
+
+def test_an_abort_adds_to_the_index_and_leaves_alone_what_is_in_it():
+    files = MemoryFiles()
+    log = new_log(files)
+    entries = [abort_one(log, producer_id) for producer_id in range(3)]
+
+    assert aborted_index(files) == b"".join(entries)
+    assert [call for call in files.calls if call[1].endswith(".txnindex")] == [
+        ("create", f"{FOLDER}/{0:020d}.txnindex"),
+        *[("pwrite", f"{FOLDER}/{0:020d}.txnindex")] * 3,
+    ]
+
+
+def test_aborts_that_a_full_disk_did_not_take_are_in_the_index_after_the_next():
+    files = MemoryFiles()
+    log = new_log(files)
+    entries = [abort_one(log, 0)]
+    end = log.log_end_offset
+    files.fail("pwrite", errno.ENOSPC, path=".txnindex", times=2)
+    entries += [abort_one(log, 1), abort_one(log, 2)]
+    assert aborted_index(files) == entries[0]
+
+    entries.append(abort_one(log, 3))
+    assert aborted_index(files) == b"".join(entries)
+    files.fail("pwrite", errno.ENOSPC, path=".txnindex")
+    entries.append(abort_one(log, 4))
+    log.flush()
+    assert aborted_index(files) == b"".join(entries)
+
+    log.truncate_to(end)
+    assert aborted_index(files) == entries[0]
+    entries[1:] = [abort_one(log, 5)]
+    assert aborted_index(files) == b"".join(entries)

@@ -135,7 +135,7 @@ class Compaction:
             new = Segment(
                 files, path, cleaned.base_offset, cleaned.size_bytes, self._log.config.index_interval_bytes
             )
-            new.aborted_txns = list(cleaned.aborted)
+            new.has_aborted_txns(cleaned.aborted)
             new.is_flushed = new.was_scanned = True
             self._swapped.append((old, new))
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
 from pykafka_broker.log.files import Buffer, File, FileSystem, sync_file, write_fully
 from pykafka_broker.log.index import (
+    ABORTED_TXN_BYTES,
     OFFSET_ENTRY_BYTES,
     TIME_ENTRY_BYTES,
     AbortedTxn,
@@ -60,6 +61,7 @@ class Segment:
         "_index",
         "_max_timestamp",
         "_offset_of_max_timestamp",
+        "_saved_txns",
         "_time_index",
         "aborted_txns",
         "base_offset",
@@ -113,7 +115,9 @@ class Segment:
         self.write_behind_at = 0
         #: A failed append may have left bytes behind `size`; they go before the next append.
         self.has_torn_tail = False
+        #: In the order of their markers; of these, the first `_saved_txns` are in the `.txnindex`.
         self.aborted_txns: list[AbortedTxn] = []
+        self._saved_txns = 0
         self.damages: tuple[Damage, ...] = ()
         #: Every batch was checked by this process.
         self.was_scanned = False
@@ -217,10 +221,26 @@ class Segment:
         self.has_torn_tail = False
 
     def append_aborted(self, txn: AbortedTxn) -> None:
-        """Add an aborted transaction to the `.txnindex`."""
+        """Add an aborted transaction to the `.txnindex`. On an error it is in memory alone until the next one
+        is added, or the segment is synced.
+        """
         self.aborted_txns.append(txn)
-        data = b"".join([entry.to_bytes() for entry in self.aborted_txns])
-        self._files.write_file(self.path + TXN_INDEX_SUFFIX, data, sync=False)
+        self._save_aborted_txns()
+
+    def _save_aborted_txns(self) -> None:
+        """Append to the `.txnindex` what it does not have yet. What is in it stays as it is."""
+        saved = self._saved_txns
+        missing = self.aborted_txns[saved:]
+        if not missing:
+            return
+        path = self.path + TXN_INDEX_SUFFIX
+        try:
+            file = self._files.open(path)
+        except FileNotFoundError:
+            file = self._files.open(path, create=True)
+        data = b"".join([entry.to_bytes() for entry in missing])
+        write_fully(file, data, saved * ABORTED_TXN_BYTES)
+        self._saved_txns = saved + len(missing)
 
     # --- indexes ----------------------------------------------------------------------------------
 
@@ -369,11 +389,16 @@ class Segment:
         """An empty `.txnindex`, to be filled while the producer state is rebuilt."""
         if self.aborted_txns or self._files.exists(self.path + TXN_INDEX_SUFFIX):
             self._files.write_file(self.path + TXN_INDEX_SUFFIX, b"", sync=False)
-        self.aborted_txns = []
+        self.aborted_txns, self._saved_txns = [], 0
 
     def load_aborted_txns(self) -> None:
         """Read the `.txnindex`; InvalidIndexError if it is damaged."""
-        self.aborted_txns = read_aborted_txns(self._files.read_file(self.path + TXN_INDEX_SUFFIX))
+        self.has_aborted_txns(read_aborted_txns(self._files.read_file(self.path + TXN_INDEX_SUFFIX)))
+
+    def has_aborted_txns(self, saved: Iterable[AbortedTxn]) -> None:
+        """Take note of what is in the `.txnindex`."""
+        self.aborted_txns = list(saved)
+        self._saved_txns = len(self.aborted_txns)
 
     def save_indexes(self, *, final: bool) -> None:
         """Bring the index files up to date; `final` adds the time entry that Kafka writes at roll.
@@ -392,6 +417,7 @@ class Segment:
         """Make the log durable, and the index files if asked. Worker-safe."""
         self.file.sync()
         if self.aborted_txns:
+            self._save_aborted_txns()
             sync_file(self._files, self.path + TXN_INDEX_SUFFIX)
         if with_indexes:
             sync_file(self._files, self.path + INDEX_SUFFIX)
@@ -494,9 +520,10 @@ class Segment:
         self.tail_last_offsets, self.tail_positions = array("q"), array("q")
         kept = [txn for txn in self.aborted_txns if txn.last_offset < offset]
         if len(kept) != len(self.aborted_txns):
-            data = b"".join([txn.to_bytes() for txn in kept])
-            self._files.write_file(self.path + TXN_INDEX_SUFFIX, data, sync=False)
             self.aborted_txns = kept
+            self._saved_txns = min(self._saved_txns, len(kept))
+            with suppress(FileNotFoundError):  # it could not be written
+                self._files.open(self.path + TXN_INDEX_SUFFIX).truncate(self._saved_txns * ABORTED_TXN_BYTES)
         if self.damages:
             self.damages = tuple(d for d in self.damages if d.end_position <= position)
         return removed

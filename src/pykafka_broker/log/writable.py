@@ -230,6 +230,7 @@ class WritableLog(ReadableLog):
         aborted = self.producers.note(header, marker)
         self.producers.end_offset = self.log_end_offset = header.next_offset
         if aborted is not None:
+            self._flusher.note_names()  # the file may be new
             try:
                 self._active.append_aborted(aborted)
             except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt

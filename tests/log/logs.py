@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykafka_broker.log.config import LogConfig
@@ -39,6 +39,11 @@ CHECKPOINTED = ("recovery_point", "log_start_offset", "high_watermark")
 def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearray:
     """One batch, a record for each value."""
     return bytearray(build_batch([(timestamp, None, value, ()) for value in values], **header))
+
+
+async def read_here(read: Callable[[], Any]) -> Any:
+    """Where reads wait for the disk when no server has threads for them."""
+    return read()
 
 
 def append(log: PartitionLog, *values: bytes | None, epoch: int = 0, **header: Any) -> AppendResult:

@@ -10,7 +10,7 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition import AppendOrigin, AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
-from tests.log.logs import FOLDER, NOW, append, batch, names, new_log, records, reopened, values
+from tests.log.logs import FOLDER, NOW, append, batch, names, new_log, read_here, records, reopened, values
 from tests.support.memory_files import MemoryFiles
 
 
@@ -79,7 +79,7 @@ def test_reading_at_the_end_finds_nothing_and_is_no_error():
 
     plan = log.plan_read(1, 100)
 
-    assert (plan.size_bytes, plan.read(), plan.read_cached()) == (0, b"", b"")
+    assert (plan.size_bytes, plan.read(), plan.answer_cached(read_here)) == (0, b"", b"")
 
 
 def test_a_read_starts_with_the_batch_that_holds_the_offset():
@@ -124,7 +124,7 @@ def test_data_that_is_not_cached_is_left_to_a_worker_thread():
 
     plan = log.plan_read(0, 1000)
 
-    assert plan.read_cached() is None
+    assert plan.answer_cached(read_here) is None
     assert offsets_of(plan.read()) == [0]
 
 
@@ -138,7 +138,7 @@ def test_a_cold_index_is_left_to_a_worker_thread_too():
 
     plan = log.plan_read(3, 200)
 
-    assert plan.read_cached() is None
+    assert plan.answer_cached(read_here) is None
     assert offsets_of(plan.read()) == [3, 4]
     assert len(plan.read()) <= plan.size_bytes <= 200
     assert values(log) == [b"%02d" % n for n in range(60)]
@@ -149,10 +149,10 @@ def test_what_nobody_uses_gives_its_descriptors_and_indexes_back_and_gets_them_a
     log = new_log(files, segment_bytes=1000)
     for n in range(60):
         append(log, b"%02d" % n)
-    assert log.plan_read(3, 100).read_cached() is not None
+    assert log.plan_read(3, 100).answer_cached(read_here) is not None
 
     log.release_idle()
-    assert log.plan_read(3, 100).read_cached() is not None
+    assert log.plan_read(3, 100).answer_cached(read_here) is not None
     log.release_idle()
     log.release_idle()
 

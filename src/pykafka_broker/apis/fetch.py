@@ -6,9 +6,10 @@ flexible and diverging epochs (KIP-595), v13 topic ids (KIP-516), v15 replica st
 
 The answer comes at once if nothing may be waited for, no partition is left, enough bytes are there, a known
 partition cannot be read, or a consumer's log has diverged; else the fetch is parked until one of its
-partitions moves. Partitions are planned (an index look-up, no data) until the answer is due, and only then
-read: from the page cache on the event loop, from the disk in a worker thread. The first non-empty partition
-gives at least one whole batch even above both limits (KIP-74).
+partitions moves. Partitions are planned (an index look-up, no data) until the answer is due. Then what the
+page cache has is answered at once, and what it has not is read by a thread first; larger reads stay in their
+file until they are sent, a piece at a time. The first non-empty partition gives at least one whole batch even
+above both limits (KIP-74).
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
     from pykafka_broker.log.partition import PartitionLog
     from pykafka_broker.log.reading import ReadPlan
+    from pykafka_broker.log.stored import ReadCold
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 NO_LEADER_EPOCH = -1
@@ -81,8 +83,8 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
         return _parked(request, context, max_bytes, planned, ctx)
-    for data, plan, _ in planned.reads:
-        records = plan.read_cached()
+    for data, plan, log in planned.reads:
+        records = plan.answer_cached(partial(ctx.node.read_cold, log))
         if records is None:
             return _cold(request, context, planned, ctx)
         data.records = records
@@ -133,9 +135,10 @@ async def _cold(
     # All at once: each disk works for itself, and the slowest decides when the answer goes.
     cold = []
     for data, plan, log in planned.reads:
-        records = plan.read_cached()
+        read_cold: ReadCold = partial(ctx.node.read_cold, log)
+        records = plan.answer_cached(read_cold)
         if records is None:
-            cold.append((data, ctx.node.read_cold(log, plan.read)))
+            cold.append((data, read_cold(partial(plan.answer, read_cold))))
         else:
             data.records = records
     for data, reading in cold:

@@ -15,9 +15,9 @@ from typing import Any
 
 #: Smaller reads are cheaper than looking for a buffer.
 MIN_BYTES = 32 * 1024
-#: Larger reads are rare (a client's fetch size), and keeping their buffers would be dear.
-MAX_BYTES = 1024 * 1024 + 64 * 1024
-#: Buffers kept, of 1.1 MB each: more than one consumer at a time is rarely slow to read.
+#: Answers are sent in pieces of this size (stored.py); larger reads are rare.
+MAX_BYTES = 256 * 1024
+#: Buffers kept: one if peers read as fast as we send, one more for each that does not just now.
 MAX_KEPT = 8
 
 _references: Callable[[Any], int] | None = getattr(sys, "getrefcount", None)

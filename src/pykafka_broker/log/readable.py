@@ -19,6 +19,7 @@ from pykafka_broker.log.reading import (
     FoundOffset,
     ReadPlan,
     ReadRequest,
+    Span,
     aborted_in,
     end_of_read,
     nothing_at,
@@ -93,7 +94,7 @@ class ReadableLog(LogState):
             upper_bound = segment.index.offset_at_or_after(end)
             upper_bound = next_offset if upper_bound is None else upper_bound
             aborted = self._aborted_later(segments[number:], offset, upper_bound)
-        return ReadPlan(offset, end - start, (segment.file, start, end), None, aborted)
+        return ReadPlan(offset, end - start, Span(segment, segment.file, start, end), None, aborted)
 
     @staticmethod
     def _place(

@@ -1,8 +1,9 @@
 """A planned read: where the bytes are, decided on the event loop; the bytes, fetched there or in a worker
 thread.
 
-`PartitionLog.plan_read` makes a plan in a few microseconds from what is in memory. `read_cached` then
-answers from the page cache without ever waiting, and when it cannot, `read` does in a worker thread. A plan
+`PartitionLog.plan_read` makes a plan in a few microseconds from what is in memory. `answer_cached` then
+answers from the page cache without ever waiting, and when it cannot, `answer` does in a worker thread; either
+leaves larger reads in their file until they are sent (stored.py). `read` is for who wants the bytes. A plan
 keeps its segment's file open: retention or deletion between plan and read change nothing for it.
 
 A plan for a segment whose index is not in memory is *unresolved*: its `size_bytes` is an upper bound and
@@ -19,11 +20,18 @@ from typing import NamedTuple
 from pykafka_broker.log.files import Buffer, File
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.segment import Segment
+from pykafka_broker.log.stored import LEAST_BYTES, ReadCold, StoredRecords, read_through
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, read_records
 
-#: The bytes [start, end) of a file.
-Span = tuple[File, int, int]
+
+class Span(NamedTuple):
+    """The bytes [start, end) of a segment's file."""
+
+    segment: Segment
+    file: File
+    start: int
+    end: int
 
 
 class ReadPlan:
@@ -47,28 +55,49 @@ class ReadPlan:
         self._resolve = resolve
         self._aborted = aborted
 
-    def read_cached(self) -> Buffer | None:
-        """The bytes if the page cache has them, else None: then use `read` in a worker thread. Never
-        waits.
+    def answer_cached(self, read_cold: ReadCold) -> Buffer | StoredRecords | None:
+        """What to answer with, if the page cache has the bytes; else None: use `answer` in a worker thread.
+
+        Never waits. Of a larger read it asks for the first and the last byte; `read_cold` is for the rest.
         """
         span = self._span
         if span is None:
             return None if self._resolve is not None else b""
-        file, start, end = span
-        return file.pread_cached(end - start, start)
+        segment, file, start, end = span
+        if end - start < LEAST_BYTES:
+            return file.pread_cached(end - start, start)
+        if (
+            segment.is_distrusted
+            or file.pread_cached(1, start) is None
+            or file.pread_cached(1, end - 1) is None
+        ):
+            return None
+        return StoredRecords(segment, file, start, end, read_cold)
+
+    def answer(self, read_cold: ReadCold) -> Buffer | StoredRecords:
+        """What to answer with. Worker-safe; may wait for the disk. KAFKA_STORAGE_ERROR if it fails."""
+        try:
+            span = self._resolved()
+            if span is None:
+                return b""
+            segment, file, start, end = span
+            if end - start < LEAST_BYTES:
+                return file.pread(end - start, start)
+            read_through(segment, file, start, end)
+            return StoredRecords(segment, file, start, end, read_cold)
+        except OSError as error:
+            raise storage_error(error) from error
 
     def read(self) -> bytes:
         """The bytes. Worker-safe; may wait for the disk. KAFKA_STORAGE_ERROR if it fails."""
-        span = self._span
         try:
-            if span is None and self._resolve is not None:
-                span = self._resolve()
-            if span is None:
-                return b""
-            file, start, end = span
-            return file.pread(end - start, start)
+            span = self._resolved()
+            return b"" if span is None else span.file.pread(span.end - span.start, span.start)
         except OSError as error:
             raise storage_error(error) from error
+
+    def _resolved(self) -> Span | None:
+        return self._span if self._resolve is None else self._resolve()
 
     def aborted_transactions(self) -> list[AbortedTxn]:
         """Aborted transactions that touch the bytes, for read_committed; by first offset, as old
@@ -182,7 +211,7 @@ def _span(
     if start >= end or (request.max_bytes < size and not request.minimum_one_batch):
         return None
     end = end_of_read(segment, start, max(request.max_bytes, size), end, in_thread=True)
-    return segment.file, start, end
+    return Span(segment, segment.file, start, end)
 
 
 def refuse_damaged(segment: Segment, offset: int) -> None:

@@ -73,6 +73,7 @@ class Segment:
         "has_torn_tail",
         "index_interval_bytes",
         "index_is_saved",
+        "is_distrusted",
         "is_flushed",
         "is_idle",
         "is_pinned",
@@ -109,6 +110,8 @@ class Segment:
         self.has_reserve = False
         self.bytes_since_index_entry = 0
         self.index_is_saved = True
+        #: The disk did not give what it should: nothing is answered from here before it was read.
+        self.is_distrusted = False
         #: Log and indexes are on stable storage; an active segment never counts as flushed.
         self.is_flushed = False
         #: When the file has grown to this, it is synced in the background.

@@ -20,10 +20,10 @@ Encoding trusts its caller: a missing or wrongly typed value is our own bug and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from pykafka_broker.protocol.codegen import ConstructorSource, DecoderSource, EncoderSource
-from pykafka_broker.protocol.wire import Buffer, Content, Cut, buffers_length, skip_tags
+from pykafka_broker.protocol.wire import Buffer, Content, Cut, StoredBytes, buffers_length, skip_tags
 
 __all__ = [
     "Buffer",
@@ -31,6 +31,7 @@ __all__ = [
     "Cut",
     "Decoder",
     "Encoder",
+    "StoredBytes",
     "assemble",
     "buffers_length",
     "constructor",
@@ -73,22 +74,22 @@ def encode(message: object, version: int) -> bytes:
     out = bytearray()
     cuts: list[Cut] = []
     encoder(type(message), version)(message, out, cuts)
-    return b"".join(assemble(out, cuts)) if cuts else bytes(out)
+    return b"".join(cast("list[Buffer]", assemble(out, cuts))) if cuts else bytes(out)
 
 
 def encode_parts(message: object, version: int) -> list[Buffer]:
-    """The same as buffers to send one after the other; `records` are not copied."""
+    """The same as buffers to send one after the other; `records`, which are in memory, are not copied."""
     out = bytearray()
     cuts: list[Cut] = []
     encoder(type(message), version)(message, out, cuts)
-    return assemble(out, cuts)
+    return cast("list[Buffer]", assemble(out, cuts))
 
 
-def assemble(out: bytearray, cuts: Sequence[Cut]) -> list[Buffer]:
-    """The buffers to send: `out` with each cut's buffers put in at its place."""
+def assemble(out: bytearray, cuts: Sequence[Cut]) -> list[Buffer | StoredBytes]:
+    """What to send: `out` with each cut's content put in at its place."""
     if not cuts:
         return [out]
-    parts: list[Buffer] = []
+    parts: list[Buffer | StoredBytes] = []
     view = memoryview(out)
     done = 0
     for at, content in cuts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any, Protocol, Union
 
 from pykafka_broker.protocol.errors import ProtocolError
 
@@ -18,8 +18,23 @@ ELEMENTS_PER_TAG = 10
 MAX_STRING_BYTES = 0x7FFF
 
 Buffer = Union[bytes, bytearray, memoryview]
+
+
+class StoredBytes(Protocol):
+    """Bytes that an answer announces now and that are read when they are sent."""
+
+    def __len__(self) -> int:
+        """How many have not been taken yet."""
+
+    def take_cached(self) -> Buffer | None:
+        """The next piece, never empty, or None if that would have to wait."""
+
+    async def take(self) -> Buffer:
+        """The next piece, however long it takes; OSError if it cannot be had."""
+
+
 #: What a `records` field may hold when it is encoded.
-Content = Union[Buffer, list[Buffer], tuple[Buffer, ...]]
+Content = Union[Buffer, list[Buffer], tuple[Buffer, ...], StoredBytes]
 #: Where in the encoded bytes the content of a `records` field belongs.
 Cut = tuple[int, Content]
 

@@ -5,7 +5,8 @@ what a frame asks for. What is left for this file is the order of things, and li
 
 **A round** is what one wake-up brings: every complete frame is decoded, handed to its handler and answered
 into one output buffer, which goes to the transport in one write. `records` are never copied: they are a view
-of the receive buffer on the way in and a buffer of their own in `writelines` on the way out.
+of the receive buffer on the way in, and on the way out a buffer of their own in `writelines` or, if there are
+many, still in their file (`sending.py`).
 
 **Order.** Answers leave in the order of their requests. A `def` handler's answer is written at once. A
 handler that needs time (a coroutine) holds the connection: the next request starts when it is done, as in
@@ -13,9 +14,10 @@ Kafka, where a channel is muted meanwhile. `Later` reserves the answer's slot an
 answers that are ready before their turn wait in their slots.
 
 **Holds** are the reasons why no further request may start: a handler runs, too many answers are outstanding,
-the peer does not read its answers, other peers do not read theirs and this request's may be large, the peer
-is throttled, a long round gives way to other connections, or the connection is closing. Bytes that come
-meanwhile are kept up to `read_ahead_bytes`; then the connection stops reading, and TCP tells the peer.
+the peer does not read its answers, one is read from its file while it is sent, other peers do not read theirs
+and this request's may be large, the peer is throttled, a long round gives way to other connections, or the
+connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then the connection stops
+reading, and TCP tells the peer.
 
 **Limits** are in `ConnectionLimits` and, over all connections, in `memory.py`. Nothing here has a timer of
 its own: `check()` is called by the listeners' sweep.
@@ -42,6 +44,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.frames import FrameReader, Landing
 from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.server.repeated_lines import RepeatedLines
+from pykafka_broker.server.sending import IN_MEMORY, Sender
 from pykafka_broker.server.waiting import Disconnected
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ THROTTLED = 8
 OTHERS_UNREAD = 16
 OTHERS_TURN = 32
 CLOSING = 64
+SENDING = 128
 
 #: ApiVersions v0, as the first four bytes of a request say it.
 API_VERSIONS_V0 = 18 << 16
@@ -190,12 +194,14 @@ class Connection(asyncio.BufferedProtocol):
         "_reads",
         "_reads_ahead",
         "_routes",
+        "_sender",
         "_served",
         "_served_before",
         "_slots",
         "_stalled_since_ms",
         "_throttled_until_ms",
         "_transport",
+        "_unread_bytes",
         "_unsent_bytes",
         "_written_bytes",
         "client_host",
@@ -232,6 +238,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_close: list[Callable[[], None]] = []
         self._reader = FrameReader(network.landing, network.limits.request_max_bytes)
         self._transport: asyncio.Transport
+        self._sender: Sender
         self._holds = 0
         self._slots: list[_Slot] = []
         self._out = bytearray()
@@ -247,6 +254,7 @@ class Connection(asyncio.BufferedProtocol):
         self._lacks_memory = False
         self._charged_bytes = 0
         self._unsent_bytes = 0
+        self._unread_bytes = 0
         self._throttled_until_ms = 0
         # What `check()` saw last.
         self._served = 0
@@ -303,7 +311,8 @@ class Connection(asyncio.BufferedProtocol):
         if not self.closed:
             if self._out:
                 self._flush()
-            self._transport.close()
+            if not self._sender.busy:
+                self._transport.close()
 
     def abort(self) -> None:
         """Close now; unsent answers are lost."""
@@ -321,6 +330,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)
+        self._sender = Sender(transport, self._sent, self._cannot_send)
         transport.set_write_buffer_limits(high=self._limits.unsent_high_water_bytes)
         self._network.connections.add(self)
         self._counters.connections_opened += 1
@@ -331,6 +341,7 @@ class Connection(asyncio.BufferedProtocol):
         network = self._network
         network.connections.discard(self)
         self._reader.close()
+        self._sender.drop()
         self._account()
         network.unsent.forget(self)
         self._count_unsent(0)
@@ -346,7 +357,7 @@ class Connection(asyncio.BufferedProtocol):
     def eof_received(self) -> bool:
         """The peer closed its side: as Kafka does, close ours; what was written is still sent."""
         self._holds |= CLOSING
-        return False
+        return self._sender.busy
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._reader.get_buffer()
@@ -365,11 +376,13 @@ class Connection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """More than the high water mark is unsent: the peer does not read, so its requests wait."""
         self._holds |= UNREAD
+        self._sender.pause()
         self._count_unsent(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._count_unsent(0)
         self._stalled_since_ms = None
+        self._sender.resume()
         self._let_go(UNREAD)
 
     # Requests.
@@ -581,14 +594,34 @@ class Connection(asyncio.BufferedProtocol):
         out, cuts = self._out, self._cuts
         self._out = bytearray()
         self._written_bytes = 0
-        if cuts:
-            self._cuts = []
-            parts = assemble(out, cuts)
-            self._counters.bytes_sent += buffers_length(parts)
-            self._transport.writelines(parts)
-        elif out:
+        sender = self._sender
+        if not cuts:
             self._counters.bytes_sent += len(out)
-            self._transport.write(out)
+            if not sender.busy:
+                self._transport.write(out)
+            elif out:
+                sender.send([out])
+            return
+        self._cuts = []
+        parts = assemble(out, cuts)
+        self._counters.bytes_sent += sum(map(len, parts))
+        if sender.busy or not all(isinstance(part, IN_MEMORY) for part in parts):
+            self._holds |= SENDING
+            sender.send(parts)
+        else:
+            self._transport.writelines(cast("list[Buffer]", parts))
+
+    def _sent(self) -> None:
+        """Everything that was read while it was sent has been handed to the transport."""
+        if self._holds & CLOSING and not self._slots:
+            self.close()
+        self._let_go(SENDING)
+
+    def _cannot_send(self, error: OSError) -> None:
+        """A disk did not give what an answer had announced: only the end of the connection can say so."""
+        what = f"Closing connection {self!r}: a log cannot be read while it is sent"
+        self._network.complaints.log(logging.ERROR, type(error).__name__, self.peer_host, f"{what}: {error}")
+        self.abort()
 
     def _answer_unsupported_api_versions(self, correlation_id: int) -> None:
         """KIP-511: the v0 body, so that a client of any version learns which versions there are."""
@@ -725,8 +758,9 @@ class Connection(asyncio.BufferedProtocol):
             self._active = False
             self._active_ms = now_ms
         unsent_bytes = self._transport.get_write_buffer_size()
-        if unsent_bytes or self._unsent_bytes:
-            self._check_unread(now_ms, unsent_bytes)
+        unread_bytes = unsent_bytes + self._sender.left_bytes
+        if unread_bytes or self._unread_bytes:
+            self._check_unread(now_ms, unsent_bytes, unread_bytes)
         pending_bytes = self._reader.pending_bytes
         if not pending_bytes:
             self._arriving_since_ms = None
@@ -750,11 +784,13 @@ class Connection(asyncio.BufferedProtocol):
         if now_ms - self._arriving_since_ms > allowed_ms:
             self._blame_and_abort("slow", f"a request did not arrive within {allowed_ms} ms")
 
-    def _check_unread(self, now_ms: int, unsent_bytes: int) -> None:
-        """The peer has answers to read; it must read some in time."""
-        if unsent_bytes != self._unsent_bytes or self._stalled_since_ms is None:
+    def _check_unread(self, now_ms: int, unsent_bytes: int, unread_bytes: int) -> None:
+        """The peer has answers to read, in memory or not; it must read some in time."""
+        if unread_bytes != self._unread_bytes or self._stalled_since_ms is None:
             self._count_unsent(unsent_bytes)
-            self._stalled_since_ms = now_ms if unsent_bytes else None
+            self._unread_bytes = unread_bytes
+            self._stalled_since_ms = now_ms if unread_bytes else None
+            self._active_ms = now_ms
         elif now_ms - self._stalled_since_ms >= self._limits.stalled_ms:
             self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
 

@@ -139,7 +139,7 @@ async def test_a_partition_that_cannot_be_read_is_one_error_and_the_others_are_s
         for number in range(8):
             await user.commit(f"group-{number}", "orders", number)
         partition = home.broker.groups.partition_for("group-0")
-    home.files.fail("pread", errno.EIO, path=f"__consumer_offsets-{partition}/", skip=2, times=-1)
+    home.files.fail("pread", errno.EIO, path=f"__consumer_offsets-{partition}/", skip=1, times=-1)
     async with home.running() as user:
         served = [n for n in range(8) if home.broker.groups.partition_for(f"group-{n}") != partition]
         for number in served:

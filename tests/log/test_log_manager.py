@@ -51,6 +51,8 @@ class Broker:
         for _ in range(seconds):
             self.now_ms += 1000
             await self.manager.tick(self.now_ms)
+            for _ in range(5):  # what it has begun
+                await asyncio.sleep(0)
 
 
 async def started(files: MemoryFiles, *dirs: str, **settings: Any) -> LogManager:
@@ -503,15 +505,15 @@ async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():
 
 async def test_retention_runs_at_its_interval_over_all_logs():
     files = MemoryFiles()
-    broker = Broker(files, intervals=Intervals(retention_check_ms=10_000))
+    broker = Broker(files, intervals=Intervals(retention_check_ms=10_000, initial_delay_ms=5_000))
     manager = await broker.start()
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(retention_ms=1000))
-    append(log, b"a")
 
-    await broker.pass_time(9)
-    assert log.log_start_offset == 0
-    await broker.pass_time(3)
-    assert log.log_start_offset == 1
+    for seconds, offset in ((5, 0), (2, 1), (8, 1), (2, 2), (8, 2), (2, 3)):
+        if log.log_start_offset == log.log_end_offset:
+            append(log, b"a")
+        await broker.pass_time(seconds)
+        assert log.log_start_offset == offset
 
 
 async def test_flush_ms_flushes_in_the_background():

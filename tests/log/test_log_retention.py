@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
@@ -111,6 +114,32 @@ def test_records_without_timestamps_age_by_their_file():
     assert log.apply_retention(NOW + 1001) == 2
 
 
+def test_a_record_from_the_future_keeps_its_segment_and_those_behind_it():
+    log = new_log(MemoryFiles(), segment_bytes=150, retention_ms=1000)
+    for timestamp in (NOW, NOW, NOW + 3_600_000, NOW, NOW, NOW):
+        append(log, b"x", timestamp=timestamp)
+    assert bases(log) == [0, 2, 4]
+
+    assert log.apply_retention(NOW + 60_000) == 1
+    assert log.apply_retention(NOW + 3_600_000) == 0
+    assert log.apply_retention(NOW + 3_601_001) == 2
+
+
+def test_old_segments_go_even_if_there_is_no_room_to_begin_a_new_one():
+    files = MemoryFiles()
+    log = filled(files, retention_ms=1000)
+    files.fail("create", errno.ENOSPC, times=-1)
+
+    assert log.apply_retention(NOW + 60_000) == 4
+    assert (bases(log), log.log_start_offset) == ([8], 8)
+
+    with pytest.raises(KafkaError):
+        log.apply_retention(NOW + 60_000)
+    files.heal()
+    assert log.apply_retention(NOW + 60_000) == 1
+    assert append(log, b"next").first_offset == 10
+
+
 def test_waiting_readers_are_told_when_the_log_start_moves():
     log = filled(MemoryFiles())
     seen: list[int] = []
@@ -141,6 +170,7 @@ def test_delete_records_to_the_high_watermark_empties_the_log():
     assert log.delete_records(-1) == 10
     log.apply_retention(NOW)
     assert (values(log), log.log_end_offset) == ([], 10)
+    assert bases(log) == [8], "the active segment stays until retention finds it due"
 
 
 @pytest.mark.parametrize("offset", [11, -2])
@@ -204,7 +234,7 @@ def test_the_side_files_of_a_segment_go_with_it():
     log = new_log(files, segment_bytes=150)
     for n in range(8):
         produce(log, 1, n)
-    log.delete_records(8)
+    log.config = LogConfig(retention_bytes=0)
     log.apply_retention(NOW)
 
     assert {name.split(".")[0] for name in names(files)} == {
@@ -280,6 +310,65 @@ def test_the_rules_of_retention(settings: dict, expected: tuple[str, ...]):
     )
 
     assert decided == Expired(len(expected), expected)
+
+
+SEGMENT = st.tuples(st.integers(0, 3), st.integers(0, 20), st.integers(60, 140))
+
+
+@given(
+    sizes=st.lists(SEGMENT, min_size=1, max_size=7),
+    retention_ms=st.integers(-1, 40),
+    retention_bytes=st.integers(-1, 70),
+    start=st.integers(0, 20),
+    unreplicated=st.integers(0, 5),
+    policy=st.sampled_from(
+        [frozenset(), frozenset({"delete"}), frozenset({"compact"}), frozenset({"compact", "delete"})]
+    ),
+)
+def test_the_rules_are_those_of_three_passes_as_kafka_makes_them(
+    sizes: list, retention_ms: int, retention_bytes: int, start: int, unreplicated: int, policy: frozenset
+):
+    segments, base = [], 0
+    for number, (asked, size, age) in enumerate(sizes):
+        count = max(asked, number < len(sizes) - 1)  # only the active segment may be empty
+        segments.append((base, base + count, size * count, age))
+        base += count
+    start, high_watermark = min(start, base), max(min(start, base), base - unreplicated)
+    config = LogConfig(retention_ms=retention_ms, retention_bytes=retention_bytes, cleanup_policy=policy)
+
+    decided = expired_segments(
+        facts(*segments), config, now_ms=100, log_start_offset=start, high_watermark=high_watermark
+    )
+
+    left = three_passes(segments, config, start, high_watermark)
+    assert decided.segments == len(segments) - len(left)
+
+
+def three_passes(segments: list, config: LogConfig, start: int, high_watermark: int) -> list:
+    """What is left after start offset, size and time have each gone through the log from its front."""
+
+    def passed(left: list, is_due) -> list:
+        while left:
+            (_, end, size, _), is_last = left[0], len(left) == 1
+            if end > high_watermark or (is_last and size == 0) or not is_due(left[0], is_last):
+                break
+            left = left[1:]
+        return left
+
+    left = passed(segments, lambda segment, is_last: not is_last and segment[1] <= start)
+    if "delete" not in config.cleanup_policy:
+        return left
+    excess = sum(segment[2] for segment in left) - config.retention_bytes
+
+    def is_too_much(segment: tuple, is_last: bool) -> bool:
+        nonlocal excess
+        if config.retention_bytes < 0 or excess < segment[2]:
+            return False
+        excess -= segment[2]
+        return True
+
+    left = passed(left, is_too_much)
+    return passed(left, lambda segment, _: 0 <= config.retention_ms < 100 - segment[3])
 
 
 def test_an_empty_active_segment_is_never_due():

@@ -11,7 +11,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.server.disk_threads import THREADS_PER_DIRECTORY
-from tests.support.broker import NOW, Home, User, until
+from tests.support.broker import EARLIEST, NOW, Home, User, until
 
 #: Twice as many as there are threads for anything.
 CROWD = 2 * THREADS_PER_DIRECTORY
@@ -106,3 +106,19 @@ async def test_what_a_slow_disk_does_behind_its_clients_backs_holds_up_no_topic_
             await user.create_topic("new")
             assert await user.offset_for(fast, NOW) == 0
             assert await user.values(fast) == [b"x"]
+
+
+async def test_the_age_of_segments_is_not_read_where_others_have_to_wait() -> None:
+    """After a start no segment's newest timestamp is known: it stands in the time index."""
+    home = Home({"log.retention.check.interval.ms": "1000"}, data_dir=BOTH_DISKS)
+    async with home.running() as user:
+        fast, slow = await one_on_each_disk(home, user, internal_segment_bytes="200", retention_ms="1000")
+        for _ in range(CROWD):
+            await user.produce(slow, bytes(60))
+    async with home.running() as user:
+        with standing_still(home, "pread", ".timeindex") as waiting:
+            await home.pass_time(60_000)
+            await until(lambda: waiting == {"pread"})
+            assert await user.values(fast) == []
+            assert await user.offset_for(slow, EARLIEST) == 0
+        await until(lambda: home.broker.logs.get(slow, 0).log_start_offset == CROWD + 1)

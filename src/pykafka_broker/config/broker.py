@@ -290,7 +290,7 @@ BROKER_KEYS: tuple[Key, ...] = (
     Key("log.dir.failure.timeout.ms", LONG, 30000, Range(1), LOW, READ_ONLY, UNHEEDED,
         "A broker whose failed folder holds a leader stops when the controllers did not hear of it "
         "in this time."),
-    Key("log.initial.task.delay.ms", LONG, 30000, Range(0), LOW, READ_ONLY, UNHEEDED,
+    Key("log.initial.task.delay.ms", LONG, 30000, Range(0), LOW, READ_ONLY, ACTS,
         "Pause between start and the first periodic log task.", internal=True),
     Key("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY, UNHEEDED,
         "Partitions moved between folders at the same time."),

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -49,8 +49,13 @@ logger = logging.getLogger(__name__)
 
 
 class Intervals(NamedTuple):
-    """How often periodic work is due, in milliseconds; Kafka's broker settings and defaults."""
+    """How often periodic work is due, in milliseconds; Kafka's broker settings and defaults.
 
+    Retention, flushes and the checkpoints that a recovery needs are due for the first time after
+    `initial_delay_ms`.
+    """
+
+    initial_delay_ms: int = 30_000
     retention_check_ms: int = 300_000
     flush_check_ms: int = LONG_MAX
     recovery_point_checkpoint_ms: int = 60_000
@@ -395,9 +400,11 @@ class LogManager:
     async def tick(self, now_ms: int) -> None:
         """Do whatever is due; call it about once a second."""
         intervals = self.intervals
+        initial_ms = intervals.initial_delay_ms
         await self._work.remove_due(now_ms)
-        if self._is_due("retention", now_ms, intervals.retention_check_ms):
-            self.apply_retention(now_ms)
+        if self._is_due("retention", now_ms, intervals.retention_check_ms, initial_ms):
+            for log_dir in self.dirs.online:
+                self._work.run_later(log_dir.path, partial(self._look_for_expired, log_dir, now_ms))
         self.cleaner.tick(now_ms)
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):
             for log in self:
@@ -407,26 +414,41 @@ class LogManager:
                 log.release_idle()
         if self._is_due("flush", now_ms, min(intervals.flush_check_ms, 1000)):
             await self.flush_due(now_ms)
-        if self._is_due("recovery points", now_ms, intervals.recovery_point_checkpoint_ms):
+        if self._is_due("recovery points", now_ms, intervals.recovery_point_checkpoint_ms, initial_ms):
             await self.checkpoint_recovery_points()
-        if self._is_due("log starts", now_ms, intervals.log_start_checkpoint_ms):
+        if self._is_due("log starts", now_ms, intervals.log_start_checkpoint_ms, initial_ms):
             await self.checkpoint_log_starts()
         if self._is_due("high watermarks", now_ms, intervals.high_watermark_checkpoint_ms):
             await self.checkpoint_high_watermarks()
 
-    def _is_due(self, what: str, now_ms: int, interval_ms: int) -> bool:
-        """True once per interval; the first time one interval after the first call."""
-        due_ms = self._due.setdefault(what, now_ms + interval_ms)
+    def _is_due(self, what: str, now_ms: int, interval_ms: int, initial_ms: int | None = None) -> bool:
+        """True once per interval; the first time one interval, or `initial_ms`, after the first call."""
+        due_ms = self._due.setdefault(what, now_ms + (interval_ms if initial_ms is None else initial_ms))
         if now_ms < due_ms:
             return False
         self._due[what] = now_ms + interval_ms
         return True
 
-    def apply_retention(self, now_ms: int) -> int:
-        """Apply retention to every log; how many segments went."""
+    def _look_for_expired(self, log_dir: LogDir, now_ms: int) -> None:
+        """Find the logs of a directory of which something has expired; the event loop removes it. Worker
+        thread: the age of a segment stands in a file.
+        """
+        due = []
+        for log in list(self.logs.values()):
+            if directory_name(log.directory) == log_dir.path and log.offline is None:
+                try:
+                    if log.expired(now_ms).segments:
+                        due.append(log)
+                except (OSError, KafkaError) as error:
+                    logger.error("%s: retention failed: %s", log.name, error)
+        if due and self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.apply_retention, now_ms, due)
+
+    def apply_retention(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> int:
+        """Apply retention to these logs, or to every log; how many segments went."""
         removed = 0
-        for log in list(self):
-            if log.offline is not None:
+        for log in list(self if logs is None else logs):
+            if log.closed or log.offline is not None:
                 continue
             try:
                 removed += log.apply_retention(now_ms)

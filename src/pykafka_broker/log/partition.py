@@ -18,7 +18,7 @@ from pykafka_broker.log.names import DELETED_SUFFIX, offset_file
 from pykafka_broker.log.producer_files import ProducerFiles, snapshot_offsets
 from pykafka_broker.log.producers import AppendOrigin, ProducerStates
 from pykafka_broker.log.reading import FoundOffset, ReadPlan, segment_number
-from pykafka_broker.log.retention import SegmentFacts, expired_segments
+from pykafka_broker.log.retention import Expired, SegmentFacts, expired_segments
 from pykafka_broker.log.segment import Segment, segment_ends
 from pykafka_broker.log.state import Limit
 from pykafka_broker.log.writable import AppendResult, WritableLog
@@ -160,27 +160,25 @@ class PartitionLog(WritableLog):
         self.wake_waiting()
 
     def apply_retention(self, now_ms: int) -> int:
-        """Remove the segments that are due by start offset, size and time; returns how many."""
+        """Remove the segments that are due by start offset, size and time; returns how many.
+
+        Where that is to wait for no disk, `expired` has been asked before.
+        """
         if self.compaction.is_under_way:
             return 0
-        ends = segment_ends(self.segments, self.log_end_offset)
-        facts = [
-            SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime)
-            for s, end in zip(self.segments, ends, strict=True)
-        ]
-        expired = expired_segments(
-            facts,
-            self.config,
-            now_ms=now_ms,
-            log_start_offset=self.log_start_offset,
-            high_watermark=self.high_watermark,
-        )
-        if expired.segments == 0:
+        expired = self.expired(now_ms)
+        count = expired.segments
+        if count == len(self.segments):
+            try:
+                self.roll()
+            except KafkaError:
+                if count == 1:
+                    raise
+                count -= 1  # there is no room for another segment before the others have gone
+        if count == 0:
             return 0
-        if expired.segments == len(self.segments):
-            self.roll()
-        gone = self.segments[: expired.segments]
-        self.segments = self.segments[expired.segments :]
+        gone = self.segments[:count]
+        self.segments = self.segments[count:]
         logger.info(
             "%s: deleting %d segments up to offset %d, %d bytes (%s)",
             self.name,
@@ -192,6 +190,21 @@ class PartitionLog(WritableLog):
         self._discard(gone)
         self.advance_log_start_offset(self.segments[0].base_offset)
         return len(gone)
+
+    def expired(self, now_ms: int) -> Expired:
+        """What retention would remove now. Worker-safe; may wait for the disk, for each segment once."""
+        segments, log_end_offset = self.segments, self.log_end_offset
+        facts = [
+            SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime)
+            for s, end in zip(segments, segment_ends(segments, log_end_offset), strict=True)
+        ]
+        return expired_segments(
+            facts,
+            self.config,
+            now_ms=now_ms,
+            log_start_offset=self.log_start_offset,
+            high_watermark=self.high_watermark,
+        )
 
     def _discard(self, segments: Iterable[Segment]) -> None:
         """Take segments out of the folder's view now, off the disk after `file.delete.delay.ms`; in worker

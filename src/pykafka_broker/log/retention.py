@@ -1,8 +1,9 @@
 """Which old segments may go: a pure decision on sizes, timestamps and offsets.
 
-Kafka's three rules, in its order: segments wholly below the log start offset (under every cleanup policy),
-then what exceeds `retention.bytes`, then what is older than `retention.ms` (both only under `delete`).
-Segments go from the front, never past the high watermark, and an empty active segment stays.
+Kafka's three rules, in its order: closed segments wholly below the log start offset (under every cleanup
+policy), then what exceeds `retention.bytes`, then what is older than `retention.ms` (both only under
+`delete`, and for the active segment too, unless it is empty). Segments go from the front, and never past the
+high watermark. A record from the future keeps its segment, and those behind it, until its time has come.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def expired_segments(
     for segment in segments:
         if segment.next_offset > high_watermark or segment.next_offset == segment.base_offset:
             break
-        if segment.next_offset <= log_start_offset:
+        if segment.next_offset <= log_start_offset and segment is not segments[-1]:
             reason = "log start offset"
         elif not config.deletes_old_segments:
             break

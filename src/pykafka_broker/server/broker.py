@@ -564,6 +564,7 @@ def _or_unlimited(limit: int | None) -> int:
 
 def _intervals(config: BrokerConfig) -> Intervals:
     return Intervals(
+        initial_delay_ms=config["log.initial.task.delay.ms"],
         retention_check_ms=config["log.retention.check.interval.ms"],
         flush_check_ms=config["log.flush.scheduler.interval.ms"],
         recovery_point_checkpoint_ms=config["log.flush.offset.checkpoint.interval.ms"],

@@ -12,12 +12,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from pykafka_broker.log.cleaner.due import Dirt, filthiest
 from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, DamagedSegment, Job
 from pykafka_broker.log.files import FileSystem
 from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.retention import Expired
 from pykafka_broker.protocol.errors import KafkaError
 
 logger = logging.getLogger("kafka.log.LogCleaner")
@@ -132,7 +134,7 @@ class LogCleaner:
             while not self._is_closed and (found := await self._choose()) is not None:
                 if not await self._clean(worker, *found):
                     break  # not at once again: perhaps there is room in a while
-            self._apply_retention()
+            await self._apply_retention()
         except Exception:
             logger.exception("The log cleaner failed; it tries again")
         finally:
@@ -224,10 +226,13 @@ class LogCleaner:
         logger.warning("%s is not cleaned any more until the next start: %s", log.name, error)
         self._uncleanable.add(log)
 
-    def _apply_retention(self) -> None:
-        for log in self._logs():
+    async def _apply_retention(self) -> None:
+        now_ms = self._now_ms()
+        for log in list(self._logs()):
             if log.config.is_compacted and log.offline is None:
                 try:
-                    log.apply_retention(self._now_ms())
+                    expired: Expired = await self._run_blocking(partial(log.expired, now_ms))
+                    if expired.segments and not log.closed:
+                        log.apply_retention(now_ms)
                 except (OSError, KafkaError) as error:
                     logger.error("%s: retention failed: %s", log.name, error)

@@ -10,7 +10,8 @@ A handler is called as `handle(request, ctx)` and comes in two kinds:
   same connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the
   connection is closed, which is how Kafka reports an error to a client that asked for no answer.
 * `async def`: the next request of the connection starts when the handler has finished, as in Kafka, where a
-  channel is muted while its request is processed.
+  channel is muted while its request is processed. A handler begins at once and becomes a task where it first
+  waits: until then there is no current task, so `asyncio.timeout` and task groups need a task of their own.
 
 `records` views of a request lie in the connection's receive buffer: they are valid until the handler returns
 or first awaits.

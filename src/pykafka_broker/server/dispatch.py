@@ -18,8 +18,6 @@ from pykafka_broker.protocol.schema import schema_of
 API_VERSIONS = 18
 #: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
 LARGE_ANSWERS = frozenset({1, 59, 78})
-#: inspect.CO_COROUTINE; importing inspect takes longer than starting the server.
-_COROUTINE_FLAG = 0x80
 
 
 class Route:
@@ -31,7 +29,6 @@ class Route:
         "flexible_request",
         "flexible_response",
         "handle",
-        "keeps_request",
         "large_answers",
         "name",
         "requests",
@@ -47,8 +44,6 @@ class Route:
         self.flexible_request = version in schema_of(api.request).flexible
         # A client of any age must be able to read the answer to its first question.
         self.flexible_response = self.flexible_request and api.key != API_VERSIONS
-        #: An `async def` handler starts after the receive buffer has been given to others.
-        self.keeps_request = bool(getattr(api.handle, "__code__", _NO_CODE).co_flags & _COROUTINE_FLAG)
         self.large_answers = api.key in LARGE_ANSWERS
         #: Requests served, for metrics.
         self.requests = 0
@@ -57,13 +52,6 @@ class Route:
         """Append the answer's body to `out`."""
         compiled: Encoder[Any] = encoder(type(response), self.version)
         compiled(response, out, cuts)
-
-
-class _NoCode:
-    co_flags = 0
-
-
-_NO_CODE = _NoCode()
 
 
 class Dispatch:

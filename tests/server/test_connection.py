@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import struct
@@ -171,6 +172,63 @@ async def test_a_plain_handler_may_return_a_coroutine_when_it_has_to_wait() -> N
     assert served.answered() == [1, 2]
 
 
+async def test_coroutines_that_never_wait_are_answered_in_the_turn_of_their_requests() -> None:
+    async def quick(request: Any, ctx: Any) -> HeartbeatResponse:
+        return BEATEN
+
+    served = Served(heartbeat=quick)
+    served.send(HEARTBEAT, API_VERSIONS, HEARTBEAT)
+    assert (served.answered(), served.transport.writes) == ([1, 2, 3], 1)
+
+
+async def test_a_coroutine_that_waits_for_what_fails_can_catch_it_and_wait_again() -> None:
+    doors = Doors()
+
+    async def stubborn(request: Any, ctx: Any) -> HeartbeatResponse:
+        for _ in range(2):
+            try:
+                await doors.wait()
+            except KafkaError:
+                await asyncio.sleep(0)
+        return BEATEN
+
+    served = Served(heartbeat=stubborn)
+    served.send(HEARTBEAT)
+    for _ in range(2):
+        assert served.answered() == []
+        doors.waiting.pop().set_exception(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        await settle()
+    assert served.answered() == [1]
+
+
+async def test_a_coroutine_whose_first_wait_fails_may_answer_at_once() -> None:
+    doors = Doors()
+
+    async def forgiving(request: Any, ctx: Any) -> HeartbeatResponse:
+        try:
+            await doors.wait()
+        except KafkaError:
+            return BEATEN
+        raise AssertionError("nothing failed")
+
+    served = Served(heartbeat=forgiving)
+    served.send(HEARTBEAT, API_VERSIONS)
+    doors.waiting.pop().set_exception(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    await settle()
+    assert served.answered() == [1, 2]
+
+
+async def test_others_have_their_turn_between_the_coroutines_of_one_connection() -> None:
+    async def quick(request: Any, ctx: Any) -> HeartbeatResponse:
+        return BEATEN
+
+    served = Served(limits=ConnectionLimits(requests_per_round=30), heartbeat=quick)
+    served.send(*[HEARTBEAT] * 8)
+    assert served.answered() == [1, 2, 3]
+    await settle()
+    assert served.answered() == list(range(1, 9))
+
+
 async def test_no_more_requests_start_than_answers_may_be_outstanding() -> None:
     doors = Doors()
     served = Served(
@@ -276,19 +334,17 @@ async def test_records_are_a_view_of_the_receive_buffer() -> None:
     assert (data, readonly) == (large, False)
 
 
-async def test_an_async_handler_still_has_its_request_when_the_buffer_serves_others() -> None:
+async def test_a_coroutine_sees_the_same_view_until_it_waits() -> None:
     seen = []
 
     async def append(request: Any, ctx: Any) -> ProduceResponse:
-        seen.append(bytes(request.topic_data[0].partition_data[0].records))
+        records = request.topic_data[0].partition_data[0].records
+        seen.append((bytes(records), records.obj))
         return PRODUCED
 
     served = Served(produce=append)
-    other = Served(network=served.network)
     served.send(produce_of(b"mine"))
-    other.send(API_VERSIONS, API_VERSIONS)
-    await settle()
-    assert seen == [b"mine"]
+    assert seen == [(b"mine", served.network.landing.view.obj)]
 
 
 # Versions and bad peers.

@@ -19,9 +19,6 @@ def code(key: int, version: int) -> int:
 def heartbeat(request: Any, ctx: Any) -> None: ...
 
 
-async def list_groups(request: Any, ctx: Any) -> None: ...
-
-
 def test_a_route_is_made_once_per_version() -> None:
     dispatch = Dispatch(apis(heartbeat=heartbeat))
     route = dispatch.find(code(12, 3))
@@ -41,12 +38,6 @@ def test_header_formats_follow_the_version_except_for_api_versions(
     route = Dispatch(apis(heartbeat=heartbeat)).find(code(key, version))
     assert route is not None
     assert (route.flexible_request, route.flexible_response) == (flexible_request, flexible_response)
-
-
-def test_only_coroutine_functions_need_their_request_kept() -> None:
-    dispatch = Dispatch(apis(heartbeat=heartbeat, list_groups=list_groups))
-    kept = [dispatch.find(code(key, 0)) for key in (12, 16)]
-    assert [route is not None and route.keeps_request for route in kept] == [False, True]
 
 
 def test_every_other_api_key_is_refused() -> None:

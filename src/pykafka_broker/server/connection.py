@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from types import CoroutineType, coroutine
@@ -841,7 +841,7 @@ class Connection(asyncio.BufferedProtocol):
 
 
 @coroutine
-def _going_on(handler: CoroutineType[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
+def _going_on(handler: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, Any]:
     """A handler that has begun and waits for something, as a coroutine of which a task can be made."""
     while True:
         try:

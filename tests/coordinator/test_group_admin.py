@@ -43,6 +43,7 @@ FORMING = ListedGroup("forming", "consumer", "PreparingRebalance", "classic")
         ((), ("classic",), {SIMPLE, STABLE, FORMING}),
         ((), ("Classic", "consumer"), {SIMPLE, STABLE, FORMING}),
         ((), ("consumer",), set()),
+        ((), (" classic",), set()),
         (("PreparingRebalance",), ("CLASSIC",), {FORMING}),
     ],
 )

@@ -188,6 +188,28 @@ def test_members_vote_for_the_protocol_among_those_all_support() -> None:
     assert world.joined(tokens[0]).members[0].metadata == b"b"
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "chosen"),
+    [
+        ("range", "sticky", "sticky"),
+        ("sticky", "range", "sticky"),
+        ("range", "cooperative-sticky", "range"),
+        ("cooperative-sticky", "range", "range"),
+    ],
+)
+def test_a_tie_between_two_protocols_is_broken_as_a_java_hash_table_would(
+    first: str, second: str, chosen: str
+) -> None:
+    world = GroupWorld()
+    here, there = Protocol(first, subscription("t")), Protocol(second, subscription("t"))
+    token = world.join(version=3, protocols=(here, there))
+    world.join(version=3, protocols=(there, here))
+
+    world.advance(6_000)
+
+    assert world.joined(token).protocol_name == chosen
+
+
 def test_a_group_changes_its_protocol_when_the_last_member_that_needs_the_old_one_leaves() -> None:
     world = GroupWorld()
     old, new = Protocol("old", b"o"), Protocol("new", b"n")
@@ -358,7 +380,16 @@ def test_the_subscriptions_of_other_protocol_types_are_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "metadata", [b"", b"\0\1", b"\0\1\xff\xff\xff\xff", b"\0\1\0\0\0\2\0\1a", b"\0\1\0\0\0\1\0\1\xff"]
+    "metadata",
+    [
+        b"",
+        b"\0\1",
+        b"\0\1\xff\xff\xff\xff",
+        b"\0\1\0\0\0\2\0\1a",
+        b"\0\1\0\0\0\1\0\1a",
+        b"\0\1\0\0\0\1\0\1a\0\0\0\5user",
+        b"\xff\xff" + subscription("a")[2:],
+    ],
 )
 def test_a_consumer_whose_subscription_is_garbage_may_join_all_the_same(metadata: bytes) -> None:
     world = GroupWorld()

@@ -7,9 +7,11 @@ import pytest
 from pykafka_broker.coordinator.group.classic.records import group_record
 from pykafka_broker.coordinator.group.classic.state import Phase
 from pykafka_broker.coordinator.group.events import LeaveResult, LeavingMember, SyncResult
+from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
 from pykafka_broker.step import Reply, SetTimer
-from tests.support.groups import GroupWorld, through_bytes
+from tests.support.groups import GroupWorld, durable, through_bytes
 
 
 def joined_group(size: int = 2) -> tuple[GroupWorld, list[str]]:
@@ -31,6 +33,19 @@ def test_a_follower_waits_until_the_leader_has_assigned() -> None:
     assert world.answers[assigned] == SyncResult(ErrorCode.NONE, "consumer", "range", b"L")
     assert world.group().phase is Phase.STABLE
     assert world.last_records == (through_bytes(group_record(world.group())),)
+
+
+def test_the_record_of_an_assignment_says_when_its_generation_began() -> None:
+    world, (member,) = joined_group(1)
+    began_ms = world.group().phase_began_ms
+    world.advance(4_000)
+
+    world.sync(member, 1, {member: b"mine"})
+
+    (record,) = world.last_records
+    assert isinstance(record.value, GroupMetadataValue)
+    assert record.value.current_state_timestamp == began_ms == world.now_ms - 7_000
+    assert replay(world.log).groups["g"] == durable(world.group())
 
 
 def test_members_the_leader_left_out_get_an_empty_assignment() -> None:

@@ -175,7 +175,7 @@ async def check_every_api_says(
 ) -> None:
     service = offsets.service
     topics = (TopicPartitions("t", (0,)),)
-    assert await offsets.join("m") == JoinResult(error, "m")
+    assert await offsets.join("m") == JoinResult(error, "")
     assert await offsets.sync("m") == SyncResult(error)
     assert await service.members.heartbeat(group_id="g", member_id="m", generation=1) is heartbeat
     assert await service.members.leave(group_id="g", members=[("m", None)]) == LeaveResult(error)

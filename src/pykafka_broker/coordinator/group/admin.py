@@ -28,7 +28,7 @@ FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 def on_list(groups: Groups, event: ListGroups) -> Step[Groups]:
     """List the groups in one of the states and of one of the types, both read without regard to case."""
     states = {state.strip().lower() for state in event.states}
-    types = {group_type.strip().lower() for group_type in event.types}
+    types = {group_type.lower() for group_type in event.types}
     everything = map(_listed, groups.groups.values())
     listed = tuple(
         group

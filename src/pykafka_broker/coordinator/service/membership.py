@@ -69,7 +69,7 @@ class Membership:
                 protocols=tuple(offered.values()),
                 group_instance_id=group_instance_id,
             ),
-            refused=lambda error: JoinResult(error.code, member_id),
+            refused=lambda error: JoinResult(error.code, ""),
         )
         if version < FIRST_JOIN_VERSION_WITH_NULL_PROTOCOL and result.protocol_name is None:
             return result._replace(protocol_name="")

@@ -25,6 +25,7 @@ from pykafka_broker.coordinator.group.classic.state import (
     Member,
     Phase,
 )
+from pykafka_broker.coordinator.group.classic.subscription import subscribed_topics
 from pykafka_broker.coordinator.group.classic.turn import Turn, fenced, session_timer
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
@@ -118,8 +119,12 @@ def _give_member_id(turn: Turn, event: JoinGroup, member_id: str) -> None:
 
 def _join_again(turn: Turn, event: JoinGroup) -> None:
     group, member_id = turn.group, event.member_id
-    if member_id in group.pending_members and event.group_instance_id is None:
-        _add_member(turn, event, member_id)
+    if member_id in group.pending_members:
+        if event.group_instance_id is None:
+            _add_member(turn, event, member_id)
+        else:
+            # No client does this: static members are given no ids to come back with.
+            turn.reply(event.token, JoinResult(ErrorCode.UNKNOWN_SERVER_ERROR, UNKNOWN_MEMBER))
         return
     error = fenced(group, member_id, event.group_instance_id)
     if error is not ErrorCode.NONE:
@@ -213,8 +218,14 @@ def _replace_static_member(turn: Turn, event: JoinGroup, old_id: str, new_id: st
         unsynced=group.unsynced - {old_id} | {new_id} if old_id in group.unsynced else group.unsynced,
     )
     turn.cancel_timer(session_timer(event.group_id, old_id))
-    turn.reset_session(member)
+    # Its new session timeout holds from its first heartbeat on.
+    turn.set_timer(session_timer(event.group_id, new_id), former.session_timeout_ms)
     if group.phase is Phase.STABLE and turn.group.chosen_protocol() == group.protocol_name:
+        turn.group = turn.group._replace(
+            subscribed_topics=subscribed_topics(
+                group.protocol_type, group.protocol_name, turn.group.members.values()
+            )
+        )
         turn.write_group()
         turn.reply(
             event.token, _welcome_back(turn.group, new_id, former_leader_id=group.leader_id, event=event)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pykafka_broker.coordinator.java_hash import string_hash, walked
+
 #: The protocol type of consumers; the coordinator reads the subscriptions of no other type.
 CONSUMER_PROTOCOL_TYPE = "consumer"
 #: How long a member that has just been added may wait for the rebalance without having sent a heartbeat.
@@ -79,7 +81,8 @@ class ClassicGroup(NamedTuple):
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader_id: str | None = None
-    #: When the phase began; an empty group's offsets age from here (KIP-211). -1: written by an old broker.
+    #: When the group became empty, or its present rebalance or generation began; the offsets of an empty group
+    #: age from here (KIP-211). -1: written by an old broker.
     phase_began_ms: int = -1
     members: Mapping[str, Member] = _NO_MEMBERS
     #: group.instance.id -> member id of the static members.
@@ -132,7 +135,7 @@ class ClassicGroup(NamedTuple):
         )
 
     def chosen_protocol(self) -> str:
-        """The common protocol most members prefer; between equals the longest-standing member decides."""
+        """The common protocol most members prefer; between equals the first in a Java hash table, as in Kafka."""
         candidates = frozenset(
             name for name, supporters in self.supporters.items() if supporters == len(self.members)
         )
@@ -140,7 +143,7 @@ class ClassicGroup(NamedTuple):
         for member in self.members.values():
             choice = member.vote(candidates)
             votes[choice] = votes.get(choice, 0) + 1
-        return max(votes, key=votes.__getitem__)
+        return max(walked(votes, string_hash), key=votes.__getitem__)
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Is somebody reading `topic`? A consumer group that cannot be understood may read anything."""

@@ -1,8 +1,8 @@
 """What a consumer tells its group's leader, as far as the coordinator reads it: the topics it subscribes to.
 
-A member's metadata is a message of the consumer protocol: a 16-bit version, then fields of which the first,
-in every version there will ever be, is the array of topic names. Assignments and metadata of other protocol
-types are opaque bytes here.
+A member's metadata is a message of the consumer protocol: a 16-bit version, then fields of which the first
+two, in every version there will ever be, are the array of topic names and the member's own nullable bytes.
+Assignments and metadata of other protocol types are opaque here.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ def subscribed_topics(
 
 
 def _topics_of(metadata: bytes) -> list[str] | None:
+    """The topics in a member's metadata; None if it is not of the consumer protocol."""
+    version = int.from_bytes(metadata[:2], signed=True)
     count = int.from_bytes(metadata[2:6], signed=True)
-    if len(metadata) < 6 or count < 0:
+    if len(metadata) < 6 or version < 0 or count < 0:
         return None
     names = []
     pos = 6
@@ -37,9 +39,9 @@ def _topics_of(metadata: bytes) -> list[str] | None:
         end = pos + 2 + int.from_bytes(metadata[pos : pos + 2], signed=True)
         if end < pos + 2 or end > len(metadata):
             return None
-        try:
-            names.append(metadata[pos + 2 : end].decode())
-        except UnicodeDecodeError:
-            return None
+        names.append(metadata[pos + 2 : end].decode(errors="replace"))
         pos = end
+    user_data_bytes = int.from_bytes(metadata[pos : pos + 4], signed=True)
+    if pos + 4 + max(user_data_bytes, 0) > len(metadata):
+        return None
     return names

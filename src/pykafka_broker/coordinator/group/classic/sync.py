@@ -70,8 +70,8 @@ def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
         name: member._replace(assignment=assignments.get(name, b""))
         for name, member in turn.group.members.items()
     }
-    turn.group = turn.group._replace(members=members, syncing={})
-    turn.enter(Phase.STABLE)
+    # As in Apache Kafka the record says when the generation began, not when it was assigned.
+    turn.group = turn.group._replace(members=members, syncing={}, phase=Phase.STABLE)
     turn.write_group()
     for member_id, token in waiting.items():
         turn.reply(token, _assigned(turn.group, members[member_id]))

@@ -28,6 +28,7 @@ FILES = (
     "describe_groups",
     "delete_groups",
     "offset_delete",
+    "group_records",
     "produce",
     "fetch",
     "list_offsets",

@@ -163,6 +163,42 @@ def the_protocol_that_most_members_prefer_is_chosen(talk: Talk) -> None:
     comes_too.answer()
 
 
+@conversation(LATEST)
+def a_tie_between_two_protocols_is_broken_whoever_came_first(talk: Talk) -> None:
+    for first, second in (("range", "sticky"), ("sticky", "range")):
+        group = a_group(talk, f"{first}-first")
+        leader = a_member(talk, group, protocols={first: subscribed(b"a"), second: subscribed(b"b")})
+        other = talk.another()
+        comes = other.send(
+            joining(group, protocols={second: subscribed(b"c"), first: subscribed(b"d")}), version=3
+        )
+        rebalancing(talk, leader)
+        talk.ask(joining(group, leader.id, protocols={first: subscribed(b"a"), second: subscribed(b"b")}))
+        comes.answer()
+
+
+@conversation(LATEST)
+def an_id_that_was_given_out_is_no_instances_id(talk: Talk) -> None:
+    group = a_group(talk)
+    given = talk.ask(joining(group), E.MEMBER_ID_REQUIRED)
+    talk.ask(joining(group, given.member_id, instance=f"{group}-i"), E.UNKNOWN_SERVER_ERROR)
+    talk.ask(joining(group, given.member_id))
+
+
+@conversation(LATEST)
+def an_instance_that_comes_again_needs_room_in_a_full_group(talk: Talk) -> None:
+    """Both brokers run with group.max.size=4: an instance that comes again needs room as well."""
+    group = a_group(talk)
+    instance = f"{group}-i"
+    member = a_member(talk, group, instance=instance)
+    comes = [talk.another().send(following(group, rebalance_timeout_ms=30_000), version=3) for _ in range(3)]
+    rebalancing(talk, member)
+    for waiting in comes:
+        waiting.is_waiting(0.1)
+    talk.ask(joining(group, member.id, instance=instance))
+    talk.another().ask(joining(group, instance=instance), E.GROUP_MAX_SIZE_REACHED)
+
+
 @conversation
 def the_time_of_a_member_that_left_is_over(talk: Talk) -> None:
     group = a_group(talk)

@@ -27,13 +27,27 @@ def groups_are_listed_with_their_protocol_type(talk: Talk) -> None:
 @conversation("4+", alone=True)
 def groups_are_listed_by_state(talk: Talk) -> None:
     one_of_each_kind(talk)
-    for states in (["Stable"], ["Empty", "CompletingRebalance"], ["Dead"], ["stable"], ["No such state"]):
+    for states in (
+        ["Stable"],
+        ["Empty", "CompletingRebalance"],
+        ["Dead"],
+        ["stable"],
+        ["No such state"],
+        [" STABLE "],
+    ):
         talk.ask(ListGroupsRequest(states_filter=states))
 
 
 @conversation("5+", alone=True)
 def groups_are_listed_by_type(talk: Talk) -> None:
     one_of_each_kind(talk)
-    for types in (["classic"], ["Classic"], ["CONSUMER"], ["share", "streams"], ["no such type"]):
+    for types in (
+        ["classic"],
+        ["Classic"],
+        ["CONSUMER"],
+        ["share", "streams"],
+        ["no such type"],
+        [" classic "],
+    ):
         talk.ask(ListGroupsRequest(types_filter=types))
     talk.ask(ListGroupsRequest(types_filter=["classic"], states_filter=["Empty"]))

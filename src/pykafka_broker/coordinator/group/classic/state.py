@@ -135,7 +135,7 @@ class ClassicGroup(NamedTuple):
         )
 
     def chosen_protocol(self) -> str:
-        """The common protocol most members prefer; between equals the first in a Java hash table, as in Kafka."""
+        """The common protocol most members prefer; between equals a Java hash table decides, as in Kafka."""
         candidates = frozenset(
             name for name, supporters in self.supporters.items() if supporters == len(self.members)
         )

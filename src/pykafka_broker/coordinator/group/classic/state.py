@@ -81,7 +81,7 @@ class ClassicGroup(NamedTuple):
     protocol_type: str | None = None
     protocol_name: str | None = None
     leader_id: str | None = None
-    #: When the group became empty, or its present rebalance or generation began; the offsets of an empty group
+    #: When the group became empty, or its present rebalance or generation began; the offsets of an empty one
     #: age from here (KIP-211). -1: written by an old broker.
     phase_began_ms: int = -1
     members: Mapping[str, Member] = _NO_MEMBERS

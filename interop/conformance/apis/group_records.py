@@ -22,6 +22,7 @@ from interop.conformance.groups import (
     two_members,
 )
 from interop.conformance.normalise import Tree, tree_of
+from interop.conformance.sabotage import spoil_number
 from interop.conformance.talk import PAUSE_S, SET_UP_TIMEOUT_S, E, Talk
 from interop.conformance.transactions import Producer
 from pykafka_broker.coordinator.group.record import Record, decode_record
@@ -85,6 +86,8 @@ def written(talk: Talk, group: str, count: int) -> None:
     if len(found) != count:
         talk.transcript.unexpected.append(f"{len(found)} records instead of {count}")
     for number, record in enumerate(found, 1):
+        if talk.side.sabotaged and record.value is not None:
+            spoil_number(record.value, record.value_version)
         talk.note(f"record {number}", view_of(record, talk))
 
 

@@ -35,7 +35,7 @@ ENDS = "ends"
 
 @dataclass(frozen=True)
 class Conversation:
-    #: The file below `apis/` that holds it: an API, or "framing".
+    #: The file below `apis/` that holds it: an API, or one of `ABOUT_NO_API`.
     api: str
     name: str
     versions: tuple[int, ...]

@@ -1,6 +1,9 @@
-"""The conversations: one file per API, named like its message file, and `framing` for what is below them."""
+"""The conversations: one file per API, named like its message file, and a few that are about no single API."""
 
 from __future__ import annotations
+
+#: What is below the APIs, and what groups write down.
+ABOUT_NO_API = frozenset({"framing", "group_records"})
 
 FILES = (
     "framing",

@@ -1,4 +1,4 @@
-"""The conversations: one file per API, named like its message file, and a few that are about no single API."""
+"""The conversations: one file per API, named like its message file, and a few about no single API."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS
@@ -37,9 +36,11 @@ from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
     NodeEndpoint,
+    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from pykafka_broker.protocol.records.batch import HEADER_BYTES
@@ -74,41 +75,29 @@ REFUSED_BY_LOG = frozenset(
 Pending = list[tuple[PartitionProduceResponse, Awaitable[ErrorCode]]]
 
 
-class Destination(NamedTuple):
-    """A partition as the request names it: by the topic's name or by its id."""
-
-    topic: str
-    topic_id: bytes
-    partition: int
-
-
-Answers = dict[Destination, PartitionProduceResponse]
-
-#: As `Destination._make`, without its check of the length: a fifth of the time.
-_destination = partial(tuple.__new__, Destination)
-
-
 @handles(ProduceRequest, versions="3-13", advertised_min_version=0)
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
-    batches = _batches(request)
+    topics = _each_partition_once(request.topic_data)
     try:
         if not _has_transactional_batch(request):
-            return _appended(batches, request, ctx, NOTHING_TO_VERIFY)
+            return _appended(topics, request, ctx, NOTHING_TO_VERIFY)
         if request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-        started = start_verification(_transactional_batches(batches, ctx), ctx)
+        started = start_verification(_transactional_batches(topics, ctx), ctx)
     except KafkaError as error:
-        return _refused_whole(batches, request, error, ctx)
+        return _refused_whole(topics, request, error, ctx)
     if not started.guards:
-        return _appended(batches, request, ctx, started)
-    # The receive buffer is given to others while the coordinator is asked.
-    kept = {to: records and bytearray(records) for to, records in batches.items()}
-    return _verified(kept, request, request.transactional_id, started, ctx)
+        return _appended(topics, request, ctx, started)
+    for topic in topics:
+        for data in topic.partition_data:
+            # The receive buffer is given to others while the coordinator is asked.
+            data.records = data.records and bytearray(data.records)
+    return _verified(topics, request, request.transactional_id, started, ctx)
 
 
 async def _verified(
-    batches: dict[Destination, Any],
+    topics: list[TopicProduceData],
     request: ProduceRequest,
     transactional_id: str,
     started: Verification,
@@ -116,29 +105,36 @@ async def _verified(
 ) -> Any:
     """Ask the transaction coordinator, then append."""
     verification = await finish_verification(started, transactional_id, ctx)
-    answer = _appended(batches, request, ctx, verification)
+    answer = _appended(topics, request, ctx, verification)
     return await answer.awaitable if isinstance(answer, Later) else answer
 
 
 def _transactional_batches(
-    batches: dict[Destination, Any], ctx: RequestContext
+    topics: list[TopicProduceData], ctx: RequestContext
 ) -> Iterator[tuple[TopicPartition, Any]]:
-    for to, records in batches.items():
-        name = _name_of(to, ctx)
-        if name is not None and records is not None and _is_transactional(records):
-            yield TopicPartition(name, to.partition), records
+    for topic in topics:
+        name = _name_of(topic, ctx)
+        for data in topic.partition_data:
+            if name is not None and data.records is not None and _is_transactional(data.records):
+                yield TopicPartition(name, data.index), data.records
 
 
 def _appended(
-    batches: dict[Destination, Any], request: ProduceRequest, ctx: RequestContext, verification: Verification
+    topics: list[TopicProduceData], request: ProduceRequest, ctx: RequestContext, verification: Verification
 ) -> Any:
     pending: Pending = []
-    answers = {
-        to: _answer(to, records, request, ctx, pending, verification) for to, records in batches.items()
-    }
+    answers: list[TopicProduceResponse] = []
+    for topic in topics:
+        name = _name_of(topic, ctx)
+        partitions = [
+            _answer(name, data, request, ctx, pending, verification) for data in topic.partition_data
+        ]
+        answers.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+        )
     if request.acks == 0:
         return _close_on_error(answers, ctx)
-    response = ProduceResponse(responses=_by_topic(answers))
+    response = ProduceResponse(responses=answers)
     if ctx.version >= 10:
         response.node_endpoints = _leader_hints(answers, ctx)
     if pending:
@@ -146,59 +142,53 @@ def _appended(
     return response
 
 
-def _batches(request: ProduceRequest) -> dict[Destination, Any]:
+def _each_partition_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
     """What is to be written where; of a partition that is named twice Kafka sees the last mention only."""
-    return {
-        _destination((topic.name, topic.topic_id, data.index)): data.records
-        for topic in request.topic_data
-        for data in topic.partition_data
-    }
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return topics
+    merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}
+    for topic in topics:
+        for data in topic.partition_data:
+            merged.setdefault((topic.name, topic.topic_id), {})[data.index] = data
+    return [
+        TopicProduceData(name=name, topic_id=topic_id, partition_data=list(partitions.values()))
+        for (name, topic_id), partitions in merged.items()
+    ]
 
 
-def _by_topic(answers: Answers) -> list[TopicProduceResponse]:
-    topics: dict[tuple[str, bytes], TopicProduceResponse] = {}
-    for (name, topic_id, _), answer in answers.items():
-        topic = topics.get((name, topic_id))
-        if topic is None:
-            topic = TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=[])
-            topics[name, topic_id] = topic
-        topic.partition_responses.append(answer)
-    return list(topics.values())
-
-
-def _name_of(to: Destination, ctx: RequestContext) -> str | None:
+def _name_of(topic: TopicProduceData | TopicProduceResponse, ctx: RequestContext) -> str | None:
     """The topic's name, None for an id that no topic has."""
     if ctx.version < FIRST_VERSION_OF_IDS:
-        return to.topic
-    topic = ctx.node.image.topic_by_id(to.topic_id)
-    return None if topic is None else topic.name
+        return topic.name
+    known = ctx.node.image.topic_by_id(topic.topic_id)
+    return None if known is None else known.name
 
 
 def _answer(
-    to: Destination,
-    records: Any,
+    name: str | None,
+    data: PartitionProduceData,
     request: ProduceRequest,
     ctx: RequestContext,
     pending: Pending,
     verification: Verification,
 ) -> PartitionProduceResponse:
-    name = _name_of(to, ctx)
+    index = data.index
     if name is None:
-        return _refused(to.partition, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID), ctx)
+        return _refused(index, KafkaError(ErrorCode.UNKNOWN_TOPIC_ID), ctx)
     guard = NO_GUARD
     try:
         if verification is not NOTHING_TO_VERIFY:
-            place = TopicPartition(name, to.partition)
+            place = TopicPartition(name, index)
             if (refusal := verification.refusals.get(place)) is not None:
                 raise refusal
             guard = verification.guards.get(place, NO_GUARD)
-        return _append(name, to.partition, records, request, ctx, pending, guard)
+        return _append(name, index, data.records, request, ctx, pending, guard)
     except Refusal as error:
-        return _refused(to.partition, error, ctx, error.message if error.is_explained else None)
+        return _refused(index, error, ctx, error.message if error.is_explained else None)
     except KafkaError as error:
-        answer = _refused(to.partition, error, ctx)
+        answer = _refused(index, error, ctx)
         if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
-            partition = ctx.node.partition(name, to.partition)
+            partition = ctx.node.partition(name, index)
             answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
         return answer
 
@@ -295,13 +285,20 @@ def _has_transactional_batch(request: ProduceRequest) -> bool:
 
 
 def _refused_whole(
-    batches: dict[Destination, Any], request: ProduceRequest, error: KafkaError, ctx: RequestContext
+    topics: list[TopicProduceData], request: ProduceRequest, error: KafkaError, ctx: RequestContext
 ) -> Any:
     message = None if error.message == error.code.message else error.message
-    answers = {to: _refused(to.partition, error, ctx, message) for to in batches}
+    answers = [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[_refused(data.index, error, ctx, message) for data in topic.partition_data],
+        )
+        for topic in topics
+    ]
     if request.acks == 0:
         return _close_on_error(answers, ctx)
-    return ProduceResponse(responses=_by_topic(answers))
+    return ProduceResponse(responses=answers)
 
 
 async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResponse:
@@ -313,31 +310,33 @@ async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResp
     return response
 
 
-def _leader_hints(answers: Answers, ctx: RequestContext) -> list[NodeEndpoint]:
+def _leader_hints(answers: list[TopicProduceResponse], ctx: RequestContext) -> list[NodeEndpoint]:
     """KIP-951: beside NOT_LEADER_OR_FOLLOWER, say who leads and where: no metadata round is needed."""
     endpoints: dict[int, NodeEndpoint] = {}
-    for to, answer in answers.items():
-        if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            continue
-        described = ctx.node.image.topics.get(_name_of(to, ctx) or "")
-        registration = described.partitions.get(to.partition) if described else None
-        if registration is None:
-            continue
-        answer.current_leader = LeaderIdAndEpoch(
-            leader_id=registration.leader, leader_epoch=registration.leader_epoch
-        )
-        address = ctx.node.advertised(registration.leader, ctx)
-        if address is not None:
-            endpoints[registration.leader] = NodeEndpoint(
-                node_id=registration.leader, host=address[0], port=address[1]
+    for topic in answers:
+        for answer in topic.partition_responses:
+            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                continue
+            described = ctx.node.image.topics.get(_name_of(topic, ctx) or "")
+            registration = described.partitions.get(answer.index) if described else None
+            if registration is None:
+                continue
+            answer.current_leader = LeaderIdAndEpoch(
+                leader_id=registration.leader, leader_epoch=registration.leader_epoch
             )
+            address = ctx.node.advertised(registration.leader, ctx)
+            if address is not None:
+                endpoints[registration.leader] = NodeEndpoint(
+                    node_id=registration.leader, host=address[0], port=address[1]
+                )
     return list(endpoints.values())
 
 
-def _close_on_error(answers: Answers, ctx: RequestContext) -> Any:
+def _close_on_error(answers: list[TopicProduceResponse], ctx: RequestContext) -> Any:
     errors = {
-        f"{_name_of(to, ctx) or to.topic_id.hex()}-{to.partition}": ErrorCode(answer.error_code).name
-        for to, answer in answers.items()
+        f"{_name_of(topic, ctx) or topic.topic_id.hex()}-{answer.index}": ErrorCode(answer.error_code).name
+        for topic in answers
+        for answer in topic.partition_responses
         if answer.error_code
     }
     if not errors:

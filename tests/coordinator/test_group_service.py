@@ -294,13 +294,16 @@ async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None
     assert (await committing, await fetching) == (ErrorCode.NONE, 5)
 
 
-async def test_a_commit_that_is_not_replicated_in_time_is_to_be_retried() -> None:
-    offsets = Offsets(commits_at_once=False)
+@pytest.mark.parametrize("timeout_ms", [5_000, 800])
+async def test_a_commit_that_is_not_replicated_in_time_is_to_be_retried(timeout_ms: int) -> None:
+    offsets = Offsets(commits_at_once=False, offsets_commit_timeout_ms=timeout_ms)
     await offsets.load_all()
 
     committing = asyncio.ensure_future(offsets.commit(5))
     fetching = asyncio.ensure_future(offsets.fetch())
-    await offsets.clock.pass_time(5_000)
+    await offsets.clock.pass_time(timeout_ms - 1)
+    assert not committing.done()
+    await offsets.clock.pass_time(1)
 
     assert await committing is ErrorCode.COORDINATOR_NOT_AVAILABLE
     # Old consumers do not know that error here.

@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import Record, encode_record
 from pykafka_broker.coordinator.group.records import Entry, replay
 from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, transition
 from pykafka_broker.coordinator.markers import Marker
@@ -22,6 +23,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.step import Reply
+from tests.support.groups import GroupWorld
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 GROUP = "readers"
@@ -201,6 +203,32 @@ def test_neither_offset_nor_group_expires_under_an_open_transaction() -> None:
     offsets.expire()
     assert offsets.committed() == {}
     assert GROUP not in offsets.state.groups
+
+
+def test_a_consumer_may_commit_in_an_older_epoch_what_it_has_had_since_then() -> None:
+    world = GroupWorld()
+    world.set_topics(TopicInfo("t", b"t" * 16, 2))
+    first = world.join_consumer("a", "t")
+    assert first.assignment == ((b"t" * 16, (0, 1)),)
+    world.set_topics(TopicInfo("t", b"t" * 16, 3))
+    world.advance(1_000)
+    world.consumer("a", first.member_epoch)
+    (kept,) = world.consumer_group().members["a"].assigned.values()
+    assert kept == {0: 2, 1: 2, 2: 3}
+    offsets = Offsets()
+    offsets.state = world.state
+
+    def commit(epoch: int, topic: str, partition: int) -> ErrorCode:
+        topics = (TopicCommit(topic, (PartitionCommit(partition, 5),)),)
+        ((_, _, ((_, error),)),) = offsets.submit(
+            events.CommitTransactionalOffsets(0, 0, "g", topics, 1, 0, 1, member_id="a", generation=epoch)
+        )
+        return error
+
+    assert commit(3, "t", 2) is ErrorCode.NONE
+    assert commit(2, "t", 0) is ErrorCode.NONE
+    assert commit(2, "t", 2) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(2, "missing", 0) is ErrorCode.ILLEGAL_GENERATION
 
 
 def test_a_marker_of_a_producer_that_has_committed_nothing_is_written_all_the_same() -> None:

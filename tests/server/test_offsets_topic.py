@@ -51,6 +51,23 @@ async def test_the_last_of_many_commits_survives_a_kill() -> None:
         assert await user.committed("readers") == {("orders", 0): 199}
 
 
+async def test_a_load_reads_as_much_at_a_time_as_configured() -> None:
+    """At least one batch, however large that is."""
+    reads: dict[str, int] = {}
+    for size in ("1", "1000000"):
+        home = Home({**FEW, "offsets.load.buffer.size": size})
+        async with home.running() as user:
+            await user.create_topic("orders")
+            for offset in range(20):
+                await user.commit("readers", "orders", offset)
+        async with home.running() as user:
+            assert await user.committed("readers") == {("orders", 0): 19}
+            topic = home.broker._offsets
+            log = topic._partitions[topic.groups.partition_for("readers")].log
+            reads[size] = len([batches async for batches in topic._batches(log)])
+    assert reads == {"1": 20, "1000000": 1}
+
+
 async def test_offsets_of_a_deleted_topic_are_gone_now_and_after_a_restart() -> None:
     home = Home(FEW)
     async with home.running() as user:

@@ -23,7 +23,6 @@ from pykafka_broker.server.topic_creation import TopicCreation
 from pykafka_broker.server.wall_timers import WallTimers
 
 OFFSETS_TOPIC = "__consumer_offsets"
-LOAD_BYTES = 5 * 1024 * 1024
 
 
 def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordinatorConfig:
@@ -38,6 +37,7 @@ def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordi
         group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
         group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
         group_max_size=config["group.max.size"],
+        offsets_commit_timeout_ms=config["offsets.commit.timeout.ms"],
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
         offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
@@ -123,7 +123,7 @@ class OffsetsTopic(CoordinatorTopic):
         await self.groups.load(partition.partition, batches, high_watermark=partition.log.high_watermark)
 
     def load_buffer_bytes(self) -> int:
-        return LOAD_BYTES
+        return int(self._config["offsets.load.buffer.size"])
 
     def reconfigure(self, config: BrokerConfig) -> None:
         self._config = config

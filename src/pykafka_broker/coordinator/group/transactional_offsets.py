@@ -21,6 +21,7 @@ from pykafka_broker.coordinator.group.events import (
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.records import offset_record
 from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
@@ -32,7 +33,7 @@ def on_commit(
 ) -> Step[Groups]:
     """Keep offsets until the marker comes; a partition whose metadata is too long is refused alone."""
     group = groups.groups.get(event.group_id)
-    error = _commit_error(group, event)
+    error = _commit_error(group, event, groups.topics)
     if error is not ErrorCode.NONE:
         result: CommitResult = tuple(
             (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
@@ -63,14 +64,16 @@ def on_commit(
     return Step(state._replace(pending=pending), tuple(records), (reply,))
 
 
-def _commit_error(group: Group | None, event: CommitTransactionalOffsets) -> ErrorCode:
+def _commit_error(
+    group: Group | None, event: CommitTransactionalOffsets, directory: TopicDirectory
+) -> ErrorCode:
     says_nothing = event.generation < 0 and not event.member_id and event.group_instance_id is None
     if group is None:
         return ErrorCode.NONE if event.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if says_nothing:
         return ErrorCode.NONE
     if isinstance(group, ConsumerGroup):
-        error = commits.commit_error(group, _as_plain_commit(event))
+        error = commits.commit_error(group, _as_plain_commit(event, directory))
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
     if event.generation < 0 and group.phase is Phase.EMPTY:
         return ErrorCode.NONE
@@ -80,13 +83,16 @@ def _commit_error(group: Group | None, event: CommitTransactionalOffsets) -> Err
     return ErrorCode.NONE if event.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
 
 
-def _as_plain_commit(event: CommitTransactionalOffsets) -> CommitOffsets:
+def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirectory) -> CommitOffsets:
+    """The same commit with topic ids, which requests in transactions do not have."""
+    known = ((topic, directory.topic(topic.topic)) for topic in event.topics)
+    topics = tuple(topic._replace(topic_id=found.topic_id) if found else topic for topic, found in known)
     return CommitOffsets(
         event.token,
         event.now_ms,
         commits.FIRST_VERSION_FOR_CONSUMERS,
         event.group_id,
-        event.topics,
+        topics,
         event.member_id,
         event.generation,
         event.group_instance_id,

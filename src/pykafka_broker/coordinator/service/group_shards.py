@@ -101,6 +101,7 @@ class GroupShards(Shards[Groups, Event]):
             scheduler=self._scheduler,
             written=written,
             committed=committed,
+            commit_timeout_ms=self.config.offsets_commit_timeout_ms,
             start=lambda work: self._start(partition, work),
         )
         shard.tell(events.TopicsChanged(self._topics, frozenset(), False))

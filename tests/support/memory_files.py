@@ -129,6 +129,8 @@ class MemoryFiles:
         self.synced_directories: set[str] = {"/"}
         #: What was done to names since their folder was synced.
         self._unsynced_names: list[_Naming] = []
+        #: Renames of folders, (old, new), since the folder above was synced.
+        self._unsynced_moves: list[tuple[str, str]] = []
         self.locked: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.is_cached = True
@@ -157,8 +159,10 @@ class MemoryFiles:
         """What is on the disk after the power failed: only what was synced; with dice, chance decides about
         the rest.
         """
+        undone = self._undone_moves(dice)
         if dice is not None:
-            return self._survivor(*self._kept_by_chance(dice), lambda inode: _torn(inode, dice))
+            kept = _moved_back(undone, *self._kept_by_chance(dice))
+            return self._survivor(*kept, lambda inode: _torn(inode, dice))
         volumes = {path for path in tuple(self.directories) if os.path.dirname(path) == "/"}
         directories = self.synced_directories | volumes
         reachable = {
@@ -166,7 +170,20 @@ class MemoryFiles:
             for path, inode in tuple(self.synced_names.items())
             if os.path.dirname(path) in directories
         }
-        return self._survivor(reachable, directories, lambda inode: inode.synced)
+        return self._survivor(*_moved_back(undone, reachable, directories), lambda inode: inode.synced)
+
+    def _undone_moves(self, dice: random.Random | None) -> list[tuple[str, str]]:
+        """The renames of folders that the disk has not kept: those of each folder past some moment."""
+        share = 0.0 if dice is None else dice.choice((0.0, 0.3, 0.7, 1.0))
+        ended: set[str] = set()
+        undone = []
+        for old, new in self._unsynced_moves:
+            above = os.path.dirname(old)
+            if above not in ended and (dice is None or dice.random() >= share):
+                ended.add(above)
+            if above in ended:
+                undone.append((old, new))
+        return undone
 
     def _kept_by_chance(self, dice: random.Random) -> tuple[dict[str, Inode], set[str]]:
         """Names and directories: of each folder the changes up to some moment."""
@@ -274,6 +291,7 @@ class MemoryFiles:
                     directories.discard(old)
                     directories.add(new)
             self._unsynced_names = [_moved(naming, old, new) for naming in self._unsynced_names]
+            self._unsynced_moves.append((old, new))
         else:
             self.inodes[new] = self._inode(old)
             del self.inodes[old]
@@ -322,6 +340,7 @@ class MemoryFiles:
     def sync_directory(self, path: str) -> None:
         self._enter("sync_directory", path)
         self._unsynced_names = [n for n in self._unsynced_names if os.path.dirname(n.path) != path]
+        self._unsynced_moves = [move for move in self._unsynced_moves if os.path.dirname(move[0]) != path]
         for name in [name for name in tuple(self.synced_names) if os.path.dirname(name) == path]:
             del self.synced_names[name]
         for name, inode in self.inodes.copy().items():  # another thread may add files meanwhile
@@ -349,6 +368,24 @@ def _moved(naming: _Naming, old: str, new: str) -> _Naming:
         return new + path[len(old) :] if path.startswith(old + "/") else path
 
     return _Naming(moved(naming.path), naming.inode, None if naming.old is None else moved(naming.old))
+
+
+def _moved_back(
+    undone: list[tuple[str, str]], names: dict[str, Inode], directories: set[str]
+) -> tuple[dict[str, Inode], set[str]]:
+    """Names and directories as if these renames of folders had not been; what took an old name later goes
+    with them.
+    """
+
+    def under(path: str, folder: str) -> bool:
+        return path == folder or path.startswith(folder + "/")
+
+    for old, new in reversed(undone):
+        names = {path: inode for path, inode in names.items() if not under(path, old)}
+        directories = {path for path in directories if not under(path, old)}
+        names = {old + p[len(new) :] if under(p, new) else p: inode for p, inode in names.items()}
+        directories = {old + p[len(new) :] if under(p, new) else p for p in directories}
+    return names, directories
 
 
 def _torn(inode: Inode, dice: random.Random) -> bytes:

@@ -29,7 +29,16 @@ logger = logging.getLogger(__name__)
 class Compaction:
     """What compaction does to one log."""
 
-    __slots__ = ("_environment", "_flusher", "_is_cut", "_log", "_swapped", "cleaned_offset", "is_under_way")
+    __slots__ = (
+        "_environment",
+        "_flusher",
+        "_is_cut",
+        "_is_paused",
+        "_log",
+        "_swapped",
+        "cleaned_offset",
+        "is_under_way",
+    )
 
     def __init__(self, log: PartitionLog, environment: Environment, flusher: Flusher) -> None:
         self._log = log
@@ -39,6 +48,8 @@ class Compaction:
         self.cleaned_offset: int | None = None
         #: Closed segments may be replaced at any moment: nobody else removes any.
         self.is_under_way = False
+        #: The log is being copied: what is copied last must not lack what was still there before.
+        self._is_paused = False
         #: The log was truncated since the cleaning began: newer records, for which older ones were left out,
         #: may be gone.
         self._is_cut = False
@@ -52,8 +63,17 @@ class Compaction:
             not self._log.closed
             and self._log.offline is None
             and not self.is_under_way
+            and not self._is_paused
             and not any(segment.damages for segment in self._log.segments)
         )
+
+    def pause(self) -> None:
+        """Begin no round before `resume`; the one under way, if there is one, comes to nothing."""
+        self._is_paused = self._is_cut = True
+
+    def resume(self) -> None:
+        """Rounds may begin again."""
+        self._is_paused = False
 
     def dirt(self, now_ms: int) -> Dirt:
         """What a round of compaction would clean now. Worker-safe; may wait for the disk."""

@@ -169,32 +169,49 @@ class LogDirs:
         """Compare `meta.properties` of every directory with who we are, and complete them. Blocking.
 
         A directory without the file is new and gets one; one without a directory id (before Kafka 3.7) gets
-        that.
+        that. One that cannot be read, or completed, is out of service.
+
+        Raises:
+            LogDirError: a directory is not ours, or too few are left.
         """
         seen: dict[bytes, str] = {}
         for log_dir in self.all:
-            if not log_dir.is_online:
-                continue
-            meta = self.read_meta(log_dir) or MetaProperties(None, None, None)
-            if meta.cluster_id not in (None, cluster_id):
-                raise LogDirError(
-                    f"{log_dir.path} belongs to cluster {meta.cluster_id}, this broker to {cluster_id}. "
-                    "Point log.dirs at this cluster's data, or remove what is there."
-                )
-            if meta.node_id not in (None, node_id):
-                raise LogDirError(
-                    f"{log_dir.path} belongs to node {meta.node_id}, this is node {node_id}. "
-                    "Check node.id, or whether the directory was copied from another node."
-                )
-            complete = MetaProperties(cluster_id, node_id, meta.directory_id or new_directory_id())
-            assert complete.directory_id is not None
-            if complete.directory_id in seen:
-                raise LogDirError(
-                    f"{log_dir.path} and {seen[complete.directory_id]} have the same directory.id: "
-                    "one of them is a copy."
-                )
-            seen[complete.directory_id] = log_dir.path
-            log_dir.directory_id = complete.directory_id
-            if complete != meta:
-                path = join(log_dir.path, META_PROPERTIES)
-                self._files.replace_file(path, encode_meta_properties(complete), sync=True)
+            if log_dir.is_online:
+                try:
+                    self._check_meta(log_dir, node_id, cluster_id, new_directory_id, seen)
+                except OSError as error:
+                    logger.error("Log directory %s cannot be used: %s", log_dir.path, error)
+                    log_dir.error = error
+        self.require()
+
+    def _check_meta(
+        self,
+        log_dir: LogDir,
+        node_id: int,
+        cluster_id: str,
+        new_directory_id: Callable[[], bytes],
+        seen: dict[bytes, str],
+    ) -> None:
+        meta = self.read_meta(log_dir) or MetaProperties(None, None, None)
+        if meta.cluster_id not in (None, cluster_id):
+            raise LogDirError(
+                f"{log_dir.path} belongs to cluster {meta.cluster_id}, this broker to {cluster_id}. "
+                "Point log.dirs at this cluster's data, or remove what is there."
+            )
+        if meta.node_id not in (None, node_id):
+            raise LogDirError(
+                f"{log_dir.path} belongs to node {meta.node_id}, this is node {node_id}. "
+                "Check node.id, or whether the directory was copied from another node."
+            )
+        complete = MetaProperties(cluster_id, node_id, meta.directory_id or new_directory_id())
+        assert complete.directory_id is not None
+        if complete.directory_id in seen:
+            raise LogDirError(
+                f"{log_dir.path} and {seen[complete.directory_id]} have the same directory.id: "
+                "one of them is a copy."
+            )
+        seen[complete.directory_id] = log_dir.path
+        log_dir.directory_id = complete.directory_id
+        if complete != meta:
+            path = join(log_dir.path, META_PROPERTIES)
+            self._files.replace_file(path, encode_meta_properties(complete), sync=True)

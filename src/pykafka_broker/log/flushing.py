@@ -78,6 +78,16 @@ class Flusher:
         with self._unsynced_lock:
             self._unsynced = self._unsynced | paths
 
+    def relocate(self, directory: str) -> None:
+        """The folder has been renamed to `directory`; the caller holds `lock`."""
+        old, self.directory = self.directory, directory
+        with self._unsynced_lock:
+            moved = {
+                path if path == directory_name(old) else directory + path[len(old) :]
+                for path in self._unsynced
+            }
+            self._unsynced = moved | {directory, directory_name(directory)}
+
     def retire(self) -> None:
         """The folder is about to be renamed: no file of it is touched by name from now on."""
         with self._names_lock:

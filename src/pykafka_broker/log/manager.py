@@ -29,6 +29,7 @@ from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.file_work import FileWork, RunBlocking, RunOnDisk
 from pykafka_broker.log.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.loading import create_log
+from pykafka_broker.log.moving import LogMove, is_copy_of, reach
 from pykafka_broker.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_CHECKPOINT,
@@ -37,6 +38,7 @@ from pykafka_broker.log.names import (
     LOG_SUFFIX,
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
+    future_folder,
     partition_folder,
     set_aside_folder,
 )
@@ -106,6 +108,8 @@ class LogManager:
         self.files = files
         self.dirs = LogDirs(files, log_dirs, metadata_dir)
         self.logs: dict[PartitionKey, PartitionLog] = {}
+        #: Partitions on their way into another directory.
+        self.moves: dict[PartitionKey, LogMove] = {}
         self.intervals = intervals
         #: Told on the event loop when a directory has gone out of service.
         self.on_dir_failure = on_dir_failure
@@ -148,6 +152,12 @@ class LogManager:
     def __iter__(self) -> Iterator[PartitionLog]:
         return iter(self.logs.values())
 
+    def all_logs(self) -> Iterator[PartitionLog]:
+        """The logs that are served, and those that are being filled to take their places."""
+        yield from self.logs.values()
+        for move in self.moves.values():
+            yield move.future
+
     def __len__(self) -> int:
         return len(self.logs)
 
@@ -161,14 +171,17 @@ class LogManager:
         """
         self._loop = asyncio.get_running_loop()
         started_ms = self._now_ms()
-        epochs = [await self._open_dir(log_dir) for log_dir in self.dirs.all if log_dir.is_online]
+        futures: list[PartitionLog] = []
+        epochs = [await self._open_dir(log_dir, futures) for log_dir in self.dirs.all if log_dir.is_online]
         self.previous_broker_epoch = epochs[0] if epochs and len(set(epochs)) == 1 else -1
         self.dirs.require()
+        for future in futures:
+            self._go_on_with(future)
         self._is_open = True
         if self.logs:
             logger.info("Loaded %d logs in %d ms", len(self.logs), self._now_ms() - started_ms)
 
-    async def _open_dir(self, log_dir: LogDir) -> int:
+    async def _open_dir(self, log_dir: LogDir, futures: list[PartitionLog]) -> int:
         """Open what is in a directory; the broker epoch of its clean shutdown marker."""
         try:
             opened = await open_directory(
@@ -186,10 +199,48 @@ class LogManager:
             self._work.bury_folder(path, 0)
         for log in opened.logs:
             key = (log.topic, log.partition)
-            if key in self.logs:
-                raise LogDirError(f"{log.directory} and {self.logs[key].directory} are the same partition.")
-            self.logs[key] = log
+            self.logs[key] = self._one_of(self.logs[key], log) if key in self.logs else log
+        futures += opened.futures
         return opened.broker_epoch
+
+    def _one_of(self, one: PartitionLog, other: PartitionLog) -> PartitionLog:
+        """The log to go on with, of two that a crash in the last step of a move has left.
+
+        Raises:
+            LogDirError: this is not what a move leaves.
+        """
+        whole, copy = (one, other) if reach(one) >= reach(other) else (other, one)
+        if not is_copy_of(copy, whole):
+            raise LogDirError(f"{other.directory} and {one.directory} are the same partition.")
+        logger.warning(
+            "Of %s and %s the first reaches further: it is served", whole.directory, copy.directory
+        )
+        if any(segment.damages for segment in whole.segments):
+            self._keep_as_stray(copy)
+        else:
+            self._remove(copy)
+        return whole
+
+    def _go_on_with(self, future: PartitionLog) -> None:
+        """Take up a move that the last stop has interrupted."""
+        key = future.topic, future.partition
+        source = self.logs.get(key)
+        if source is not None and future.topic_id == source.topic_id and key not in self.moves:
+            logger.info("Going on to move %s to %s", source.directory, future.directory)
+            self.moves[key] = LogMove(source, future)
+        elif source is not None:
+            self._remove(future)
+        elif all(log_dir.is_online for log_dir in self.dirs.of_partitions):
+            logger.warning("%s is all there is of %s: it is served as it is", future.directory, future.name)
+            try:
+                future.rename_folder(join(directory_name(future.directory), future.name))
+            except OSError as error:
+                self._disk_failed(self.dir_of(future), error)
+            else:
+                self.logs[key] = future
+        else:
+            logger.warning("%s waits for the log that it is filled from", future.directory)
+            future.close()
 
     # --- logs -------------------------------------------------------------------------------------
 
@@ -272,16 +323,26 @@ class LogManager:
         self._set_aside(log)
         return None
 
-    def _make(self, wanted: WantedLog, log_dir: LogDir) -> PartitionLog:
+    def _make(
+        self, wanted: WantedLog, log_dir: LogDir, name: str | None = None, start_offset: int = 0
+    ) -> PartitionLog:
         """A new log in a new folder. Worker-safe."""
         assert log_dir.environment is not None
         topic, partition = wanted.topic, wanted.partition
-        directory = join(log_dir.path, partition_folder(topic, partition))
+        directory = join(log_dir.path, name or partition_folder(topic, partition))
         self._work.leave(directory)
         try:
             if (topic, partition) in log_dir.gone:
                 clear_offsets(self.files, log_dir)
-            log = create_log(log_dir.environment, directory, topic, partition, wanted.topic_id, wanted.config)
+            log = create_log(
+                log_dir.environment,
+                directory,
+                topic,
+                partition,
+                wanted.topic_id,
+                wanted.config,
+                start_offset=start_offset,
+            )
         except OSError as error:
             if not isinstance(error, FileExistsError):  # a log nobody knows of, which is no fault of the disk
                 log_dir.environment.write_failed(error)
@@ -319,21 +380,27 @@ class LogManager:
         """How many logs each directory has, by path."""
         if len(self.dirs.of_partitions) == 1:  # nothing to choose from, so nothing to count
             return Counter()
-        return Counter(directory_name(log.directory) for log in self)
+        return Counter(directory_name(log.directory) for log in self.all_logs())
 
     def delete(self, topic: str, partition: int) -> bool:
         """Take a log out of service now and off the disk later; readers that wait for it are woken.
 
         Its folder is renamed in a worker thread, and removed `file.delete.delay.ms` later.
         """
+        self.cancel_move(topic, partition)
         log = self.logs.pop((topic, partition), None)
         if log is None:
             return False
-        aside = join(directory_name(log.directory), set_aside_folder(topic, partition, random_id(), "delete"))
-        log.retire()
-        self.dir_of(log).gone.add((topic, partition))
-        self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms)
+        self._remove(log)
         return True
+
+    def _remove(self, log: PartitionLog) -> None:
+        """Rename a log's folder soon, and remove it later."""
+        name = set_aside_folder(log.topic, log.partition, random_id(), "delete")
+        aside = join(directory_name(log.directory), name)
+        log.retire()
+        self.dir_of(log).gone.add((log.topic, log.partition))
+        self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms)
 
     def set_strays_aside(self, is_wanted: Callable[[PartitionLog], bool]) -> list[PartitionLog]:
         """Take the logs that the metadata does not know out of service and keep their data; those logs."""
@@ -343,7 +410,12 @@ class LogManager:
         return strays
 
     def _set_aside(self, log: PartitionLog) -> None:
+        """Take a log out of service and keep its data; a copy that was on its way goes."""
+        self.cancel_move(log.topic, log.partition)
         del self.logs[log.topic, log.partition]
+        self._keep_as_stray(log)
+
+    def _keep_as_stray(self, log: PartitionLog) -> None:
         log.retire()
         self.dir_of(log).gone.add((log.topic, log.partition))
         name = set_aside_folder(log.topic, log.partition, random_id(), "stray")
@@ -362,8 +434,92 @@ class LogManager:
         return self.dirs.holding(log.directory)
 
     def logs_in(self, log_dir: LogDir) -> list[PartitionLog]:
-        """The logs that lie in a directory."""
-        return [log for log in self if directory_name(log.directory) == log_dir.path]
+        """The logs that lie in a directory, and those on their way into it."""
+        return [log for log in self.all_logs() if directory_name(log.directory) == log_dir.path]
+
+    # --- moves ------------------------------------------------------------------------------------
+
+    async def begin_move(self, topic: str, partition: int, log_dir: LogDir) -> LogMove:
+        """Make the folder into which a log is copied; `moving.py` tells the rest.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if there is a directory out of service,
+                in which the folder may be already.
+        """
+        source = self.logs[topic, partition]
+        if not all(one.is_online for one in self.dirs.of_partitions):
+            offline = ",".join(one.path for one in self.dirs.of_partitions if not one.is_online)
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Can not create log for {source.name} because log directories {offline} are offline",
+            )
+        name = future_folder(topic, partition, random_id())
+        wanted = WantedLog(topic, partition, source.topic_id, source.config)
+        future = await self._run_blocking(lambda: self._make(wanted, log_dir, name, source.log_start_offset))
+        if self.logs.get((topic, partition)) is not source:  # deleted meanwhile
+            self._remove(future)
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        move = self.moves[topic, partition] = LogMove(source, future)
+        return move
+
+    def cancel_move(self, topic: str, partition: int) -> bool:
+        """Give up a move, and remove what has been copied."""
+        move = self.moves.pop((topic, partition), None)
+        if move is None:
+            return False
+        move.source.compaction.resume()
+        self._remove(move.future)
+        return True
+
+    def swap(self, move: LogMove) -> None:
+        """Let the future log, which has all of the source, take its place; `clear_up` must follow.
+
+        Raises:
+            KafkaError: the folder could not be renamed; the source stays the log.
+        """
+        source, future = move.source, move.future
+        log_dir = self.dir_of(future)
+        assert log_dir.environment is not None
+        try:
+            future.take_over(source, join(log_dir.path, future.name))
+        except OSError as error:
+            log_dir.environment.write_failed(error)
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot put {future.directory} in place: {error}"
+            ) from error
+        logger.info("%s is moved from %s to %s", future.name, source.directory, log_dir.path)
+        self.logs[future.topic, future.partition] = future
+        del self.moves[future.topic, future.partition]
+
+    async def clear_up(self, move: LogMove) -> None:
+        """After `swap`: make it durable, then remove the folder the log was in.
+
+        If the new place fails at once, the old folder is kept under another name: it may lack what was
+        acknowledged since, so it is not served.
+        """
+        source, future = move.source, move.future
+
+        def make_durable() -> bool:
+            try:
+                for segment in source.segments:
+                    segment.pin()  # plans that were made before the swap read on
+            except OSError as error:
+                logger.debug("%s: reads under way may have to be repeated: %s", source.name, error)
+            try:
+                future.flush()
+                self.files.sync_directory(directory_name(future.directory))
+            except KafkaError:
+                return False
+            except OSError as error:
+                self._disk_failed(self.dir_of(future), error)
+                return False
+            return True
+
+        if await self._run_blocking(make_durable):
+            self._remove(source)
+            await self._run_blocking(lambda: self._work.leave(source.directory))
+        else:
+            self._keep_as_stray(source)
 
     # --- failures ---------------------------------------------------------------------------------
 
@@ -373,7 +529,7 @@ class LogManager:
             return
         log_dir.error = error
         logger.error("Stopping serving logs in dir %s: %s", log_dir.path, error)
-        for log in list(self.logs.values()):
+        for log in list(self.all_logs()):
             if directory_name(log.directory) == log_dir.path:
                 log.offline = error
         if self._loop is not None and not self._loop.is_closed():
@@ -383,12 +539,16 @@ class LogManager:
         """Wake who waits for one of the lost logs, and tell the owner."""
         for log in self.logs_in(log_dir):
             log.wake_waiting()
+            move = self.moves.get((log.topic, log.partition))
+            if move is not None and move.future is log:
+                move.source.compaction.resume()
+                del self.moves[log.topic, log.partition]
         self.on_dir_failure(log_dir)
 
     def _release_files(self) -> None:
         """Too many files are open: give all descriptors back, they return one by one. Any thread."""
         logger.warning("Too many open files: closing those of all logs; raise the limit (ulimit -n)")
-        for log in list(self.logs.values()):
+        for log in list(self.all_logs()):
             log.release_files()
 
     def _thread_worker(self) -> Worker:
@@ -488,7 +648,7 @@ class LogManager:
         await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.compaction.cleaned_offset)
 
     async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:
-        changed = changed_offsets(self.dirs.of_partitions, self, name, offset_of)
+        changed = changed_offsets(self.dirs.of_partitions, self.all_logs(), name, offset_of)
         if changed:
             await self._run_blocking(lambda: write_offsets(self.files, name, changed))
 
@@ -505,7 +665,7 @@ class LogManager:
         for log_dir in self.dirs.all if self._is_open else ():
             if log_dir.is_online:
                 await self._close_dir(log_dir, broker_epoch, clean)
-        self.logs = {}
+        self.logs, self.moves = {}, {}
         self.dirs.unlock()
 
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int, others_are_clean: bool) -> None:

@@ -85,6 +85,19 @@ def set_aside_folder(topic: str, partition: int, unique_hex: str, state: str) ->
     return topic[: _MAX_NAME - len(rest)] + rest
 
 
+def future_folder(topic: str, partition: int, unique_hex: str) -> str:
+    """`orders-3.0123456789abcdef0123456789abcdef-future`: on its way into this log directory; with the whole
+    name of the topic, or it could not be told whose it is.
+
+    Raises:
+        ValueError: no file system takes so long a name.
+    """
+    name = f"{topic}-{partition}.{unique_hex}-future"
+    if len(name) > _MAX_NAME:
+        raise ValueError("The topic name is too long.")
+    return name
+
+
 def parse_partition_folder(name: str) -> FolderName | None:
     """Topic and partition of a folder, None if it is not a partition's."""
     if match := _FUTURE_OR_GONE.fullmatch(name):

@@ -40,6 +40,8 @@ class Folders(NamedTuple):
     """The folders of a log directory, with the partitions they are of."""
 
     in_service: list[tuple[str, PartitionKey]]
+    #: On their way into this directory (`moving.py`).
+    future: list[tuple[str, PartitionKey]]
     #: Left to be removed.
     deleted: list[str]
 
@@ -48,6 +50,7 @@ class Opened(NamedTuple):
     """A log directory after its logs were opened."""
 
     logs: list[PartitionLog]
+    futures: list[PartitionLog]
     #: That of the clean shutdown marker; -1 if the last stop was not clean.
     broker_epoch: int
     deleted: list[str]
@@ -76,7 +79,7 @@ class Progress:
 
 def list_folders(files: FileSystem, log_dir: LogDir) -> Folders:
     """Sort out the folders of a log directory by their names."""
-    folders = Folders([], [])
+    folders = Folders([], [], [])
     for entry in files.entries(log_dir.path):
         if not entry.is_directory or entry.name == REMOTE_INDEX_CACHE:
             continue
@@ -85,6 +88,8 @@ def list_folders(files: FileSystem, log_dir: LogDir) -> Folders:
             logger.warning("%s in %s is no partition's folder; it is left alone", entry.name, log_dir.path)
         elif folder.state == "delete":
             folders.deleted.append(join(log_dir.path, entry.name))
+        elif folder.state == "future":
+            folders.future.append((entry.name, (folder.topic, folder.partition)))
         elif folder.state == "" and folder.topic != METADATA_TOPIC:
             folders.in_service.append((entry.name, (folder.topic, folder.partition)))
     return folders
@@ -116,8 +121,9 @@ async def open_directory(
     )
     folders = list_folders(files, log_dir)
     log_dir.gone = set().union(recovery_points, log_starts, high_watermarks, cleaned_offsets)
-    log_dir.gone.difference_update(key for _, key in folders.in_service)
-    total = len(folders.in_service)
+    all_folders = [*folders.in_service, *folders.future]
+    log_dir.gone.difference_update(key for _, key in all_folders)
+    total = len(all_folders)
     if total:
         how = "Skipping recovery of" if clean else "Recovering"
         why = "clean shutdown file was found" if clean else "no clean shutdown file was found"
@@ -151,7 +157,13 @@ async def open_directory(
 
     # Scanning waits for the disk, and checksums need no interpreter: worth several threads.
     threads = 1 if clean else recovery_threads
-    shares = [folders.in_service[i::threads] for i in range(threads)]
+    shares = [all_folders[i::threads] for i in range(threads)]
     jobs = [run_blocking(partial(open_some, share)) for share in shares if share]
     opened = [log for share in await asyncio.gather(*jobs) for log in share]
-    return Opened(opened, broker_epoch, folders.deleted)
+    future = {join(log_dir.path, name) for name, _ in folders.future}
+    return Opened(
+        [log for log in opened if log.directory not in future],
+        [log for log in opened if log.directory in future],
+        broker_epoch,
+        folders.deleted,
+    )

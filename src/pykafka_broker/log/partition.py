@@ -139,6 +139,51 @@ class PartitionLog(WritableLog):
             self.epochs.truncate_from_start(offset)
             self._end_at(offset)
 
+    def skip_to(self, offset: int) -> None:
+        """End at a later offset: what lay between was compacted away in the log that this is a copy of."""
+        if self._active.size == 0:
+            self.segments = self.segments[:-1]
+            self._active.unlink()
+        self._roll(offset)
+        self.log_end_offset = self.producers.end_offset = offset
+
+    def take_over(self, source: PartitionLog, directory: str) -> None:
+        """Be from now on what `source` was, which has nothing that is not here, in the folder `directory`.
+
+        Its place, its producers with what they have under way, and who waits for it go on here; `source` can
+        only be read from now on. The new name is durable with the next flush.
+
+        Raises:
+            OSError: the folder cannot be renamed; nothing has changed.
+        """
+        assert self.log_end_offset == source.log_end_offset
+        self.rename_folder(directory)
+        self.config = source.config
+        self.producers = source.producers
+        self.epochs = LeaderEpochs(source.epochs.entries)
+        self._epochs_are_saved = False
+        self._latest_epoch = source.latest_epoch
+        self.log_start_offset = source.log_start_offset
+        self.high_watermark = source.high_watermark
+        self.last_stable_offset = source.last_stable_offset
+        self.compaction.cleaned_offset = source.compaction.cleaned_offset
+        self.on_advance = source.on_advance
+        if self.log_end_offset > self.segments[0].base_offset:
+            self._take_snapshot(self.log_end_offset)
+
+    def rename_folder(self, directory: str) -> None:
+        """Give the folder another name in the same log directory, durable with the next flush.
+
+        Raises:
+            OSError: it cannot be renamed; nothing has changed.
+        """
+        with self._flusher.lock:
+            self._environment.files.rename(self.directory, directory)
+            self.directory = directory
+            self._flusher.relocate(directory)
+            for segment in self.segments:
+                segment.path = join(directory, offset_file(segment.base_offset, ""))
+
     def _end_at(self, offset: int) -> None:
         """Bring everything that follows from the log end in line with a lower one."""
         self.log_end_offset = offset

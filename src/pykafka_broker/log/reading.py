@@ -96,6 +96,13 @@ class ReadPlan:
         except OSError as error:
             raise storage_error(error) from error
 
+    def read_cached(self) -> Buffer | None:
+        """The bytes, if the page cache has them all and it is known where they are. Never waits."""
+        span = self._span
+        if span is None:
+            return None if self._resolve is not None else b""
+        return span.file.pread_cached(span.end - span.start, span.start)
+
     def _resolved(self) -> Span | None:
         return self._span if self._resolve is None else self._resolve()
 

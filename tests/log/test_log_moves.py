@@ -1,0 +1,633 @@
+"""A partition moves to another log directory while it is written: nothing is lost or doubled, whatever
+breaks on the way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pykafka_broker.log import manager as manager_module
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.directories import LogDirError
+from pykafka_broker.log.manager import LogManager
+from pykafka_broker.log.moving import LogMove
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import build_batch
+from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values
+from tests.log.test_log_manager import OTHER_ID, Broker, folders
+from tests.support.memory_files import MemoryFiles
+
+STEP_BYTES = 400
+SMALL = LogConfig(segment_bytes=600)
+
+
+async def two_dirs(files: MemoryFiles, **settings: Any) -> LogManager:
+    return await Broker(files, "/a", "/b", **settings).start()
+
+
+async def begin(manager: LogManager, to: str = "/b") -> LogMove:
+    log_dir = next(d for d in manager.dirs.of_partitions if d.path == to)
+    return await manager.begin_move("orders", 0, log_dir)
+
+
+async def copy(move: LogMove, steps: int = 1000) -> None:
+    """Carry out steps of a move as its mover does, until it has caught up."""
+    for _ in range(steps):
+        if (offset := move.divergence()) is not None:
+            move.truncate(offset)
+        if move.lag == 0:
+            return
+        plan, end_offset = move.plan(STEP_BYTES), move.source.log_end_offset
+        await asyncio.sleep(0)
+        move.copy(plan, end_offset)
+
+
+async def finish(manager: LogManager, move: LogMove) -> PartitionLog:
+    await copy(move)
+    move.future.flush()
+    assert move.close_gap(STEP_BYTES)
+    manager.swap(move)
+    await manager.clear_up(move)
+    log = manager.get("orders", 0)
+    assert log is not None
+    return log
+
+
+def orders(manager: LogManager, config: LogConfig = SMALL) -> PartitionLog:
+    """The partition, in /a, with a few segments of batches."""
+    log = manager.create("orders", 0, TOPIC_ID, config, manager.dirs.of_partitions[0].directory_id)
+    for number in range(12):
+        produce(log, 7, number, b"%d" % number * 20, epoch=number // 5)
+    return log
+
+
+ALL = [(n, b"%d" % n * 20) for n in range(12)]
+
+
+async def test_a_log_moves_with_all_that_belongs_to_it():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    source.delete_records(2)
+    move = await begin(manager)
+    assert [name.split(".")[0] for name in folders(files, "/b")] == ["orders-0"]
+    assert folders(files, "/b")[0].endswith("-future")
+
+    log = await finish(manager, move)
+
+    assert log is not source
+    assert (log.directory, manager.moves) == ("/b/orders-0", {})
+    assert records(log) == ALL[2:]
+    assert (log.log_start_offset, log.high_watermark, log.last_stable_offset) == (2, 12, 12)
+    assert (log.latest_epoch, log.epochs.entries) == (2, source.epochs.entries)
+    assert produce(log, 7, 11, epoch=2).duplicate
+    assert produce(log, 7, 12, b"more", epoch=2).first_offset == 12
+    assert [name.split(".")[1][-7:] for name in folders(files, "/a")] == ["-delete"]
+    with pytest.raises(KafkaError):
+        append(source, b"late")
+
+    again = (await two_dirs(files.killed())).get("orders", 0)
+    assert records(again) == [*ALL[2:], (12, b"more")]
+
+
+async def test_the_old_folder_is_removed_after_file_delete_delay_ms():
+    files = MemoryFiles()
+    broker = Broker(files, "/a", "/b")
+    manager = await broker.start()
+    orders(manager)
+    await finish(manager, await begin(manager))
+    await broker.pass_time(59)
+    assert len(folders(files, "/a")) == 1
+    await broker.pass_time(2)
+    assert folders(files, "/a") == []
+
+
+async def test_what_is_written_during_the_move_is_in_the_new_place():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    move = await begin(manager)
+    for number in range(12, 30):
+        await copy(move, steps=1)
+        produce(source, 7, number, b"%d" % number * 20, epoch=3)
+    log = await finish(manager, move)
+    assert records(log) == [(n, b"%d" % n * 20) for n in range(30)]
+
+
+async def test_a_transaction_goes_on_where_the_partition_is_now():
+    manager = await two_dirs(MemoryFiles())
+    source = orders(manager)
+    append(source, b"one", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, epoch=2)
+    end_transaction(source, 9, commit=False, epoch=2)
+    guard = source.start_verification(9, 0, 1, bumps_epoch=False, now_ms=NOW)
+    stable = source.last_stable_offset
+    move = await begin(manager)
+    log = await finish(manager, move)
+
+    batch_two = batch(b"two", producer_id=9, producer_epoch=0, base_sequence=1, transactional=True)
+    log.append(batch_two, leader_epoch=2, now_ms=NOW, guard=guard)
+    log.advance_high_watermark(log.log_end_offset)
+
+    assert (stable, log.last_stable_offset) == (12, 14)
+    plan = log.plan_read(0, 10_000, limit="last_stable")
+    assert [txn.first_offset for segment in log.segments for txn in segment.aborted_txns] == [12]
+    assert plan.size_bytes
+
+
+async def test_readers_read_on_through_the_swap():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    for segment in source.segments:
+        segment.release()
+    files.is_cached = False
+    plans = [source.plan_read(offset, 100) for offset in range(12)]
+    found = source.search_timestamp(NOW)
+    woken: list[PartitionLog] = []
+    source.on_advance.append(woken.append)
+    move = await begin(manager)
+    log = await finish(manager, move)
+
+    assert all(plan.read() for plan in plans)
+    assert found().offset == 0
+    woken.clear()
+    append(log, b"new", epoch=2)
+    assert woken == [log], "who waited for the old log hears of the new one"
+
+
+async def test_records_deleted_meanwhile_are_deleted_there_too():
+    manager = await two_dirs(MemoryFiles())
+    source = orders(manager)
+    move = await begin(manager)
+    await copy(move, steps=1)
+    source.delete_records(9)
+    log = await finish(manager, move)
+    assert (log.log_start_offset, records(log)) == (9, ALL[9:])
+
+
+async def test_retention_can_overtake_the_copy():
+    manager = await two_dirs(MemoryFiles())
+    source = orders(manager)
+    move = await begin(manager)
+    await copy(move, steps=1)
+    copied = move.future.log_end_offset
+    source.delete_records(8)
+    source.apply_retention(NOW)
+    assert source.segments[0].base_offset > copied
+    log = await finish(manager, move)
+    assert (log.log_start_offset, records(log)) == (8, ALL[8:])
+
+
+async def test_a_log_start_inside_a_batch_is_kept():
+    manager = await two_dirs(MemoryFiles())
+    source = manager.create("orders", 0, TOPIC_ID, SMALL, manager.dirs.of_partitions[0].directory_id)
+    append(source, b"a", b"b", b"c")
+    source.delete_records(1)
+    log = await finish(manager, await begin(manager))
+    assert (log.log_start_offset, records(log)) == (1, [(1, b"b"), (2, b"c")])
+
+
+async def test_an_empty_log_moves():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    manager.create("orders", 0, TOPIC_ID, SMALL, manager.dirs.of_partitions[0].directory_id)
+    log = await finish(manager, await begin(manager))
+    assert append(log, b"a").first_offset == 0
+    again = (await two_dirs(files.killed())).get("orders", 0)
+    assert (again.directory, again.topic_id, values(again)) == ("/b/orders-0", TOPIC_ID, [b"a"])
+
+
+COMPACTED = LogConfig(segment_bytes=600, cleanup_policy=frozenset({"compact"}))
+
+
+def keyed(manager: LogManager, count: int) -> PartitionLog:
+    """A compacted partition in /a, a record for each offset."""
+    log = manager.create("orders", 0, TOPIC_ID, COMPACTED, manager.dirs.of_partitions[0].directory_id)
+    for number in range(count):
+        records = [(NOW, b"%d" % number, b"v" * 100, ())]
+        log.append(bytearray(build_batch(records)), leader_epoch=0, now_ms=NOW)
+        log.advance_high_watermark(log.log_end_offset)
+    return log
+
+
+async def test_a_log_whose_end_was_compacted_away_moves_with_its_end():
+    manager = await two_dirs(MemoryFiles())
+    source = keyed(manager, 8)
+    source.roll()
+    source.segments[-2].truncate_to(7)
+    log = await finish(manager, await begin(manager))
+    assert (log.log_end_offset, records(log)) == (8, [(n, b"v" * 100) for n in range(7)])
+    append_keyed = bytearray(build_batch([(NOW, b"k", b"next", ())]))
+    assert log.append(append_keyed, leader_epoch=0, now_ms=NOW).first_offset == 8
+
+
+async def test_nothing_is_compacted_while_it_is_copied():
+    """A tombstone that went between two steps would let the record before it come back."""
+    manager = await two_dirs(MemoryFiles())
+    source = keyed(manager, 8)
+    assert source.compaction.may_begin
+    move = await begin(manager)
+    assert not source.compaction.may_begin
+    manager.cancel_move("orders", 0)
+    assert source.compaction.may_begin
+    move = await begin(manager)
+    log = await finish(manager, move)
+    assert log.compaction.may_begin
+
+
+async def test_a_cancelled_move_leaves_the_log_where_it_was():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    move = await begin(manager)
+    await copy(move, steps=2)
+    assert manager.cancel_move("orders", 0)
+    assert not manager.cancel_move("orders", 0)
+    assert manager.get("orders", 0) is source
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert [name.split("-")[-1] for name in folders(files, "/b")] == ["delete"]
+    log = await finish(manager, await begin(manager))
+    assert records(log) == ALL
+
+
+async def test_a_deleted_topic_takes_its_copy_along():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    await begin(manager)
+    manager.delete("orders", 0)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert manager.moves == {}
+    assert [n.split("-")[-1] for d in ("/a", "/b") for n in folders(files, d)] == ["delete", "delete"]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_a_stop_in_the_middle_is_gone_on_from(clean: bool):
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    await copy(await begin(manager), steps=2)
+    if clean:
+        await manager.close()
+    files = files.killed()
+    files.calls.clear()
+
+    manager = await two_dirs(files)
+    move = manager.moves["orders", 0]
+    assert 0 < move.future.log_end_offset < 12
+    assert not move.source.compaction.may_begin
+    produce(move.source, 7, 12, b"after", epoch=3)
+    log = await finish(manager, move)
+    assert records(log) == [*ALL, (12, b"after")]
+    assert produce(log, 7, 12, epoch=3).duplicate
+
+
+async def test_a_copy_that_kept_what_the_source_lost_in_a_power_cut_forgets_it():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    source.flush()
+    produce(source, 7, 12, b"lost", epoch=2)
+    move = await begin(manager)
+    await copy(move)
+    move.future.flush()
+    manager = await two_dirs(files.power_cut())
+    move = manager.moves["orders", 0]
+    assert (move.source.log_end_offset, move.future.log_end_offset, move.divergence()) == (12, 13, 12)
+    produce(move.source, 7, 12, b"another", epoch=3)
+    log = await finish(manager, move)
+    assert records(log) == [*ALL, (12, b"another")]
+
+
+async def test_a_source_that_is_truncated_takes_the_copy_along():
+    manager = await two_dirs(MemoryFiles())
+    source = orders(manager)
+    move = await begin(manager)
+    await copy(move)
+    source.truncate_to(6)
+    produce(source, 8, 0, b"x", epoch=5)
+    produce(source, 8, 1, b"y", epoch=5)
+    log = await finish(manager, move)
+    assert records(log) == [*ALL[:6], (6, b"x"), (7, b"y")]
+
+
+async def test_damage_is_not_copied_and_does_not_vanish():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    path = f"{source.segments[0].path}.log"
+    data = files.inodes[path].data
+    data[len(data) // 2] ^= 1
+    manager = await two_dirs(files.killed())
+    move = await begin(manager)
+    with pytest.raises(KafkaError) as refused:
+        await copy(move)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert move.lag > 0
+
+
+# --- disks that fail --------------------------------------------------------------------------------------
+
+
+async def test_a_target_that_is_full_for_a_while_holds_the_move_up_and_nobody_else():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    move = await begin(manager)
+    files.fail("pwrite", errno.ENOSPC, path="/b/")
+    with pytest.raises(KafkaError) as refused:
+        await copy(move)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert append(source, b"goes on", epoch=2).first_offset == 12
+    assert records(await finish(manager, move)) == [*ALL, (12, b"goes on")]
+
+
+async def test_a_target_that_breaks_ends_the_move_and_leaves_the_log_in_service():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    move = await begin(manager)
+    files.fail("pwrite", errno.EIO, path="/b/")
+    with pytest.raises(KafkaError):
+        await copy(move)
+    await asyncio.sleep(0)
+    assert (manager.moves, source.offline) == ({}, None)
+    assert source.compaction.may_begin
+    assert append(source, b"goes on", epoch=2).first_offset == 12
+    with pytest.raises(KafkaError) as refused:
+        await begin(manager)
+    assert refused.value.message == ("Can not create log for orders-0 because log directories /b are offline")
+
+
+async def test_a_source_that_breaks_keeps_its_copy_for_the_next_start():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    move = await begin(manager)
+    await copy(move, steps=2)
+    files.fail("pwrite", errno.EIO, path="/a/")
+    with pytest.raises(KafkaError):
+        append(move.source, b"x", epoch=2)
+    await manager.close()
+
+    files = files.killed()
+    files.fail("read_file", errno.EIO, path="/a/", times=-1)
+    offline = await two_dirs(files, metadata_dir="/meta")
+    assert (offline.get("orders", 0), offline.moves) == (None, {})
+    assert folders(files, "/b")[0].endswith("-future"), "the source may come back"
+    files.heal()
+    await offline.close()
+    manager = await two_dirs(files)
+    assert records(await finish(manager, manager.moves["orders", 0])) == ALL
+
+
+async def test_a_name_that_cannot_be_changed_leaves_the_source_in_place():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    move = await begin(manager)
+    await copy(move)
+    files.fail("rename", errno.EROFS, path="-future")
+    with pytest.raises(KafkaError) as refused:
+        manager.swap(move)
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert manager.get("orders", 0) is source
+    assert append(source, b"more", epoch=2).first_offset == 12
+    assert records(await finish(manager, move)) == [*ALL, (12, b"more")]
+
+
+async def test_a_target_that_breaks_in_the_last_step_leaves_no_shorter_log_to_be_served():
+    """What was acknowledged after the swap is on the broken disk; the old folder lacks it."""
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    move = await begin(manager)
+    await copy(move)
+    manager.swap(move)
+    append(move.future, b"acknowledged", epoch=2)
+    files.fail("sync", errno.EIO, path="/b/")
+    await manager.clear_up(move)
+    assert folders(files, "/a")[0].endswith("-stray")
+    again = await two_dirs(files.killed())
+    assert records(again.get("orders", 0)) == [*ALL, (12, b"acknowledged")]
+
+
+async def test_the_only_folder_there_is_of_a_partition_is_served_whatever_its_name():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    await copy(await begin(manager))
+    files = files.killed()
+    files.rename("/a/orders-0", "/elsewhere")
+    again = await two_dirs(files)
+    log = again.get("orders", 0)
+    assert (log.directory, records(log), folders(files, "/b")) == ("/b/orders-0", ALL, ["orders-0"])
+
+
+async def test_two_folders_of_one_name_that_no_move_explains_are_refused():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    manager.logs.clear()
+    log = manager.create("orders", 0, OTHER_ID, SMALL, manager.dirs.of_partitions[1].directory_id)
+    append(log, b"somebody else's")
+    with pytest.raises(LogDirError, match="/b/orders-0 and /a/orders-0 are the same partition"):
+        await two_dirs(files.killed())
+
+
+async def test_of_two_folders_that_a_swap_has_left_the_one_that_reaches_further_wins():
+    """Apache Kafka does not start on them."""
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    move = await begin(manager)
+    await copy(move)
+    manager.swap(move)
+    append(move.future, b"after", epoch=2)
+    assert folders(files, "/a") == folders(files, "/b") == ["orders-0"]
+    again = await two_dirs(files.killed())
+    assert again.get("orders", 0).directory == "/b/orders-0"
+    assert records(again.get("orders", 0)) == [*ALL, (12, b"after")]
+    await again.close()
+    assert [name[-7:] for name in folders(again.files, "/a")] == ["-delete"]
+
+
+async def test_if_that_one_is_damaged_the_other_is_kept():
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    orders(manager)
+    move = await begin(manager)
+    await copy(move)
+    manager.swap(move)
+    append(move.future, b"after", epoch=2)
+    data = files.inodes["/b/orders-0/00000000000000000000.log"].data
+    data[len(data) // 2] ^= 1
+    again = await two_dirs(files.killed())
+    assert again.get("orders", 0).directory == "/b/orders-0"
+    assert [name[-6:] for name in folders(again.files, "/a")] == ["-stray"]
+
+
+# --- a crash before every disk operation ----------------------------------------------------------
+
+
+class Recorder(MemoryFiles):
+    """Keeps states that the disks may be in before each change, with what had been acknowledged by then."""
+
+    def __init__(self, dice: random.Random, states_each: int) -> None:
+        super().__init__()
+        self._dice = dice
+        self._states_each = states_each
+        self.is_recording = False
+        self.written: list[bytes] = []
+        #: What was acknowledged: in the page cache, and on the disk.
+        self.acknowledged = self.confirmed = 0
+        self.states: list[tuple[str, MemoryFiles, int]] = []
+
+    def _enter(self, operation: str, path: str) -> None:
+        super()._enter(operation, path)
+        if self.is_recording and operation not in ("pread", "read_file"):
+            moment = f"{len(self.states)}: {operation} {path}"
+            self.states.append((f"kill before {moment}", self.killed(), self.acknowledged))
+            for _ in range(self._states_each):
+                disk = self.power_cut(self._dice)
+                self.states.append((f"power cut before {moment}", disk, self.confirmed))
+
+
+async def live(files: Recorder, *, flush_each: bool) -> None:
+    """Move a partition while it is written, and back again."""
+    broker = Broker(files, "/a", "/b")
+    manager = await broker.start()
+    first = manager.dirs.of_partitions[0].directory_id
+    log = manager.create(
+        "orders", 0, TOPIC_ID, LogConfig(segment_bytes=1500, file_delete_delay_ms=1000), first
+    )
+
+    def write(count: int) -> None:
+        for _ in range(count):
+            number = len(files.written)
+            value = b"%d " % number * 40
+            files.written.append(value)
+            log = manager.get("orders", 0)
+            append(log, value, epoch=number // 12, producer_id=7, producer_epoch=0, base_sequence=number)
+            files.acknowledged = number + 1
+            if flush_each:
+                files.confirmed = log.flush()
+
+    write(10)
+    log.flush()
+    files.is_recording = True
+    for to in ("/b", "/a"):
+        move = await begin(manager, to)
+        while move.lag:
+            await copy(move, steps=2)
+            if len(files.written) % 5:
+                write(1)
+        move.future.flush()
+        write(1)
+        assert move.close_gap(STEP_BYTES)
+        manager.swap(move)
+        clearing = asyncio.ensure_future(manager.clear_up(move))
+        for _ in range(8 if to == "/a" else 0):
+            await asyncio.sleep(0)
+        write(1)
+        await clearing
+        write(2)
+        await manager.checkpoint_recovery_points()
+        await broker.pass_time(3)
+    files.is_recording = False
+
+
+async def check(disk: MemoryFiles, acknowledged: int, written: list[bytes]) -> str:
+    """Every record is there once, in one place, and the log goes on, moved or still to be moved."""
+    manager = await two_dirs(disk)
+    log = manager.get("orders", 0)
+    assert log is not None
+    damaged = [damage for segment in log.segments for damage in segment.damages]
+    if damaged:  # by a power cut, past what was on the disk
+        assert min(damage.first_offset for damage in damaged) >= acknowledged
+        return "damaged"
+    found = records(log)
+    assert found == list(enumerate(written[: len(found)])), "lost in the middle, doubled, or out of order"
+    assert len(found) >= acknowledged
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert [n for d in ("/a", "/b") for n in folders(disk, d) if n == "orders-0"] == ["orders-0"]
+    went_on = "whole"
+    if move := manager.moves.get(("orders", 0)):
+        went_on = "moved on"
+        log = await finish(manager, move)
+        assert records(log) == found
+    append(log, b"goes on", epoch=50)
+    assert records(log) == [*found, (len(found), b"goes on")]
+    again = (await two_dirs(disk.killed())).get("orders", 0)
+    assert records(again) == [*found, (len(found), b"goes on")]
+    return went_on
+
+
+async def check_all(files: Recorder) -> dict[str, int]:
+    outcomes: dict[str, int] = {}
+    for moment, disk, acknowledged in files.states:
+        try:
+            outcome = await check(disk, acknowledged, files.written)
+        except BaseException as error:
+            error.add_note(moment)
+            raise
+        outcomes[outcome] = outcomes.get(outcome, 0) + 1
+    return outcomes
+
+
+@pytest.mark.parametrize("flush_each", [True, False], ids=["fsync", "replicated"])
+async def test_a_crash_before_any_disk_operation_of_a_move_loses_and_doubles_nothing(
+    flush_each: bool,
+) -> None:
+    files = Recorder(random.Random(1), states_each=2)
+    await live(files, flush_each=flush_each)
+    outcomes = await check_all(files)
+    assert sum(outcomes.values()) > 400
+    assert min(outcomes["whole"], outcomes["moved on"]) > 100
+    assert outcomes.get("damaged", 0) < (1 if flush_each else 20)
+
+
+# --- planted bugs ---------------------------------------------------------------------------------
+
+
+def the_shorter_folder_wins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(manager_module, "reach", lambda log: -log.log_end_offset)
+
+
+def the_old_folder_goes_before_the_new_one_is_on_the_disk(patch: pytest.MonkeyPatch) -> None:
+    async def clear_up(manager: LogManager, move: LogMove) -> None:
+        manager._remove(move.source)
+
+    patch.setattr(LogManager, "clear_up", clear_up)
+
+
+def nobody_looks_whether_the_copy_is_still_one(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LogMove, "divergence", lambda move: None)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        the_shorter_folder_wins,
+        the_old_folder_goes_before_the_new_one_is_on_the_disk,
+        nobody_looks_whether_the_copy_is_still_one,
+    ],
+)
+async def test_a_bug_in_the_move_is_caught(
+    bug: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bug(monkeypatch)
+    files = Recorder(random.Random(2), states_each=2)
+    await live(files, flush_each=True)
+    with pytest.raises((AssertionError, KafkaError, LogDirError)):
+        await check_all(files)

@@ -93,7 +93,9 @@ class Compaction:
             now_ms,
         )
 
-    def job(self, dirt: Dirt, now_ms: int, *, key_map_bytes: int, io_buffer_bytes: int) -> Job:
+    def job(
+        self, dirt: Dirt, now_ms: int, *, key_map_bytes: int, key_map_load: float, io_buffer_bytes: int
+    ) -> Job:
         """All that a round has to know, as the log is now."""
         self._is_cut = False
         segments = [
@@ -120,6 +122,7 @@ class Compaction:
             self._log.config.segment_index_bytes,
             self._log.config.index_interval_bytes,
             key_map_bytes,
+            key_map_load,
             io_buffer_bytes,
             [txn for segment in self._log.segments for txn in segment.aborted_txns],
             last_records,

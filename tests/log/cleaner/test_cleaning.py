@@ -161,7 +161,7 @@ async def test_old_files_stay_for_readers_and_go_after_file_delete_delay() -> No
 
 
 async def test_keys_that_do_not_fit_into_memory_take_several_rounds() -> None:
-    broker = await a_broker(MemoryFiles(), dedupe_buffer_bytes=8 * 140)
+    broker = await a_broker(MemoryFiles(), dedupe_buffer_bytes=8 * 24)
     log = a_log(broker.manager)
     fill(log, 120, keys=30)
     dirty = log.segments[-1].base_offset

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka_broker.log.cleaner.filtering import Rules, remains
 from pykafka_broker.log.cleaner.job import LastRecord
-from pykafka_broker.log.cleaner.key_map import ENTRY_BYTES, KeyMap
+from pykafka_broker.log.cleaner.key_map import KeyMap
 from pykafka_broker.log.cleaner.transactions import CleanedTransactions
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.protocol.records.batch import (
@@ -239,25 +239,3 @@ def test_records_of_another_producer_between_are_not_touched() -> None:
     transactions = CleanedTransactions([ABORTED])
     other = batch(B1, base_offset=11, transactional=True, producer_id=8, producer_epoch=0, base_sequence=0)
     assert cleaned(other, {b"b": 11}, transactions=transactions) == other
-
-
-# --- the key map ----------------------------------------------------------------------------------
-
-
-def test_the_key_map_takes_what_fits_into_its_memory_and_at_least_one_key() -> None:
-    full = KeyMap(0)
-    assert full.put(b"a", 1)
-    assert not full.put(b"b", 2)
-    assert full.put(b"a", 3)
-    assert (full.get(b"a"), full.get(b"b"), len(full), full.latest_offset) == (3, -1, 1, 3)
-
-    three = KeyMap(3 * (ENTRY_BYTES + 1))
-    assert [three.put(b"%d" % n, n) for n in range(4)] == [True, True, True, False]
-
-
-def test_long_keys_take_no_more_memory_than_a_digest_and_are_told_apart() -> None:
-    found = KeyMap(2 * (ENTRY_BYTES + 21))
-    assert found.put(bytes(1000), 1)
-    assert found.put(bytes(999) + b"x", 2)
-    assert not found.put(bytes(1001), 3)
-    assert (found.get(bytes(1000)), found.get(bytes(999) + b"x"), found.get(bytes(1001))) == (1, 2, -1)

@@ -36,7 +36,7 @@ def log(tmp_path: Path) -> PartitionLog:
 def clean(log: PartitionLog, process: CleaningProcess) -> int:
     dirt = log.compaction.dirt(NOW)
     log.flush_closed()
-    job = log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, io_buffer_bytes=1 << 18)
+    job = log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, key_map_load=0.9, io_buffer_bytes=1 << 18)
     return process.clean(job, UNTHROTTLED, log.compaction.swap_in)
 
 

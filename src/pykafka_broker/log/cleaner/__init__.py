@@ -12,5 +12,5 @@
 Behaviour is Apache Kafka 4.3's: tombstones and transaction markers go `delete.retention.ms` after the round
 that first met them (the delete horizon in the batch header, KIP-534), the last batch of every active producer
 stays as a header without records, and so does the last batch of a round. Kafka compares 16-byte hashes of
-keys; here keys of up to 20 bytes are compared as they are.
+keys; here keys of up to 15 bytes are compared as they are.
 """

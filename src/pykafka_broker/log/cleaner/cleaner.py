@@ -185,9 +185,8 @@ class LogCleaner:
             job = log.compaction.job(
                 dirt,
                 self._now_ms(),
-                key_map_bytes=int(
-                    settings.dedupe_buffer_bytes * settings.io_buffer_load_factor / settings.threads
-                ),
+                key_map_bytes=settings.dedupe_buffer_bytes // settings.threads,
+                key_map_load=settings.io_buffer_load_factor,
                 io_buffer_bytes=settings.io_buffer_bytes // settings.threads // 2,
             )
             rate = settings.io_max_bytes_per_second

@@ -53,6 +53,7 @@ class Job(NamedTuple):
     segment_index_bytes: int
     index_interval_bytes: int
     key_map_bytes: int
+    key_map_load: float
     io_buffer_bytes: int
     aborted: Sequence[AbortedTxn]
     last_records: dict[int, LastRecord]

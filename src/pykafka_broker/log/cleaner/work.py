@@ -86,7 +86,8 @@ def clean(files: FileSystem, job: Job, meter: Meter, on_group: Callable[[Cleaned
 
 def _map_of(files: FileSystem, job: Job, meter: Meter) -> KeyMap:
     """The newest offsets of the keys from the first dirty offset on, as far as they fit into memory."""
-    keys = KeyMap(job.key_map_bytes)
+    most_keys = job.segments[-1].end_offset - job.first_dirty_offset
+    keys = KeyMap(job.key_map_bytes, most_keys, load=job.key_map_load)
     transactions = CleanedTransactions(
         [txn for txn in job.aborted if txn.last_offset >= job.first_dirty_offset]
     )

@@ -7,17 +7,14 @@ they commit (before KIP-447).
 
 from __future__ import annotations
 
-from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
-from pykafka_broker.coordinator.group.classic.turn import fenced
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.coordinator.group.consumer import commits
-from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
-    CommitOffsets,
     CommitResult,
     CommitTransactionalOffsets,
     EndTransaction,
 )
+from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.records import offset_record
 from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
@@ -72,31 +69,7 @@ def _commit_error(
         return ErrorCode.NONE if event.generation < 0 else ErrorCode.ILLEGAL_GENERATION
     if says_nothing:
         return ErrorCode.NONE
-    if isinstance(group, ConsumerGroup):
-        error = commits.commit_error(group, _as_plain_commit(event, directory))
-        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
-    if event.generation < 0 and group.phase is Phase.EMPTY:
-        return ErrorCode.NONE
-    error = fenced(group, event.member_id, event.group_instance_id)
-    if error is not ErrorCode.NONE:
-        return error
-    return ErrorCode.NONE if event.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
-
-
-def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirectory) -> CommitOffsets:
-    """The same commit with topic ids, which requests in transactions do not have."""
-    known = ((topic, directory.topic(topic.topic)) for topic in event.topics)
-    topics = tuple(topic._replace(topic_id=found.topic_id) if found else topic for topic, found in known)
-    return CommitOffsets(
-        event.token,
-        event.now_ms,
-        commits.FIRST_VERSION_FOR_CONSUMERS,
-        event.group_id,
-        topics,
-        event.member_id,
-        event.generation,
-        event.group_instance_id,
-    )
+    return kind_of(group).commit_error_in_transaction(group, event, directory)
 
 
 def on_end(groups: Groups, event: EndTransaction) -> Step[Groups]:

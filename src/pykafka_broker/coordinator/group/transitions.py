@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
-from pykafka_broker.coordinator.group import admin, offsets, transactional_offsets
+from pykafka_broker.coordinator.group import admin, forgetting, offsets, transactional_offsets
+from pykafka_broker.coordinator.group.classic import describe as classic_describe
 from pykafka_broker.coordinator.group.classic import heartbeat as classic_heartbeat
 from pykafka_broker.coordinator.group.classic import join, leave, rebalance, sync
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
@@ -39,6 +41,7 @@ from pykafka_broker.coordinator.group.events import (
     TopicsChanged,
     TopicsDeleted,
 )
+from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.step import Effect, SetTimer, Step
 
@@ -46,6 +49,18 @@ from pykafka_broker.step import Effect, SetTimer, Step
 EXPIRY_TIMER = ("expiry",)
 #: The search looks at this many groups in one go, and then lets others have their turn.
 GROUPS_PER_EXPIRY_SLICE = 500
+
+
+#: What happens when a group's timer fires, by the first part of its key; the rest says whose it is.
+TIMERS: dict[object, Callable[..., Step[Groups]]] = {
+    "session": rebalance.on_session_timer,
+    "join": rebalance.on_join_timer,
+    "sync": rebalance.on_sync_timer,
+    "consumer-session": heartbeat.on_session_timer,
+    "consumer-join": heartbeat.on_session_timer,
+    "consumer-sync": heartbeat.on_session_timer,
+    "consumer-revocation": heartbeat.on_revocation_timer,
+}
 
 
 def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> Step[Groups]:
@@ -71,15 +86,15 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
         case ListGroups():
             return admin.on_list(groups, event)
         case DescribeGroup():
-            return admin.on_describe(groups, event)
+            return classic_describe.on_describe(groups, event)
         case DescribeConsumerGroup():
             return describe.on_describe(groups, event, config)
         case DeleteGroup():
             return admin.on_delete(groups, event)
         case DeleteOffsets():
-            return offsets.on_delete_offsets(groups, event)
+            return forgetting.on_delete_offsets(groups, event)
         case TopicsDeleted():
-            return offsets.on_topics_deleted(groups, event)
+            return forgetting.on_topics_deleted(groups, event)
         case TopicsChanged():
             return metadata.on_topics_changed(groups, event)
         case RegexesResolved():
@@ -128,27 +143,18 @@ def _from_classic_member(
 
 
 def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:
-    match event.key:
-        case ("session", str(group_id), str(member_id)):
-            return rebalance.on_session_timer(groups, group_id, member_id, event.now_ms, config)
-        case ("join", str(group_id)):
-            return rebalance.on_join_timer(groups, group_id, event.now_ms, config)
-        case ("sync", str(group_id)):
-            return rebalance.on_sync_timer(groups, group_id, event.now_ms, config)
-        case ("consumer-revocation", str(group_id), str(member_id)):
-            return heartbeat.on_revocation_timer(groups, group_id, member_id, event.now_ms, config)
-        case ("consumer-session" | "consumer-join" | "consumer-sync", str(group_id), str(member_id)):
-            return heartbeat.on_session_timer(groups, group_id, member_id, event.now_ms, config)
-        case _:
-            assert event.key == EXPIRY_TIMER, event.key
-            return _expire_some(groups, event, config)
+    assert isinstance(event.key, tuple), event.key
+    name, *whose = event.key
+    if name == EXPIRY_TIMER[0]:
+        return _expire_some(groups, event, config)
+    return TIMERS[name](groups, *whose, event.now_ms, config)
 
 
 def _expire_some(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Look at the next groups for offsets that are too old; a new search begins with all of them."""
     waiting = groups.expiry_backlog or tuple(groups.groups)
     now, later = waiting[:GROUPS_PER_EXPIRY_SLICE], waiting[GROUPS_PER_EXPIRY_SLICE:]
-    state, records = offsets.expire(groups, now, event.now_ms, config)
+    state, records = forgetting.expire(groups, now, event.now_ms, config)
     if later != state.expiry_backlog:
         state = state._replace(expiry_backlog=later)
     delay_ms = 0 if later else config.offsets_retention_check_interval_ms
@@ -162,11 +168,8 @@ def _on_loaded(groups: Groups, event: Loaded, config: GroupCoordinatorConfig) ->
         SetTimer(EXPIRY_TIMER, event.now_ms + config.offsets_retention_check_interval_ms)
     ]
     for group in tuple(groups.groups.values()):
-        if isinstance(group, ConsumerGroup):
-            effects += metadata.timers_of_loaded(group, event.now_ms, config)
-            continue
-        turn = rebalance.on_group_loaded(group, event.now_ms, config)
-        if turn.group is not group:
-            state = state.with_group(turn.group)
-        effects.extend(turn.effects)
+        loaded, sessions = kind_of(group).on_loaded(group, event.now_ms, config)
+        if loaded is not group:
+            state = state.with_group(loaded)
+        effects += sessions
     return Step(state, (), tuple(effects))

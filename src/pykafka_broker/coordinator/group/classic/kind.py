@@ -1,0 +1,99 @@
+"""What a classic group is asked as any kind of group is."""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.group.classic.rebalance import on_group_loaded
+from pykafka_broker.coordinator.group.classic.records import group_tombstone
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
+from pykafka_broker.coordinator.group.classic.turn import fenced, session_timer
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
+from pykafka_broker.coordinator.group.kind import GroupKind
+from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.state import CommittedOffset
+from pykafka_broker.coordinator.group.topics import TopicDirectory
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.step import Effect, SetTimer
+
+
+class ClassicKind(GroupKind[ClassicGroup]):
+    """Members of the present generation may commit, but not while the assignment is being made; anybody may
+    when the group has no members.
+    """
+
+    name = "classic"
+
+    def protocol_type(self, group: ClassicGroup) -> str:
+        return group.protocol_type or ""
+
+    def state_of(self, group: ClassicGroup) -> str:
+        return group.phase.value
+
+    def is_empty(self, group: ClassicGroup) -> bool:
+        return group.phase is Phase.EMPTY
+
+    def tombstones(self, group: ClassicGroup) -> list[Record]:
+        return [group_tombstone(group.group_id)]
+
+    def is_subscribed_to(self, group: ClassicGroup, topic: str) -> bool:
+        return group.is_subscribed_to(topic)
+
+    def commit_error(self, group: ClassicGroup, event: CommitOffsets) -> ErrorCode:
+        if event.generation < 0 and group.phase is Phase.EMPTY:
+            return ErrorCode.NONE
+        if event.generation < 0 and not event.member_id and event.group_instance_id is None:
+            # Nobody in particular may commit only while there are no members.
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = fenced(group, event.member_id, event.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if event.generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.phase is Phase.COMPLETING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def commit_effects(self, group: ClassicGroup, event: CommitOffsets) -> list[Effect]:
+        """Who commits is alive."""
+        if group.phase not in (Phase.STABLE, Phase.PREPARING_REBALANCE):
+            return []
+        timeout_ms = group.members[event.member_id].session_timeout_ms
+        return [SetTimer(session_timer(event.group_id, event.member_id), event.now_ms + timeout_ms)]
+
+    def commit_error_in_transaction(
+        self, group: ClassicGroup, event: CommitTransactionalOffsets, topics: TopicDirectory
+    ) -> ErrorCode:
+        if event.generation < 0 and group.phase is Phase.EMPTY:
+            return ErrorCode.NONE
+        error = fenced(group, event.member_id, event.group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        return ErrorCode.NONE if event.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
+
+    def fetch_error(self, group: ClassicGroup, event: FetchOffsets) -> ErrorCode:
+        """Anybody may, whoever it says it is."""
+        return ErrorCode.NONE
+
+    def deletion_error(self, group: ClassicGroup) -> ErrorCode:
+        """What is read is only known of consumers while there are members."""
+        may_be = group.phase is Phase.EMPTY or group.is_consumer_group
+        return ErrorCode.NONE if may_be else ErrorCode.NON_EMPTY_GROUP
+
+    def ages_since_ms(self, group: ClassicGroup, committed: CommittedOffset) -> int | None:
+        """In a simple group, since the commit; in an empty one, since it became empty; in a stable one, since
+        the commit if it is known what its members read.
+        """
+        if group.protocol_type is None:
+            return committed.commit_timestamp_ms
+        if group.phase is Phase.EMPTY:
+            # Old brokers did not record when a group became empty.
+            return committed.commit_timestamp_ms if group.phase_began_ms == -1 else group.phase_began_ms
+        if group.phase is Phase.STABLE and group.subscribed_topics is not None:
+            return committed.commit_timestamp_ms
+        return None
+
+    def on_loaded(
+        self, group: ClassicGroup, now_ms: int, config: GroupCoordinatorConfig
+    ) -> tuple[ClassicGroup, list[Effect]]:
+        turn = on_group_loaded(group, now_ms, config)
+        return turn.group, turn.effects

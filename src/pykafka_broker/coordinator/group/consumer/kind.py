@@ -1,0 +1,81 @@
+"""What a consumer group is asked as any kind of group is."""
+
+from __future__ import annotations
+
+from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.group.consumer import commits
+from pykafka_broker.coordinator.group.consumer.metadata import timers_of_loaded
+from pykafka_broker.coordinator.group.consumer.records import consumer_group_tombstones
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
+from pykafka_broker.coordinator.group.kind import GroupKind
+from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.state import CommittedOffset
+from pykafka_broker.coordinator.group.topics import TopicDirectory
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.step import Effect
+
+
+class ConsumerKind(GroupKind[ConsumerGroup]):
+    """Members commit and fetch in their epoch; what they read is always known."""
+
+    name = "consumer"
+
+    def protocol_type(self, group: ConsumerGroup) -> str:
+        return CONSUMER_PROTOCOL_TYPE
+
+    def state_of(self, group: ConsumerGroup) -> str:
+        return group.state.value
+
+    def is_empty(self, group: ConsumerGroup) -> bool:
+        return not group.members
+
+    def tombstones(self, group: ConsumerGroup) -> list[Record]:
+        return consumer_group_tombstones(group)
+
+    def is_subscribed_to(self, group: ConsumerGroup, topic: str) -> bool:
+        return group.is_subscribed_to(topic)
+
+    def commit_error(self, group: ConsumerGroup, event: CommitOffsets) -> ErrorCode:
+        return commits.commit_error(group, event)
+
+    def commit_effects(self, group: ConsumerGroup, event: CommitOffsets) -> list[Effect]:
+        """Only heartbeats keep a member alive."""
+        return []
+
+    def commit_error_in_transaction(
+        self, group: ConsumerGroup, event: CommitTransactionalOffsets, topics: TopicDirectory
+    ) -> ErrorCode:
+        error = commits.commit_error(group, _as_plain_commit(event, topics))
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
+    def fetch_error(self, group: ConsumerGroup, event: FetchOffsets) -> ErrorCode:
+        return commits.fetch_error(group, event)
+
+    def deletion_error(self, group: ConsumerGroup) -> ErrorCode:
+        return ErrorCode.NONE
+
+    def ages_since_ms(self, group: ConsumerGroup, committed: CommittedOffset) -> int | None:
+        return committed.commit_timestamp_ms
+
+    def on_loaded(
+        self, group: ConsumerGroup, now_ms: int, config: GroupCoordinatorConfig
+    ) -> tuple[ConsumerGroup, list[Effect]]:
+        return group, timers_of_loaded(group, now_ms, config)
+
+
+def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirectory) -> CommitOffsets:
+    """The same commit with topic ids, which requests in transactions do not have."""
+    known = ((topic, directory.topic(topic.topic)) for topic in event.topics)
+    topics = tuple(topic._replace(topic_id=found.topic_id) if found else topic for topic, found in known)
+    return CommitOffsets(
+        event.token,
+        event.now_ms,
+        commits.FIRST_VERSION_FOR_CONSUMERS,
+        event.group_id,
+        topics,
+        event.member_id,
+        event.generation,
+        event.group_instance_id,
+    )

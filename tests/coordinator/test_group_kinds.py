@@ -1,0 +1,24 @@
+"""The kinds of groups: each that a state can hold answers for itself."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pykafka_broker.coordinator.group.kinds import KINDS, kind_of
+from pykafka_broker.coordinator.group.state import Group
+from tests.support.groups import GroupWorld
+
+
+def test_every_kind_of_group_has_somebody_who_answers_for_it() -> None:
+    assert set(KINDS) == set(get_args(Group))
+    assert len({kind.name for kind in KINDS.values()}) == len(KINDS)
+
+
+def test_groups_are_told_apart_by_what_they_are() -> None:
+    world = GroupWorld()
+    world.commit({("t", 0): 1}, group_id="simple")
+    world.join_consumer("a", "t", group_id="consumers")
+
+    kinds = {group_id: kind_of(group).name for group_id, group in world.state.groups.items()}
+
+    assert kinds == {"simple": "classic", "consumers": "consumer"}

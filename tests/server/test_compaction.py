@@ -7,6 +7,7 @@ from typing import Any
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import build_batch
+from tests.apis.transacting import Producer
 from tests.support.broker import BROKER_RESOURCE, NOW, TOPIC_RESOURCE, Home, User, until
 
 SETTINGS = {"offsets.topic.num.partitions": "1", "log.cleaner.backoff.ms": "1000"}
@@ -100,19 +101,57 @@ async def test_the_number_of_cleaner_threads_does_not_leap() -> None:
         assert home.broker.logs.cleaner.settings.threads == 2
 
 
-async def test_the_groups_own_topic_shrinks_and_no_commit_is_lost() -> None:
-    home = Home(SETTINGS)
+def folder_bytes(home: Home, name: str) -> int:
+    """What a partition's folder takes on the disk, whatever the files are called."""
+    return sum(len(inode.data) for path, inode in home.files.inodes.items() if f"/{name}/" in path)
+
+
+async def test_the_groups_own_topic_shrinks_on_the_disk_and_no_commit_of_any_group_is_lost() -> None:
+    home = Home({**SETTINGS, "log.segment.delete.delay.ms": "1000"})
+    groups = [f"readers-{number}" for number in range(8)]
+    async with home.running() as user:
+        await user.create_topic("orders", partitions=3)
+        await user.find_coordinator("readers")
+        await user.alter_topic("__consumer_offsets", internal_segment_bytes="8192")
+        for offset in range(60):
+            for number, group in enumerate(groups):
+                await user.commit(group, "orders", offset + number, partition=offset % 3)
+        before = folder_bytes(home, "__consumer_offsets-0")
+        committed = {group: await user.committed(group) for group in groups}
+        await cleaned(home)
+        await cleaned(home)
+        assert folder_bytes(home, "__consumer_offsets-0") < before / 3
+        assert {group: await user.committed(group) for group in groups} == committed
+        after_a_kill = home.killed()
+    for again in (home, after_a_kill):
+        async with again.running() as user:
+            assert {group: await user.committed(group) for group in groups} == committed
+            assert folder_bytes(again, "__consumer_offsets-0") < before / 3
+
+
+async def test_the_transactions_own_topic_shrinks_on_the_disk_and_every_producer_goes_on() -> None:
+    home = Home(
+        {
+            **SETTINGS,
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.segment.bytes": str(1 << 20),
+            "log.segment.delete.delay.ms": "1000",
+        }
+    )
     async with home.running() as user:
         await user.create_topic("orders")
-        await user.find_coordinator("readers")
-        await user.alter_topic("__consumer_offsets", internal_segment_bytes="4096")
-        for offset in range(120):
-            await user.commit("readers", "orders", offset)
-        log = home.broker.logs.get("__consumer_offsets", 0)
-        assert log is not None
-        before = log.size_bytes
+        producers = [await Producer.of(user, f"writer-{number}") for number in range(4)]
+        await user.alter_topic("__transaction_state", internal_segment_bytes="8192")
+        for _ in range(25):
+            for producer in producers:
+                await producer.write("orders", b"x")
+                await producer.end()
+        before = folder_bytes(home, "__transaction_state-0")
         await cleaned(home)
-        assert log.size_bytes < before / 2
-        assert await user.committed("readers") == {("orders", 0): 119}
+        await cleaned(home)
+        assert folder_bytes(home, "__transaction_state-0") < before / 2
+        identities = [(producer.id, producer.epoch) for producer in producers]
     async with home.running() as user:
-        assert await user.committed("readers") == {("orders", 0): 119}
+        for producer, (producer_id, epoch) in zip(producers, identities, strict=True):
+            again = await Producer.of(user, producer.transactional_id)
+            assert (again.id, again.epoch) == (producer_id, epoch + 1)

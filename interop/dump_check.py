@@ -2,14 +2,18 @@
 
 The tool reads each `.log` file with Kafka's own classes and checks each `.index` and `.timeindex` against it.
 What it prints of batches and records (offsets, times, sizes, header names, checksums, producer ids, codecs)
-is compared with what our own reader finds in the same bytes, and `__consumer_offsets` and
-`__cluster_metadata` are also decoded as what they are. The broker must be stopped.
+is compared with what our own reader finds in the same bytes, and every line with what our `dump-log` prints,
+where `__consumer_offsets`, `__transaction_state` and `__cluster_metadata` are decoded as what they are. The
+broker must be stopped.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 from interop.oracle import run_tool
@@ -52,10 +56,9 @@ def as_we_read_it(log: Path) -> Rows:
                 *(header.size_in_bytes, header.codec.name.lower(), header.crc),
             )
         )
-        if not header.is_control:
-            for record in read_records(memoryview(data)[position : position + header.size_in_bytes]):
-                names = ",".join(name for name, _ in record.headers)
-                rows.append((record.offset, record.timestamp, size(record.key), size(record.value), names))
+        for record in read_records(memoryview(data)[position : position + header.size_in_bytes]):
+            names = ",".join(name for name, _ in record.headers)
+            rows.append((record.offset, record.timestamp, size(record.key), size(record.value), names))
     return rows
 
 
@@ -86,6 +89,37 @@ def complaints(printed: str) -> list[str]:
     return [line for line in printed.splitlines() if any(text in line for text in COMPLAINTS)]
 
 
+def same_lines(data_dir: Path, report: Callable[[str], None]) -> list[str]:
+    """What our `dump-log` prints of every kind of file, compared with the tool's own lines."""
+    failures = []
+    for options, patterns in (
+        (("--print-data-log",), ("[!_]*/*.log",)),
+        ((), ("*/*.index", "*/*.timeindex", "*/*.txnindex", "*/*.snapshot")),
+        (("--offsets-decoder",), ("__consumer_offsets-*/*.log",)),
+        (("--transaction-log-decoder",), ("__transaction_state-*/*.log",)),
+        (
+            ("--cluster-metadata-decoder",),
+            ("__cluster_metadata-0/*.log", "__cluster_metadata-0/*.checkpoint", "bootstrap.checkpoint"),
+        ),
+    ):
+        found = [path for pattern in patterns for path in sorted(data_dir.glob(pattern))]
+        files = [str(path) for path in found if path.stat().st_size]
+        if not files:
+            continue
+        theirs = run_tool(DUMP, *options, "--files", ",".join(files), timeout_s=600).splitlines()
+        ours = dumped_by_us(*options, *files).splitlines()
+        different = [pair for pair in zip_longest(theirs, ours) if pair[0] != pair[1]]
+        what = f"dump {' '.join(options) or 'of indexes and snapshots'}"
+        failures += [f"{what}: Apache {theirs_}, we {ours_}" for theirs_, ours_ in different[:3]]
+        report(f"{what}: {len(theirs)} lines of {len(files)} files: {'FAIL' if different else 'ok'}")
+    return failures
+
+
+def dumped_by_us(*arguments: str) -> str:
+    command = [sys.executable, "-m", "pykafka_broker", "dump-log", *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False, timeout=600).stdout
+
+
 def check(data_dir: Path, report: Callable[[str], None]) -> list[str]:
     failures: list[str] = []
     logs = list(segments(data_dir))
@@ -105,6 +139,7 @@ def check(data_dir: Path, report: Callable[[str], None]) -> list[str]:
             )
     report(f"{len(plain)} segments, {records} records: {'ok' if not failures else 'FAIL'}")
 
+    failures += same_lines(data_dir, report)
     for title, chosen, decoder in (
         (
             "indexes",

@@ -4,6 +4,7 @@ record.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -38,6 +39,20 @@ def test_every_file_a_busy_broker_leaves_is_read_by_apache_as_by_us(kafka_jars: 
         consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "readers"})
         consumer.commit(offsets=[TopicPartition("codec-zstd", 0, 7, metadata="here")], asynchronous=False)
         consumer.close()
+        member = Consumer(
+            {"bootstrap.servers": broker.address, "group.id": "members", "group.protocol": "consumer"}
+        )
+        member.subscribe(["codec-zstd"])
+        while not member.assignment():
+            member.poll(0.1)
+        member.commit(offsets=[TopicPartition("codec-zstd", 0, 8)], asynchronous=False)
+        member.close()
+        writer = Producer({"bootstrap.servers": broker.address, "transactional.id": "writer"})
+        writer.init_transactions(30)
+        for number in range(6):
+            writer.begin_transaction()
+            writer.produce("transactions", b"%d" % number, partition=0)
+            writer.commit_transaction(30) if number % 2 else writer.abort_transaction(30)
         broker.kill()
         broker.start()
         broker.stop()
@@ -45,4 +60,7 @@ def test_every_file_a_busy_broker_leaves_is_read_by_apache_as_by_us(kafka_jars: 
         reported: list[str] = []
         assert check(broker.data_dir, reported.append) == []
 
-    assert any(f"{600 * len(CODECS) + 1} records: ok" in line for line in reported), reported
+    assert len([line for line in reported if line.startswith("dump") and line.endswith(": ok")]) == 5
+    found = re.fullmatch(r"\d+ segments, (\d+) records: ok", reported[0])
+    assert found is not None, reported
+    assert int(found[1]) > 600 * len(CODECS)

@@ -19,7 +19,7 @@ from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from pykafka_broker.protocol.schema import Field, schema_of
+from pykafka_broker.protocol.schema import Field, blank, schema_of
 
 Decoded = tuple[str | None, str | None]
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]
@@ -34,9 +34,18 @@ def message_json(message: Any, version: int) -> dict[str, Any]:
     result = {}
     for field in schema_of(message).fields:
         value = getattr(message, field.name)
-        if version in field.versions and not (field.tag is not None and value == field.default):
+        if version in field.versions and not _is_left_out(field, value, version):
             result[_json_name(field.name)] = _value_json(value, field, version)
     return result
+
+
+def _is_left_out(field: Field, value: Any, version: int) -> bool:
+    """Whether a tagged field has its default, which of a struct that may be null is not the null."""
+    if field.tag is None:
+        return False
+    if field.struct is not None and version in field.nullable:
+        return bool(value == blank(field.struct))
+    return bool(value == field.default)
 
 
 def _value_json(value: Any, field: Field | None, version: int) -> Any:

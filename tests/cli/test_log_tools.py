@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli import log_tools
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import OsFileSystem
+from pykafka_broker.log.files import FileSystem, OsFileSystem, lock_holder
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import Codec, build_batch, iter_batches
-from tests.cli.conftest import Result, run_command
+from tests.cli.conftest import Output, Result, run_command
 
 NOW = 1_700_000_000_000
 FIRST, SECOND = "00000000000000000000", "00000000000000000007"
@@ -70,6 +76,8 @@ def test_a_whole_folder_is_ok_by_itself_and_among_others(folder: Path) -> None:
         "bytes": sum(path.stat().st_size for path in folder.glob("*.log")),
         "batches": 10,
         "records": 19,
+        "end_offset": 19,
+        "in_use": False,
         "findings": [],
     }
 
@@ -177,6 +185,95 @@ def test_nothing_is_repaired_while_a_broker_runs(folder: Path) -> None:
     assert run("repair", folder).status == 0
 
 
+@pytest.fixture
+def other_process(folder: Path) -> Iterator[int]:
+    """The id of a process that has the folder's log directory, as a broker would."""
+    program = "import sys; from pykafka_broker.log.files import OsFileSystem; " + (
+        "lock = OsFileSystem().lock(sys.argv[1]); print('locked', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-c", program, str(folder.parent / ".lock")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "locked\n"
+        yield process.pid
+        process.kill()
+
+
+def test_a_folder_in_use_is_read_as_far_as_it_goes_and_said_to_be_in_use(
+    folder: Path, other_process: int
+) -> None:
+    """Half a batch at the end, an index that is not saved yet, segments under replacement: all in order."""
+    with (folder / f"{SECOND}.log").open("ab") as log:
+        log.write((folder / f"{FIRST}.log").read_bytes()[:70])
+    (folder / f"{SECOND}.index").write_bytes(b"")
+    (folder / f"{FIRST}.log.cleaned").write_bytes(b"")
+    told = (
+        f"A broker is running on {folder.parent} (process {other_process}): "
+        "what it is writing is read as far as it goes\n"
+    )
+    assert run("verify", folder) == (
+        0,
+        f"{folder}: 19 records in 2 segments, read up to offset 19: ok\n",
+        told,
+    )
+    assert run("stats", folder.parent).err == told
+    for command in ("verify", "stats"):
+        shown = json.loads(run(command, "--json", folder).out)
+        assert (shown["in_use"], shown["end_offset"], shown["records"]) == (True, 19, 19)
+
+    flip(folder / f"{FIRST}.log", 100)
+    found = run("verify", folder)
+    assert found.status == 1
+    assert "offsets 2 to 3 are damaged" in found.out
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    assert run("repair", folder).status == 1
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_the_question_who_has_a_folder_takes_it_from_nobody(folder: Path, other_process: int) -> None:
+    lock = str(folder.parent / ".lock")
+    assert lock_holder(lock) == other_process
+    os.kill(other_process, signal.SIGKILL)
+    while lock_holder(lock) is not None:
+        time.sleep(0.01)
+    held = OsFileSystem().lock(lock)
+    assert lock_holder(lock) == os.getpid()
+    held.release()
+    assert lock_holder(lock) is None
+    assert lock_holder(str(folder / ".lock")) is None
+
+
+def test_files_that_a_broker_removes_meanwhile_are_looked_for_again(
+    folder: Path, other_process: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention takes the first segment between the look at the folder and the look at the file."""
+    original = log_tools.segment_offsets
+    gone: list[str] = []
+
+    def segment_offsets(files: FileSystem, directory: str) -> list[tuple[int, int]]:
+        found = original(files, directory)
+        if len(gone) == 1:
+            (folder / f"{FIRST}.log").unlink()
+        gone.append(directory)
+        return found
+
+    monkeypatch.setattr(log_tools, "segment_offsets", segment_offsets)
+    shown = json.loads(run("stats", "--json", folder).out)
+    assert (shown["start_offset"], shown["end_offset"], shown["segments"]) == (7, 19, 1)
+    assert len(gone) == 3
+
+
+def test_a_terminal_is_shown_how_far_long_work_has_come(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Output, "isatty", lambda self: True, raising=False)
+    size = sum(path.stat().st_size for path in folder.glob("*.log"))
+    for command in ("verify", "stats", "repair"):
+        shown = run(command, folder).err
+        assert "Reading" in shown
+        assert f"{size / 1000:.1f}" in shown
+
+
 def test_stats_count_what_is_there(folder: Path) -> None:
     size = sum(path.stat().st_size for path in folder.glob("*.log"))
     assert run("stats", folder.parent) == (
@@ -195,6 +292,7 @@ def test_stats_count_what_is_there(folder: Path) -> None:
         "oldest_timestamp": NOW,
         "newest_timestamp": NOW + 9,
         "codecs": {"gzip": 4, "none": 6},
+        "in_use": False,
     }
 
 

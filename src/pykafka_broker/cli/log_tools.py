@@ -1,15 +1,16 @@
-"""`log`: look into the data of a broker that is not running, and mend what can be mended.
+"""`log`: look into the data of a broker, and mend what can be mended while it does not run.
 
-`log dump` is `dump-log`. The others take log directories or single partition folders.
+`log dump` is `dump-log`. The others take log directories or single partition folders. Of a folder that a
+running broker has, `verify` and `stats` say so, and tell how far they have read what is being written.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -17,13 +18,18 @@ from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.record_json import compact_json
 from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, segment_offsets
 from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.files import FileLockedError, OsFileSystem
+from pykafka_broker.log.files import FileLockedError, OsFileSystem, lock_holder
 from pykafka_broker.log.names import LOCK_FILE, parse_partition_folder
+
+Found = TypeVar("Found")
+
+#: How often a partition is looked into whose files a broker replaces meanwhile.
+ATTEMPTS = 5
 
 
 @click.group()
 def log() -> None:
-    """Look into the data of a stopped broker: dump, verify, repair, count."""
+    """Look into the data of a broker: dump, verify, count; of a stopped one, repair."""
 
 
 log.add_command(dump_log, "dump")
@@ -38,12 +44,14 @@ _as_json = click.option("--json", "as_json", is_flag=True, help="One JSON object
 def verify(paths: tuple[str, ...], as_json: bool) -> int:
     """Read every byte, and name what is wrong. Exit status 1 if anything is.
 
-    FOLDER is a log directory or the folder of a partition.
+    FOLDER is a log directory or the folder of a partition. A broker may be running there: then the last
+    segment of each partition is read as far as it has been written.
     """
     problems = 0
-    for folder, checked in _checked(paths):
+    in_use = _told_in_use(paths)
+    for folder, checked in _checked(paths, in_use):
         problems += sum(finding.remedy is not Remedy.START for finding in checked.findings)
-        _tell(folder, checked, as_json)
+        _tell(folder, checked, as_json, _log_directory(folder) in in_use)
     return 1 if problems else 0
 
 
@@ -62,8 +70,8 @@ def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
     with ExitStack() as locks:
         for path in paths:
             _lock(path, locks)
-        for folder, checked in _checked(paths):
-            _tell(folder, checked, as_json)
+        for folder, checked in _checked(paths, {}):
+            _tell(folder, checked, as_json, False)
             if not dry_run and (done := mend(files, checked.findings)) and not as_json:
                 click.echo(f"{folder}: {done} mended")
             left += sum(finding.remedy is Remedy.NONE for finding in checked.findings)
@@ -75,38 +83,46 @@ def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
 @_as_json
 def stats(paths: tuple[str, ...], as_json: bool) -> int:
     """Count segments, bytes, batches and records of every partition, without a look into the records."""
+    in_use = _told_in_use(paths)
+    for folder, found in _each(paths, in_use, _counted):
+        shown = {**found, "in_use": _log_directory(folder) in in_use}
+        click.echo(compact_json(shown) if as_json else _stats_line(found))
+    return 0
+
+
+def _counted(folder: str, advance: Callable[[int], object]) -> dict[str, Any]:
+    """What there is in a partition, by batch headers."""
     from pykafka_broker.log.recovery import walk
 
     files = OsFileSystem()
-    for folder in _partitions(paths):
-        segments = segment_offsets(files, folder)
-        codecs: dict[str, int] = {}
-        found: dict[str, Any] = {
-            "partition": os.path.basename(folder),
-            "segments": len(segments),
-            "bytes": sum([size for _, size in segments]),
-            "start_offset": segments[0][0] if segments else 0,
-            "end_offset": segments[-1][0] if segments else 0,
-            "batches": 0,
-            "records": 0,
-            "oldest_timestamp": -1,
-            "newest_timestamp": -1,
-            "codecs": codecs,
-        }
-        for base_offset, size in segments:
-            file = files.open(os.path.join(folder, f"{base_offset:020d}.log"), writable=False)
-            for _, header in walk(file.pread, 0, size):
-                found["batches"] += 1
-                found["records"] += header.records_count
-                found["end_offset"] = header.next_offset
-                if header.max_timestamp >= 0:
-                    oldest = found["oldest_timestamp"]
-                    found["oldest_timestamp"] = min(oldest % (1 << 63), header.max_timestamp)
-                    found["newest_timestamp"] = max(found["newest_timestamp"], header.max_timestamp)
-                codec = header.codec.name.lower()
-                codecs[codec] = codecs.get(codec, 0) + 1
-        click.echo(compact_json(found) if as_json else _stats_line(found))
-    return 0
+    segments = segment_offsets(files, folder)
+    codecs: dict[str, int] = {}
+    found: dict[str, Any] = {
+        "partition": os.path.basename(folder),
+        "segments": len(segments),
+        "bytes": sum([size for _, size in segments]),
+        "start_offset": segments[0][0] if segments else 0,
+        "end_offset": segments[-1][0] if segments else 0,
+        "batches": 0,
+        "records": 0,
+        "oldest_timestamp": -1,
+        "newest_timestamp": -1,
+        "codecs": codecs,
+    }
+    for base_offset, size in segments:
+        file = files.open(os.path.join(folder, f"{base_offset:020d}.log"), writable=False)
+        for _, header in walk(file.pread, 0, size):
+            found["batches"] += 1
+            found["records"] += header.records_count
+            found["end_offset"] = header.next_offset
+            if header.max_timestamp >= 0:
+                oldest = found["oldest_timestamp"]
+                found["oldest_timestamp"] = min(oldest % (1 << 63), header.max_timestamp)
+                found["newest_timestamp"] = max(found["newest_timestamp"], header.max_timestamp)
+            codec = header.codec.name.lower()
+            codecs[codec] = codecs.get(codec, 0) + 1
+        advance(size)
+    return found
 
 
 def _stats_line(found: dict[str, Any]) -> str:
@@ -118,7 +134,7 @@ def _stats_line(found: dict[str, Any]) -> str:
     )
 
 
-def _tell(folder: str, checked: Checked, as_json: bool) -> None:
+def _tell(folder: str, checked: Checked, as_json: bool, is_in_use: bool) -> None:
     partition, findings = checked
     if as_json:
         values = [
@@ -126,22 +142,67 @@ def _tell(folder: str, checked: Checked, as_json: bool) -> None:
             for finding in findings
         ]
         name = os.path.basename(folder)
-        click.echo(compact_json({"partition": name, **partition._asdict(), "findings": values}))
+        shown = {"partition": name, **partition._asdict(), "in_use": is_in_use, "findings": values}
+        click.echo(compact_json(shown))
         return
     verdict = "ok" if not findings else f"{len(findings)} problems"
-    click.echo(f"{folder}: {partition.records} records in {partition.segments} segments: {verdict}")
+    read = f", read up to offset {partition.end_offset}" if is_in_use else ""
+    click.echo(f"{folder}: {partition.records} records in {partition.segments} segments{read}: {verdict}")
     for finding in findings:
         click.echo(f"  {os.path.basename(finding.path)} {finding.text} ({finding.remedy.value})")
 
 
-def _checked(paths: tuple[str, ...]) -> Iterator[tuple[str, Checked]]:
+def _told_in_use(paths: tuple[str, ...]) -> dict[str, int]:
+    """The log directories that a running process has, and its id; says so."""
+    found = {}
+    for directory in dict.fromkeys(map(_log_directory, paths)):
+        process_id = lock_holder(os.path.join(directory, LOCK_FILE))
+        if process_id is not None:
+            found[directory] = process_id
+            who = f" (process {process_id})" if process_id else ""
+            click.echo(
+                f"A broker is running on {directory}{who}: what it is writing is read as far as it goes",
+                err=True,
+            )
+    return found
+
+
+def _log_directory(path: str) -> str:
+    """The log directory that is meant, or that a partition folder lies in."""
+    path = os.path.abspath(path)
+    return path if parse_partition_folder(os.path.basename(path)) is None else os.path.dirname(path)
+
+
+def _checked(paths: tuple[str, ...], in_use: Mapping[str, int]) -> Iterator[tuple[str, Checked]]:
     """Every partition with what was found in it; on a terminal, with a bar that shows how far this is."""
+    files = OsFileSystem()
+
+    def check(folder: str, advance: Callable[[int], object]) -> Checked:
+        return check_partition(files, folder, advance, is_in_use=_log_directory(folder) in in_use)
+
+    yield from _each(paths, in_use, check)
+
+
+def _each(
+    paths: tuple[str, ...], in_use: Mapping[str, int], look: Callable[[str, Callable[[int], object]], Found]
+) -> Iterator[tuple[str, Found]]:
+    """Look into every partition. Where a broker removes what is just being read, the look is repeated, and
+    ends when the folder itself has gone.
+    """
     files = OsFileSystem()
     folders = list(_partitions(paths))
     total = sum([size for folder in folders for _, size in segment_offsets(files, folder)])
     with _progress(total) as advance:
         for folder in folders:
-            yield folder, check_partition(files, folder, advance)
+            for attempt in range(ATTEMPTS):
+                try:
+                    yield folder, look(folder, advance)
+                    break
+                except FileNotFoundError:
+                    if _log_directory(folder) not in in_use or attempt == ATTEMPTS - 1:
+                        raise
+                    if not os.path.exists(folder):
+                        break
 
 
 @contextmanager
@@ -173,8 +234,7 @@ def _partitions(paths: tuple[str, ...]) -> Iterator[str]:
 
 def _lock(path: str, locks: ExitStack) -> None:
     """Keep brokers out of the log directory."""
-    is_partition = parse_partition_folder(os.path.basename(os.path.abspath(path))) is not None
-    directory = os.path.dirname(os.path.abspath(path)) if is_partition else path
+    directory = _log_directory(path)
     try:
         locks.callback(OsFileSystem().lock(os.path.join(directory, LOCK_FILE)).release)
     except FileLockedError:

@@ -1,7 +1,10 @@
-"""Looking through the files of a partition that no broker has open: what is wrong with them, and what can be
-done about it.
+"""Looking through the files of a partition: what is wrong with them, and what can be done about it.
 
-`check_partition` reads everything and changes nothing; `mend` does what a finding offers. Blocking.
+`check_partition` reads everything and changes nothing; `mend` does what a finding offers, and nobody else
+may have the folder then. Blocking.
+
+A folder that a broker is using can be checked too. Its last segment is being written, and is read as far as
+it holds whole batches; what the broker has under way (replaced segments, files to be deleted) is no finding.
 
 | found | offered |
 |---|---|
@@ -75,6 +78,8 @@ class Partition(NamedTuple):
     bytes: int
     batches: int
     records: int
+    #: Where the log ends, or ended when it was read.
+    end_offset: int = 0
 
 
 class Checked(NamedTuple):
@@ -95,25 +100,34 @@ def segment_offsets(files: FileSystem, directory: str) -> list[tuple[int, int]]:
 
 
 def check_partition(
-    files: FileSystem, directory: str, on_bytes: Callable[[int], object] = lambda count: None
+    files: FileSystem,
+    directory: str,
+    on_bytes: Callable[[int], object] = lambda count: None,
+    *,
+    is_in_use: bool = False,
 ) -> Checked:
-    """Read every byte of a partition's folder. `on_bytes` hears how far the logs have been read."""
+    """Read every byte of a partition's folder. `on_bytes` hears how many bytes of the logs have been read.
+
+    Raises:
+        FileNotFoundError: of a folder in use: the broker has removed what was to be read.
+    """
     findings: list[Finding] = []
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
     findings += [
         Finding(join(directory, name), "is left over from work that was cut short", Remedy.START)
         for name in sorted(names)
-        if name.endswith(_LEFTOVERS)
+        if name.endswith(_LEFTOVERS) and not is_in_use
     ]
     findings += _check_metadata(files, directory)
     epochs, problem = _read_epochs(files, directory)
     findings += problem
     segments = segment_offsets(files, directory)
-    batches = records = 0
+    batches = records = end_offset = 0
     for number, (base_offset, size) in enumerate(segments):
         following = segments[number + 1][0] if number + 1 < len(segments) else None
         segment = Segment(files, join(directory, offset_file(base_offset, "")), base_offset, size, 4096)
-        scan = Scan(segment.file.pread, size, base_offset, epoch_of=epochs.epoch_for_offset)
+        pread = _metered(segment.file.pread, on_bytes)
+        scan = Scan(pread, size, base_offset, epoch_of=epochs.epoch_for_offset)
         places: dict[int, int] = {}
         timestamps: dict[int, int] = {}
         for position, header in scan:
@@ -121,12 +135,31 @@ def check_partition(
             records += header.records_count
             places[position] = header.last_offset
             timestamps[header.last_offset] = header.max_timestamp
-        findings += _judge_scan(segment, scan, following, names)
-        findings += _check_indexes(files, segment, names, places, timestamps)
-        on_bytes(size)
+        end_offset = scan.next_offset
+        is_written = is_in_use and following is None
+        findings += _judge_scan(segment, scan, following, names, is_written=is_written)
+        if not is_written:
+            findings += _check_indexes(files, segment, names, places, timestamps)
     findings += _check_snapshots(files, directory, names)
     total = sum([size for _, size in segments])
-    return Checked(Partition(len(segments), total, batches, records), findings)
+    return Checked(Partition(len(segments), total, batches, records, end_offset), findings)
+
+
+def _metered(
+    pread: Callable[[int, int], bytes], on_bytes: Callable[[int], object]
+) -> Callable[[int, int], bytes]:
+    """The same, and tell of what is read for the first time."""
+    furthest = 0
+
+    def metered(size: int, position: int) -> bytes:
+        nonlocal furthest
+        data = pread(size, position)
+        if (end := position + len(data)) > furthest:
+            on_bytes(end - furthest)
+            furthest = end
+        return data
+
+    return metered
 
 
 def _check_metadata(files: FileSystem, directory: str) -> Iterator[Finding]:
@@ -149,7 +182,9 @@ def _read_epochs(files: FileSystem, directory: str) -> tuple[LeaderEpochs, list[
         return LeaderEpochs(), [Finding(path, f"is not readable: {error}", Remedy.REMOVE)]
 
 
-def _judge_scan(segment: Segment, scan: Scan, following: int | None, names: set[str]) -> Iterator[Finding]:
+def _judge_scan(
+    segment: Segment, scan: Scan, following: int | None, names: set[str], *, is_written: bool
+) -> Iterator[Finding]:
     path = segment.path + LOG_SUFFIX
     known: tuple[Damage, ...] = ()
     if offset_file(segment.base_offset, DAMAGED_SUFFIX) in names:
@@ -159,7 +194,7 @@ def _judge_scan(segment: Segment, scan: Scan, following: int | None, names: set[
         except (ValueError, TypeError):
             yield Finding(segment.path + DAMAGED_SUFFIX, "is not readable", Remedy.REMOVE)
     damages = list(scan.damages)
-    if scan.valid_end < segment.size:
+    if scan.valid_end < segment.size and not is_written:
         if following is None:
             torn = scan.tail_damage(scan.next_offset)
             text = f"ends in {segment.size - scan.valid_end} bytes that are no batch, at offset {torn[2]}"

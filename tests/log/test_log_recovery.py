@@ -460,10 +460,14 @@ def test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_c
     damaged[last + at] ^= 1
     files.write_file(LOG, damaged, sync=False)
 
-    log = reopened(files, clean=clean, recovery_point=end)
+    again = reopened(files.killed(), clean=clean, recovery_point=end)
+    assert served_records(again) == whole[:13]
+    assert again.log_end_offset == end, "it was on disk: damaged, not torn"
+    append(again, b"next", epoch=2)
+    assert served_records(again) == [*whole[:13], (end, b"next")]
 
-    assert records(log) == whole[: len(records(log))]
-    assert log.log_end_offset == 13
+    unsynced = reopened(files, clean=clean, recovery_point=13)
+    assert (records(unsynced), unsynced.log_end_offset) == (whole[:13], 13)
 
 
 def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served():

@@ -61,6 +61,13 @@ class OffsetIndex:
         found = bisect_right(self.relative_offsets, offset - self.base_offset)
         return self.positions[found - 1] if found else 0
 
+    def entry_at_or_before(self, position: int) -> tuple[int, int] | None:
+        """(last offset, position) of the last entry that does not point behind `position`; None if all do."""
+        found = bisect_right(self.positions, position)
+        if not found:
+            return None
+        return self.base_offset + self.relative_offsets[found - 1], self.positions[found - 1]
+
     def last_start_at_or_before(self, position: int) -> int:
         """The greatest known batch start that is <= `position`; 0 if there is none."""
         found = bisect_right(self.positions, position)

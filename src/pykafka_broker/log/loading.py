@@ -8,6 +8,7 @@ What is found, and what is done about it:
 | clean shutdown marker | indexes are trusted; only the last segment's end is looked at |
 | no marker | every segment at or past the recovery point is scanned batch by batch, its indexes are rebuilt |
 | torn tail | cut off, one log line with the number of bytes |
+| the same below the recovery point | was on disk, so it is damage |
 | damage with good batches behind it | fenced (CORRUPT_MESSAGE), remembered in `.damaged`, one log line |
 | index missing or not an index | rebuilt from the log when first needed |
 | no usable producer snapshot | producer state rebuilt from an older one, or from the log |
@@ -158,10 +159,13 @@ class _Loading:
         self.epochs = LeaderEpochs()
         self.epochs_known = False
         self.snapshots: list[int] = []
+        #: Everything below was on stable storage.
+        self.synced_end = 0
         #: Base offset of the first segment that had to be scanned.
         self.first_scanned: int | None = None
 
     def load(self, recovery_point: int | None, log_start_offset: int, high_watermark: int) -> PartitionLog:
+        self.synced_end = recovery_point or 0
         self._list_files(self._finish_interrupted_work())
         if not self.segments:
             path = self._path(log_start_offset, "")
@@ -261,6 +265,7 @@ class _Loading:
             if suffix == LOG_SUFFIX:
                 path = join(self.directory, stem)
                 segment = Segment(self.files, path, offset, sizes[name], interval_bytes)
+                segment.unchecked_end = segment.size
                 self.segments.append(segment)
                 if stem + DAMAGED_SUFFIX in sizes:
                     self._load_damages(segment)
@@ -345,7 +350,10 @@ class _Loading:
         for position, header in scan:
             if position == 0:
                 segment.first_timestamp = header.max_timestamp
-        return None if scan.damages or scan.valid_end != segment.size else scan.next_offset
+        if scan.damages or scan.valid_end != segment.size:
+            return None
+        segment.unchecked_end = start
+        return scan.next_offset
 
     def _recover(self, recovery_point: int) -> int:
         """Scan every segment that may hold unflushed batches; the log end offset."""
@@ -372,6 +380,7 @@ class _Loading:
                 epoch_of=epoch_of,
                 gaps_allowed=self.config.is_compacted,
                 reaches_next=not self.config.is_compacted,
+                synced_end=self.synced_end,
                 on_batch=self._note_epoch,
             )
         return end_offset

@@ -30,7 +30,7 @@ from pykafka_broker.log.reading import (
     storage_error,
     unresolved_read,
 )
-from pykafka_broker.log.scanning import scan_segment
+from pykafka_broker.log.scanning import check_batches, find_damages, scan_segment
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.log.state import Limit, LogState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -80,21 +80,28 @@ class ReadableLog(LogState):
         except OSError as error:
             self._environment.open_failed(error)
             raise storage_error(error) from error
-        aborted = None
+        request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
         if place is None:
-            if limit == "last_stable":
-                aborted = self._aborted_later(segments[number:], offset, limit_offset)
-            request = ReadRequest(offset, max_bytes, limit_offset, minimum_one_batch)
-            return unresolved_read(segments[number:], request, self._check_segment, aborted)
+            return self._unresolved(segments[number:], request, limit)
         start, size, end = place
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
         end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
+        if start < segment.unchecked_end and not segment.is_checked(start, end):
+            return self._unresolved(segments[number:], request, limit)
+        aborted = None
         if limit == "last_stable":
             upper_bound = segment.index.offset_at_or_after(end)
             upper_bound = next_offset if upper_bound is None else upper_bound
             aborted = self._aborted_later(segments[number:], offset, upper_bound)
         return ReadPlan(offset, end - start, Span(segment, segment.file, start, end), None, aborted)
+
+    def _unresolved(self, segments: tuple[Segment, ...], request: ReadRequest, limit: Limit) -> ReadPlan:
+        """The plan of a read whose place must be found, or whose batches must be checked, in a thread."""
+        aborted = None
+        if limit == "last_stable":
+            aborted = self._aborted_later(segments, request.offset, request.limit_offset)
+        return unresolved_read(segments, request, self._check_segment, self._check_old_batches, aborted)
 
     @staticmethod
     def _place(
@@ -140,6 +147,25 @@ class ReadableLog(LogState):
         segment.adopt(copy)
         return True
 
+    def _check_old_batches(
+        self, segment: Segment, next_base_offset: int | None, start: int, end: int
+    ) -> None:
+        """Check the batches between two positions; if anything is odd there, all of the segment, and its
+        indexes. Worker thread.
+        """
+        epoch_of, gaps_allowed = self.epochs.epoch_for_offset, self._config.is_compacted
+        if check_batches(segment, start, end, epoch_of=epoch_of, gaps_allowed=gaps_allowed):
+            return
+        if next_base_offset is None or not self._check_segment(segment, next_base_offset):
+            find_damages(
+                segment,
+                self.name,
+                next_offset=self.log_end_offset if next_base_offset is None else next_base_offset,
+                epoch_of=epoch_of,
+                gaps_allowed=gaps_allowed,
+                is_kept=not self.closed,
+            )
+
     def _aborted_later(
         self, segments: tuple[Segment, ...], offset: int, upper_bound: int
     ) -> Callable[[], list[AbortedTxn]] | None:
@@ -169,12 +195,17 @@ class ReadableLog(LogState):
         The search sees the log as it is now, whatever is appended or deleted meanwhile.
         """
         return partial(
-            search_timestamp, self.segments, timestamp, self.log_start_offset, self.limit_offset(limit)
+            search_timestamp,
+            self.segments,
+            timestamp,
+            self.log_start_offset,
+            self.limit_offset(limit),
+            self._check_old_batches,
         )
 
     def search_max_timestamp(self) -> Callable[[], FoundOffset | None]:
         """How to find the first record that carries the log's greatest timestamp; as `search_timestamp`."""
-        return partial(search_max_timestamp, self.segments)
+        return partial(search_max_timestamp, self.segments, self._check_old_batches)
 
     def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
         """`search_timestamp`, carried out at once. Worker-safe; reads files."""

@@ -14,8 +14,8 @@ offset, from one segment only, up to `max_bytes` but at least one batch if asked
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Union
 
 from pykafka_broker.log.files import Buffer, File
 from pykafka_broker.log.index import AbortedTxn
@@ -23,6 +23,10 @@ from pykafka_broker.log.segment import Segment
 from pykafka_broker.log.stored import LEAST_BYTES, ReadCold, StoredRecords, read_through
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, read_records
+
+#: Check what a segment (with the base offset behind it) holds between two positions; if it is not sound, its
+#: damages are known then.
+CheckOld = Callable[[Segment, Union[int, None], int, int], None]
 
 
 class Span(NamedTuple):
@@ -174,6 +178,7 @@ def unresolved_read(
     segments: tuple[Segment, ...],
     request: ReadRequest,
     check: Callable[[Segment, int], bool],
+    check_old: CheckOld,
     aborted: Callable[[], list[AbortedTxn]] | None,
 ) -> ReadPlan:
     """A plan that finds its place in a worker thread: the first of `segments` with a batch past the offset.
@@ -194,6 +199,15 @@ def unresolved_read(
             ):
                 refuse_damaged(segment, offset)
                 found = segment.locate(offset)
+            if segment.unchecked_end:
+                start = segment.index.position_before(offset)
+                end = segment.unchecked_end
+                if found is not None:
+                    end = found[0] + max(request.max_bytes, found[1].size_in_bytes)
+                if not segment.is_checked(start, end):
+                    check_old(segment, None if following is None else following.base_offset, start, end)
+                    refuse_damaged(segment, offset)
+                    found = segment.locate(offset)
             if found is not None:
                 return _span(segment, following, found, request)
         return None  # compaction left nothing past the offset
@@ -252,18 +266,18 @@ class FoundOffset(NamedTuple):
 
 
 def search_timestamp(
-    segments: Sequence[Segment], timestamp: int, start_offset: int, end_offset: int
+    segments: Sequence[Segment], timestamp: int, start_offset: int, end_offset: int, check_old: CheckOld
 ) -> FoundOffset | None:
-    """The first record in [start_offset, end_offset) with a timestamp >= `timestamp`. Worker-safe; may
-    wait.
+    """The first record in [start_offset, end_offset) with a timestamp >= `timestamp`, of those in sound
+    batches. Worker-safe; may wait.
     """
-    for segment in segments:
+    for segment, next_base_offset in zip(segments, _next_base_offsets(segments), strict=True):
         if segment.base_offset >= end_offset:
             break
         if segment.max_timestamp < timestamp:
             continue
         first = max(segment.time_index.offset_before(timestamp), start_offset)
-        for position, header in segment.headers(segment.index.position_before(first)):
+        for position, header in _checked_headers(segment, next_base_offset, first, check_old):
             if header.base_offset >= end_offset:
                 return None
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
@@ -276,19 +290,37 @@ def search_timestamp(
     return None
 
 
-def search_max_timestamp(segments: Sequence[Segment]) -> FoundOffset | None:
+def _checked_headers(
+    segment: Segment, next_base_offset: int | None, offset: int, check_old: CheckOld
+) -> Iterator[tuple[int, BatchHeader]]:
+    """As `Segment.headers` from a batch at or before `offset` on, of sound batches."""
+    start = segment.index.position_before(offset)
+    is_checked = False
+    while not is_checked:
+        is_checked = True
+        for position, header in segment.headers(start):
+            if not segment.is_checked(position, position + header.size_in_bytes):
+                check_old(segment, next_base_offset, position, position + header.size_in_bytes)
+                start, is_checked = position, False
+                break  # what the header said before does not count
+            yield position, header
+
+
+def _next_base_offsets(segments: Sequence[Segment]) -> list[int | None]:
+    return [*[segment.base_offset for segment in segments[1:]], None]
+
+
+def search_max_timestamp(segments: Sequence[Segment], check_old: CheckOld) -> FoundOffset | None:
     """The first record that carries the greatest timestamp, which is -1 if none has one; None if there are
     no records. Worker-safe; may wait.
     """
-    newest = max(segments, key=_max_timestamp)
-    timestamp = newest.max_timestamp
-    for position, header in newest.headers(newest.index.position_before(newest.offset_of_max_timestamp)):
+    newest, next_base_offset = max(
+        zip(segments, _next_base_offsets(segments), strict=True), key=lambda pair: pair[0].max_timestamp
+    )
+    timestamp, offset = newest.max_timestamp, newest.offset_of_max_timestamp
+    for position, header in _checked_headers(newest, next_base_offset, offset, check_old):
         if header.max_timestamp == timestamp:
             for record in read_records(newest.file.pread(header.size_in_bytes, position)):
                 if record.timestamp == timestamp:
                     return FoundOffset(record.offset, timestamp, header.partition_leader_epoch)
     return None
-
-
-def _max_timestamp(segment: Segment) -> int:
-    return segment.max_timestamp

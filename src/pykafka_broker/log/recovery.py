@@ -35,7 +35,7 @@ from pykafka_broker.protocol.records.batch import (
     SMALLEST_BATCH_LENGTH,
     BatchHeader,
 )
-from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.protocol.records.crc import Buffer, crc32c
 
 Read = Callable[[int, int], bytes]
 
@@ -73,6 +73,63 @@ def walk(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader
             return
         yield position, header
         position += size
+
+
+def sound_end(
+    read: Callable[[int, int], Buffer],
+    start: int,
+    end: int,
+    size: int,
+    *,
+    next_offset: int,
+    max_offset: int,
+    epoch_of: Callable[[int], int],
+    gaps_allowed: bool,
+) -> int | None:
+    """Where a row of sound batches from `start` on ends, at `end` or behind it; None if one is not as it
+    should be.
+
+    What `Scan` finds out of a file that may be damaged, for one that most likely is not: 1 to 2 us a batch
+    where a scan takes 8, and the checksum (a GB takes 0.1 s).
+    """
+    position = start
+    epoch = newest = -1
+    chunk_bytes = _CHUNK_BYTES
+    while position < end:
+        chunk = read(min(chunk_bytes, size - position), position)
+        view, at = memoryview(chunk), 0
+        while position + at < end and at + HEADER_BYTES <= len(chunk):
+            header = HEADER.unpack_from(chunk, at)
+            base_offset, batch_length, batch_epoch, magic, crc, _, last_offset_delta = header[:7]
+            batch_end = at + batch_length + LOG_OVERHEAD_BYTES
+            if magic != MAGIC or batch_length < SMALLEST_BATCH_LENGTH or position + batch_end > size:
+                return None
+            if batch_end > len(chunk):
+                break
+            last_offset = base_offset + last_offset_delta
+            jumps = base_offset > next_offset and not gaps_allowed
+            if jumps or not next_offset <= base_offset <= last_offset <= max_offset:
+                return None
+            if batch_epoch != epoch:
+                if batch_epoch < epoch or epoch_of(base_offset) not in (batch_epoch, -1):
+                    return None
+                if epoch >= 0 and epoch_of(newest) not in (epoch, -1):
+                    return None
+                epoch = batch_epoch
+            if crc32c(view[at + ATTRIBUTES_OFFSET : batch_end]) != crc:
+                return None
+            newest = base_offset
+            next_offset = last_offset + 1
+            at = batch_end
+        if at == 0:
+            if chunk_bytes > _CHUNK_BYTES or len(chunk) < HEADER_BYTES:
+                return None
+            chunk_bytes = int.from_bytes(chunk[8:12], "big") + LOG_OVERHEAD_BYTES
+        else:
+            chunk_bytes = _CHUNK_BYTES
+        position += at
+    # Epochs never go back: where the first and the last batch under one are right, so are those between.
+    return position if epoch_of(newest) in (epoch, -1) else None
 
 
 class Scan:

@@ -1,8 +1,8 @@
 """Scanning a segment's file: rebuild its indexes, find what is damaged, cut what is torn; say so in the log.
 
-At start for what a crash may have torn, and while running for a closed segment whose index or headers turn
-out to lead nowhere. The judgement is `recovery.Scan`'s; this is what is done about it. Blocking;
-worker-safe.
+At start for what a crash may have torn; while running for a closed segment whose index or headers turn out to
+lead nowhere, and for whatever was written before this process began and is read for the first time. The
+judgement is `recovery.Scan`'s; this is what is done about it. Blocking; worker-safe.
 """
 
 from __future__ import annotations
@@ -10,11 +10,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from pykafka_broker.log.recovery import Damage, Scan
+from pykafka_broker.log.files import Buffer
+from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET, Damage, Scan, sound_end
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
 
 logger = logging.getLogger(__name__)
+
+#: A reader of old records has this much checked ahead of him, so that most of his reads need no thread.
+CHECK_BYTES = 1 << 20
 
 
 def scan_segment(
@@ -25,12 +29,14 @@ def scan_segment(
     epoch_of: Callable[[int], int],
     gaps_allowed: bool,
     reaches_next: bool = False,
+    synced_end: int = 0,
     on_batch: Callable[[BatchHeader], object] = lambda header: None,
 ) -> int:
     """Read all of a segment that nobody else uses; where its offsets end.
 
     `next_base_offset` is where the segment behind begins. Without one the end may be torn, and is cut;
-    before another segment it is damaged like any other place. With `reaches_next` so are offsets that are
+    before another segment it is damaged like any other place, and so it is where offsets below `synced_end`,
+    which were on stable storage, are missing. With `reaches_next` so are offsets that are
     missing there without a trace: a power cut may take the end of a file that was not synced.
     """
     segment.reset_indexes()
@@ -41,11 +47,14 @@ def scan_segment(
         size, last_offset = header.size_in_bytes, header.last_offset
         segment.note_batch(position, size, last_offset, header.max_timestamp, last_offset)
         on_batch(header)
-    damages = scan.damages
+    damages, next_offset = scan.damages, scan.next_offset
     torn_bytes = segment.size - scan.valid_end
     is_short = reaches_next and next_base_offset is not None and scan.next_offset < next_base_offset
     if (torn_bytes or is_short) and next_base_offset is not None:
         damages = [*damages, scan.tail_damage(next_base_offset)]
+    elif torn_bytes and next_base_offset is None and scan.next_offset < synced_end:
+        damages = [*damages, scan.tail_damage(synced_end)]
+        next_offset = synced_end
     elif torn_bytes:
         logger.warning(
             "%s: cut a torn tail of %d bytes at offset %d (segment %d, position %d)",
@@ -66,7 +75,81 @@ def scan_segment(
         segment.save_indexes(final=True)
         segment.release()
     segment.was_scanned = True
-    return scan.next_offset
+    segment.note_all_checked()
+    return next_offset
+
+
+def check_batches(
+    segment: Segment, start: int, end: int, *, epoch_of: Callable[[int], int], gaps_allowed: bool
+) -> bool:
+    """Check batches from before this process: from the one at `start`, or an indexed one before it, up to
+    `end`, or further, so that the next reader finds it done.
+
+    False if anything is odd, in the log or in the index; `find_damages` tells what.
+    """
+    size = segment.unchecked_end
+    entry = segment.index.entry_at_or_before(start)
+    start, expected = 0, segment.base_offset
+    if entry is not None:
+        last_offset, start = entry
+        first = next(segment.headers(start), None)
+        if first is None or first[1].last_offset != last_offset:
+            return False
+        expected = first[1].base_offset
+    end = min(max(end, start + CHECK_BYTES), size)
+    if start >= end:
+        return True
+    file = segment.file
+
+    def read(size: int, position: int) -> Buffer:
+        cached = file.pread_cached(size, position)  # into a buffer that is used again
+        return cached if cached is not None else file.pread(size, position)
+
+    sound = sound_end(
+        read,
+        start,
+        end,
+        size,
+        next_offset=expected,
+        max_offset=segment.base_offset + MAX_RELATIVE_OFFSET,
+        epoch_of=epoch_of,
+        gaps_allowed=gaps_allowed,
+    )
+    if sound is None:
+        return False
+    segment.note_checked(start, sound)
+    return True
+
+
+def find_damages(
+    segment: Segment,
+    partition_name: str,
+    *,
+    next_offset: int,
+    epoch_of: Callable[[int], int],
+    gaps_allowed: bool,
+    is_kept: bool,
+) -> None:
+    """Go through all that was in a segment before this process, while it is served, and fence off what is
+    damaged; in memory alone if not `is_kept`.
+
+    `next_offset` is the first one behind the segment.
+    """
+    size = segment.unchecked_end
+    behind = next(segment.headers(size), None) if size < segment.size else None
+    scan = Scan(segment.file.pread, size, segment.base_offset, epoch_of=epoch_of, gaps_allowed=gaps_allowed)
+    for _ in scan:
+        pass
+    damages = scan.damages
+    if scan.valid_end < size:
+        damages = [*damages, scan.tail_damage(behind[1].base_offset if behind is not None else next_offset)]
+    if tuple(damages) != segment.damages:
+        for damage in damages:
+            _report(damage, segment, partition_name)
+        segment.damages = tuple(damages)
+        if is_kept:
+            segment.save_damages()
+    segment.note_all_checked()
 
 
 def _report(damage: Damage, segment: Segment, partition_name: str) -> None:

@@ -15,6 +15,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from threading import Lock
 
 from pykafka_broker.log.files import Buffer, File, FileSystem, sync_file, write_fully
 from pykafka_broker.log.index import (
@@ -37,7 +38,7 @@ from pykafka_broker.log.names import (
     TIME_INDEX_SUFFIX,
     TXN_INDEX_SUFFIX,
 )
-from pykafka_broker.log.recovery import Damage, walk
+from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET, Damage, walk
 from pykafka_broker.protocol.records.batch import (
     HEADER,
     HEADER_BYTES,
@@ -50,6 +51,8 @@ from pykafka_broker.protocol.records.batch import (
 #: The newest batches of the active segment are known exactly; older ones through the sparse index.
 _TAIL_BATCHES = 256
 _LOCATE_BYTES = 4096
+#: Held for a moment while what one thread has checked is added to what others have.
+_checks_lock = Lock()
 
 
 class Segment:
@@ -66,6 +69,7 @@ class Segment:
         "aborted_txns",
         "base_offset",
         "bytes_since_index_entry",
+        "checked_spans",
         "damages",
         "first_append_ms",
         "first_timestamp",
@@ -83,6 +87,7 @@ class Segment:
         "tail_first_offset",
         "tail_last_offsets",
         "tail_positions",
+        "unchecked_end",
         "was_scanned",
         "write_behind_at",
     )
@@ -124,6 +129,11 @@ class Segment:
         self.damages: tuple[Damage, ...] = ()
         #: Every batch was checked by this process.
         self.was_scanned = False
+        #: What lies below was here before this process, which believes only what it has checked: see
+        #: `is_checked`.
+        self.unchecked_end = 0
+        #: Of that, the (start, end) that were checked, in order and apart; replaced, not changed.
+        self.checked_spans: tuple[tuple[int, int], ...] = ()
         #: Nobody has read here since the last look; then descriptor and indexes are given back.
         self.is_idle = True
         #: Its names belong to others from now on: descriptor and indexes must stay.
@@ -349,11 +359,17 @@ class Segment:
         return self.first_timestamp
 
     def _rebuild(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Both indexes from the batch headers of a log that is trusted, written back to their files."""
+        """Both indexes from the batch headers, up to the first that cannot be true; written to their
+        files.
+        """
         index, times = OffsetIndex(self.base_offset), TimeIndex(self.base_offset)
         indexed = 0
         newest = (-1, self.base_offset)
+        next_offset = self.base_offset
         for position, header in self.headers(0):
+            if not next_offset <= header.base_offset <= self.base_offset + MAX_RELATIVE_OFFSET:
+                break
+            next_offset = header.next_offset
             if header.max_timestamp > newest[0]:
                 newest = (header.max_timestamp, header.last_offset)
             if position - indexed > self.index_interval_bytes:
@@ -377,6 +393,7 @@ class Segment:
         self._index, self._time_index = scanned.index, scanned.time_index
         self.damages = scanned.damages
         self.was_scanned = True
+        self.note_all_checked()
 
     def reset_indexes(self) -> None:
         """Empty indexes, to be filled by `note_batch` while the log is scanned."""
@@ -439,7 +456,7 @@ class Segment:
         """Headers of the batches from `position` (a batch start) on. Worker-safe; may wait for the disk."""
         read, size = self.file.pread, self.size
         for damage in self.damages:
-            if damage.position >= position:
+            if damage.end_position > position:  # of which an index may know the inside
                 yield from walk(read, position, damage.position)
                 position = damage.end_position
         yield from walk(read, position, size)
@@ -529,6 +546,7 @@ class Segment:
                 self._files.open(self.path + TXN_INDEX_SUFFIX).truncate(self._saved_txns * ABORTED_TXN_BYTES)
         if self.damages:
             self.damages = tuple(d for d in self.damages if d.end_position <= position)
+        self.unchecked_end = min(self.unchecked_end, position)
         return removed
 
     def set_aside(self, suffix: str) -> None:
@@ -561,6 +579,29 @@ class Segment:
         """Give back the descriptor; the file is opened again when needed."""
         if not self.has_torn_tail and not self.is_pinned:
             self._file = None
+
+    # --- what is believed ---------------------------------------------------------------------------
+
+    def is_checked(self, start: int, end: int) -> bool:
+        """Whether this process wrote or checked all of the bytes [start, end)."""
+        end = min(end, self.unchecked_end)
+        return start >= end or any(first <= start and end <= last for first, last in self.checked_spans)
+
+    def note_checked(self, start: int, end: int) -> None:
+        """The bytes [start, end) are whole batches, and sound. Worker-safe."""
+        with _checks_lock:
+            apart = [span for span in self.checked_spans if span[1] < start or span[0] > end]
+            touching = [span for span in self.checked_spans if span[1] >= start and span[0] <= end]
+            start = min([start, *[first for first, _ in touching]])
+            end = max([end, *[last for _, last in touching]])
+            self.checked_spans = tuple(sorted([*apart, (start, end)]))
+            if start == 0 and end >= self.unchecked_end:
+                self.note_all_checked()
+
+    def note_all_checked(self) -> None:
+        """Everything is sound, or in `damages`. Worker-safe."""
+        self.unchecked_end = 0
+        self.checked_spans = ()
 
     # --- damage -----------------------------------------------------------------------------------
 

@@ -6,7 +6,8 @@ epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 TOPIC_ID_VERSION = 10
+_NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 
 
 @handles(OffsetCommitRequest, versions="2-10")
@@ -78,9 +80,9 @@ def _known_partitions(
         described = image.topics.get(topic.name)
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if described is None:
-        name, topic_id, existing = topic.name, topic.topic_id, frozenset[int]()
+        name, topic_id, existing = topic.name, topic.topic_id, _NO_PARTITIONS
     else:
-        name, topic_id, existing = described.name, described.topic_id, frozenset(described.partitions)
+        name, topic_id, existing = described.name, described.topic_id, described.partitions
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     commits = []
     for partition in topic.partitions:

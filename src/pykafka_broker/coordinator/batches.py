@@ -29,7 +29,7 @@ class Append(Protocol):
 
 def batches_of(entries: list[Entry]) -> Iterable[list[Entry]]:
     """One batch, unless these are only deletions, and too many of them for one."""
-    if any(value is not None for _, _, value, _ in entries):
+    if len(entries) == 1 or any(value is not None for _, _, value, _ in entries):
         yield entries
         return
     batch: list[Entry] = []

@@ -34,7 +34,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.step import CancelTimer, Reply, SetTimer, Start, Step
+from pykafka_broker.step import Reply, SetTimer, Start, Step
 
 State = TypeVar("State")
 Event = TypeVar("Event")
@@ -126,16 +126,15 @@ class Shard(Generic[State, Event]):
             self._written = self._append(step.records)
         self.state = step.state
         for effect in step.effects:
-            match effect:
-                case Reply() | Start():
-                    if self._parked or self._written > self._committed:
-                        self._park(effect)
-                    else:
-                        self._perform(effect)
-                case SetTimer(key, at_ms):
-                    self._set_timer(key, at_ms)
-                case CancelTimer(key):
-                    self._cancel_timer(key)
+            if isinstance(effect, (Reply, Start)):
+                if self._parked or self._written > self._committed:
+                    self._park(effect)
+                else:
+                    self._perform(effect)
+            elif isinstance(effect, SetTimer):
+                self._set_timer(effect.key, effect.at_ms)
+            else:
+                self._cancel_timer(effect.key)
 
     def on_commit(self, offset: int) -> None:
         """Everything below `offset` is committed: let the answers go that waited for it, in order."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import errno
 import logging
+from collections.abc import Iterator
+from struct import Struct
 from typing import Any, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
@@ -33,7 +35,8 @@ from pykafka_broker.protocol.records.crc import crc32c
 
 logger = logging.getLogger(__name__)
 
-_LEADER_EPOCH_OFFSET = 12
+#: How a batch begins: base offset, length, leader epoch.
+_STAMP = Struct(">qii")
 
 
 class AppendResult(NamedTuple):
@@ -179,16 +182,11 @@ class WritableLog(ReadableLog):
         if self.offline is not None:
             raise self._storage_error(self.offline)
         if origin is AppendOrigin.COORDINATOR:
-            records = _with_offsets(records, self.log_end_offset, leader_epoch)
+            batches = _stamped(records, self.log_end_offset, leader_epoch)
+        else:
+            batches = _checked(records, leader_epoch, origin)
         first_offset = last_offset = -1
-        for position, header in iter_batches(records):
-            batch = memoryview(records)[position : position + header.size_in_bytes]
-            if origin is AppendOrigin.REPLICATION:
-                check_batch(batch)
-            elif header.partition_leader_epoch != leader_epoch:
-                raise KafkaError(
-                    ErrorCode.INVALID_RECORD, "Append from Raft leader did not set the batch epoch correctly"
-                )
+        for batch, header in batches:
             if header.base_offset < self.log_end_offset:
                 raise KafkaError(
                     ErrorCode.OFFSET_OUT_OF_RANGE,
@@ -212,8 +210,9 @@ class WritableLog(ReadableLog):
         guard: int,
         transaction_version: int,
     ) -> None:
-        marker = transaction_marker(batch, header)
+        marker = None
         if header.producer_id >= 0:
+            marker = transaction_marker(batch, header)
             verified_by = guard if self._config.transaction_partition_verification_enable else None
             self.producers.check(
                 header, origin, marker, transaction_version=transaction_version, guard=verified_by
@@ -436,17 +435,34 @@ class WritableLog(ReadableLog):
         self.wake_waiting()
 
 
-def _with_offsets(records: Buffer, next_offset: int, leader_epoch: int) -> Buffer:
-    """Base offsets and leader epoch stamped into batches made by a coordinator of this broker, in place if
-    possible.
+def _stamped(
+    records: Buffer, next_offset: int, leader_epoch: int
+) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """Batches that a coordinator of this broker has made, each with its base offset and leader epoch stamped
+    into it, in place if possible.
     """
     stamped = memoryview(bytearray(records) if memoryview(records).readonly else records)
-    for position, header in iter_batches(stamped):
-        stamped[position : position + 8] = next_offset.to_bytes(8, "big")
-        epoch_at = position + _LEADER_EPOCH_OFFSET
-        stamped[epoch_at : epoch_at + 4] = leader_epoch.to_bytes(4, "big", signed=True)
-        next_offset += header.last_offset_delta + 1
-    return stamped
+    for position, (_, batch_length, _, *rest) in iter_batches(stamped):
+        header = BatchHeader(next_offset, batch_length, leader_epoch, *rest)
+        _STAMP.pack_into(stamped, position, next_offset, batch_length, leader_epoch)
+        yield stamped[position : position + header.size_in_bytes], header
+        next_offset = header.next_offset
+
+
+def _checked(
+    records: Buffer, leader_epoch: int, origin: AppendOrigin
+) -> Iterator[tuple[memoryview, BatchHeader]]:
+    """Batches that another broker has made, or the quorum of this one."""
+    view = memoryview(records)
+    for position, header in iter_batches(view):
+        batch = view[position : position + header.size_in_bytes]
+        if origin is AppendOrigin.REPLICATION:
+            check_batch(batch)
+        elif header.partition_leader_epoch != leader_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, "Append from Raft leader did not set the batch epoch correctly"
+            )
+        yield batch, header
 
 
 def _jitter_ms(config: LogConfig, path: str) -> int:

@@ -466,12 +466,16 @@ class EncoderSource(CodecSource):
             for field in tagged:
                 with self.block(f"if {self.differs(field)}:"):
                     self.line("count += 1")
-                    self.line("body = bytearray()")
+                    assert field.tag is not None
+                    number = uvarint_bytes(field.tag)
                     if field.kind in _CODES:
-                        self.emit_run([field], "body")
-                    else:
-                        self.emit_value(field, "body")
-                    self.line(f"section += uvarint_bytes({field.tag})")
+                        pack, width = self.fixed("pack", [_CODES[field.kind]])
+                        self.line(f"section += {number + uvarint_bytes(width)!r}")
+                        self.line(f"section += {pack}(m.{field.name})")
+                        continue
+                    self.line("body = bytearray()")
+                    self.emit_value(field, "body")
+                    self.line(f"section += {number!r}")
                     self.line("section += uvarint_bytes(len(body))")
                     self.line("section += body")
             self.line("out += uvarint_bytes(count)")

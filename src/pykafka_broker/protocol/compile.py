@@ -69,9 +69,9 @@ def decode(cls: type[M], version: int, buf: Buffer, pos: int = 0) -> tuple[M, in
     return decoder(cls, version)(buf, pos)
 
 
-def encode(message: object, version: int) -> bytes:
-    """The bytes of `message` in this version."""
-    out = bytearray()
+def encode(message: object, version: int, before: bytes = b"") -> bytes:
+    """The bytes of `message` in this version, behind those of `before`."""
+    out = bytearray(before)
     cuts: list[Cut] = []
     encoder(type(message), version)(message, out, cuts)
     return b"".join(cast("list[Buffer]", assemble(out, cuts))) if cuts else bytes(out)

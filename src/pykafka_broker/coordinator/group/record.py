@@ -29,6 +29,11 @@ RECORD_TYPES: dict[int, tuple[type, type]] = {
 }
 
 
+#: The first two bytes of a key, and of a value.
+_TYPES = {key: number.to_bytes(2) for number, (key, _) in RECORD_TYPES.items()}
+_VERSIONS = tuple(version.to_bytes(2) for version in range(8))
+
+
 class Record(NamedTuple):
     """A coordinator record: a key and, unless it deletes, a value to be written in `value_version`."""
 
@@ -39,12 +44,11 @@ class Record(NamedTuple):
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in the log."""
-    record_type = schema_of(record.key).api_key
-    assert record_type is not None
-    key = record_type.to_bytes(2) + encode(record.key, 0)
+    key = encode(record.key, 0, before=_TYPES[type(record.key)])
+    version = record.value_version
     if record.value is None:
         return key, None
-    return key, record.value_version.to_bytes(2) + encode(record.value, record.value_version)
+    return key, encode(record.value, version, before=_VERSIONS[version])
 
 
 def decode_record(key: bytes, value: bytes | None) -> Record | None:

@@ -56,8 +56,10 @@ def tombstone(transactional_id: str) -> Record:
 
 def encode_record(record: Record) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in the log."""
-    key = TRANSACTION_LOG_TYPE.to_bytes(2) + encode(
-        TransactionLogKey(transactional_id=record.transactional_id), KEY_VERSION
+    key = encode(
+        TransactionLogKey(transactional_id=record.transactional_id),
+        KEY_VERSION,
+        before=TRANSACTION_LOG_TYPE.to_bytes(2),
     )
     metadata = record.metadata
     if metadata is None:
@@ -77,7 +79,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
         value.previous_producer_id = metadata.previous_producer_id
         value.next_producer_id = metadata.next_producer_id
         value.client_transaction_version = metadata.client_transaction_version
-    return key, record.value_version.to_bytes(2) + encode(value, record.value_version)
+    return key, encode(value, record.value_version, before=record.value_version.to_bytes(2))
 
 
 def _by_topic(partitions: frozenset[TopicPartition]) -> list[PartitionsSchema]:

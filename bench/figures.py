@@ -97,6 +97,7 @@ FIGURES = (
     higher("heartbeats.per_s", "heartbeats of a consumer group", "1/s", X(1.0)),
     higher("heartbeats.per_core", "  per second of the broker's processor time", "1/s", X(1.0)),
     higher("commits.per_s", "commits of one offset, 16 groups at once", "1/s", X(1.0)),
+    higher("commits.per_core", "  per second of the broker's processor time", "1/s"),
     lower("commits.p50_us", "  p50", "us", X(1.0)),
     lower("commits.p99_us", "  p99", "us", X(0.5)),
     lower(

@@ -11,7 +11,7 @@ import struct
 import time
 from typing import Any
 
-from bench.pinger import quantile
+from bench import wire
 from bench.process import cpu_seconds
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages import response_type
@@ -215,57 +215,67 @@ async def gather_classic(address: str, group: str, topic: str, count: int) -> fl
 # ---- staying alive, and committing ----
 
 
-async def heartbeats(
-    address: str, pid: int, topic: str, seconds: float, count: int = 100
-) -> dict[str, float]:
+class Beats:
+    """Heartbeats of some members over one connection, all on their way together."""
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self.request = b"".join(frames)
+
+    def begin(self) -> bytes:
+        return self.request
+
+    def answered(self, received: bytes) -> None:
+        # Size, correlation id, tags, throttle time; then the error.
+        assert received[13:15] == b"\0\0", received
+
+
+def heartbeats(address: str, pid: int, topic: str, turns: int, count: int = 100) -> dict[str, float]:
     """Heartbeats of `count` settled members, each with one partition, as many as the coordinator answers."""
     group = "bench-heartbeats"
-    members = await settled_consumers(address, group, topic, count, count)
-    frames = [framed(beat(group, member.name, member.epoch), 1) for member in members]
-    answered = 0
-    until = time.perf_counter() + seconds
-
-    async def keep_beating(link: Connection) -> None:
-        nonlocal answered
-        position = 0
-        while time.perf_counter() < until:
-            for _ in range(HEARTBEATS_IN_FLIGHT):
-                link.writer.write(frames[position % count])
-                position += 1
-            for _ in range(HEARTBEATS_IN_FLIGHT):
-                answer = await link.receive()
-                # Correlation id, tags, throttle time; then the error.
-                assert answer[9:11] == b"\0\0", answer
-            answered += HEARTBEATS_IN_FLIGHT
-
+    members = asyncio.run(settled_consumers(address, group, topic, count, count))
+    frames = [wire.frame(beat(group, member.name, member.epoch), 1) for member in members]
+    shares = range(0, count, HEARTBEATS_IN_FLIGHT)
+    speakers = [Beats(frames[start : start + HEARTBEATS_IN_FLIGHT]) for start in shares]
     used = cpu_seconds(pid)
-    await asyncio.gather(*[keep_beating(await Connection.to(address)) for _ in range(4)])
+    figures = wire.many_connections(address, speakers, turns, answers=HEARTBEATS_IN_FLIGHT)
     used = cpu_seconds(pid) - used
-    return {"per_s": answered / seconds, "per_core": answered / used}
+    asked = turns * (1 + wire.WARM_UP) * HEARTBEATS_IN_FLIGHT
+    return {"per_s": figures["per_s"] * HEARTBEATS_IN_FLIGHT, "per_core": asked / used}
 
 
-async def commits(address: str, topic: str, seconds: float, count: int = 16) -> dict[str, float]:
+class Committer:
+    """Commits one offset again and again."""
+
+    def __init__(self, address: str, group: str, topic: str) -> None:
+        asyncio.run(ready_for(address, group))
+        self.request = wire.frame(commit(group, topic, [0]), 9)
+
+    def begin(self) -> bytes:
+        return self.request
+
+    def answered(self, received: bytes) -> None:
+        # The only partition's error, and the ends of three structs that have no tags.
+        assert received[-5:] == bytes(5), received
+
+
+def commits(address: str, pid: int, topic: str, turns: int, count: int = 16) -> dict[str, float]:
     """Commits of one offset each by `count` groups, one after the other per group."""
-    waits: list[float] = []
-    until = time.perf_counter() + seconds
-
-    async def keep_committing(group: str) -> None:
-        connection = await coordinated(address, group)
-        frame = framed(commit(group, topic, [0]), 9)
-        while (begun := time.perf_counter()) < until:
-            connection.writer.write(frame)
-            answer = await connection.receive()
-            # The only partition's error, and the ends of three structs that have no tags.
-            assert answer[-5:] == bytes(5), answer
-            waits.append(time.perf_counter() - begun)
-
-    await asyncio.gather(*(keep_committing(f"bench-commits-{number}") for number in range(count)))
-    waits.sort()
+    speakers = [Committer(address, f"bench-commits-{number}", topic) for number in range(count)]
+    used = cpu_seconds(pid)
+    figures = wire.many_connections(address, speakers, turns)
+    used = cpu_seconds(pid) - used
     return {
-        "per_s": len(waits) / seconds,
-        "p50_us": quantile(waits, 0.5) * 1e6,
-        "p99_us": quantile(waits, 0.99) * 1e6,
+        "per_s": figures["per_s"],
+        "p50_us": figures["p50_ms"] * 1e3,
+        "p99_us": figures["p99_ms"] * 1e3,
+        "per_core": turns * (1 + wire.WARM_UP) / used,
     }
+
+
+async def ready_for(address: str, group: str) -> None:
+    """Return when the coordinator of a group is ready."""
+    connection = await coordinated(address, group)
+    connection.writer.close()
 
 
 def commit(group: str, topic: str, partitions: list[int]) -> OffsetCommitRequest:

@@ -24,7 +24,6 @@ KB, GB = 1_000, 1_000_000_000
 PARTITIONS = 4
 SETTLE_S = 3.0
 IDLE_WINDOW_S = 10.0
-LOAD_S = 10.0
 
 
 @dataclass
@@ -189,11 +188,11 @@ def rebalance(run: Run) -> dict[str, float]:
 
 
 def heartbeats(run: Run) -> dict[str, float]:
-    return asyncio.run(groups.heartbeats(run.address, run.broker.pid, topic_of(run, 100), LOAD_S))
+    return groups.heartbeats(run.address, run.broker.pid, topic_of(run, 100), run.scaled(10_000))
 
 
 def commits(run: Run) -> dict[str, float]:
-    return asyncio.run(groups.commits(run.address, topic_of(run, 100), LOAD_S))
+    return groups.commits(run.address, run.broker.pid, topic_of(run, 100), run.scaled(100_000))
 
 
 def commits_load(run: Run) -> dict[str, float]:

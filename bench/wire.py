@@ -30,6 +30,8 @@ NOT_YET = (3, 6, 14, 15, 16, 51)
 PATIENCE_S = 120
 #: How long a request waits that the broker asked to send again.
 RETRY_S = 0.001
+#: Turns before those that count, as a share of them.
+WARM_UP = 0.1
 
 
 def connect(address: str) -> socket.socket:
@@ -75,6 +77,26 @@ def call_until_ready(connection: socket.socket, request: Any, version: int) -> A
         time.sleep(0.02)
 
 
+def receive_all(connection: socket.socket, count: int) -> bytes:
+    """So many responses, which come one after the other."""
+    received = receive(connection)
+    if count == 1:
+        return received
+    end = 0
+    for _ in range(count):
+        while len(received) < end + 4 or len(received) < (stop := end + 4 + _size(received, end)):
+            more = connection.recv(65536)
+            if not more:
+                raise ConnectionError("the broker closed the connection")
+            received += more
+        end = stop
+    return received
+
+
+def _size(received: bytes, start: int) -> int:
+    return int.from_bytes(received[start : start + 4])
+
+
 class Speaker(Protocol):
     """What one connection says, in turns of one or more requests."""
 
@@ -88,9 +110,11 @@ class Speaker(Protocol):
 AnySpeaker = TypeVar("AnySpeaker", bound=Speaker)
 
 
-def many_connections(address: str, speakers: Sequence[AnySpeaker], turns: int) -> dict[str, float]:
+def many_connections(
+    address: str, speakers: Sequence[AnySpeaker], turns: int, *, answers: int = 1
+) -> dict[str, float]:
     """Each speaker on a connection of its own begins a turn when its last one is over: turns a second over
-    all, p50 and p99 of a turn in milliseconds.
+    all, p50 and p99 of a turn in milliseconds. What a speaker says brings that many `answers`.
     """
     connections = [connect(address) for _ in speakers]
     by_number = {
@@ -113,7 +137,7 @@ def many_connections(address: str, speakers: Sequence[AnySpeaker], turns: int) -
                 poll.register(number, select.EPOLLIN)
                 began[number] = time.perf_counter()
                 say(number, speaker.begin())
-            warm_up, over = turns // 10, 0
+            warm_up, over = int(turns * WARM_UP), 0
             started = time.perf_counter()
             while over < turns + warm_up:
                 patience = max(0.0, again[0][0] - time.perf_counter()) if again else PATIENCE_S
@@ -125,7 +149,7 @@ def many_connections(address: str, speakers: Sequence[AnySpeaker], turns: int) -
                     say(number, said[number])
                 for number, _ in ready:
                     connection, speaker = by_number[number]
-                    following = speaker.answered(receive(connection))
+                    following = speaker.answered(receive_all(connection, answers))
                     now = time.perf_counter()
                     if isinstance(following, bytes):
                         say(number, following)

@@ -10,7 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pykafka_broker.cluster import brokers, configs, events, feature_control, producer_ids, topics
+from pykafka_broker.cluster import (
+    brokers,
+    configs,
+    directories,
+    events,
+    feature_control,
+    producer_ids,
+    topics,
+)
 from pykafka_broker.cluster.image import replay
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.protocol.errors import KafkaError
@@ -27,6 +35,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.Heartbeat: brokers.heartbeat,
     events.ExpireSessions: brokers.expire_sessions,
     events.UnregisterBroker: brokers.unregister_broker,
+    events.AssignReplicasToDirs: directories.assign_replicas_to_dirs,
     events.RegisterController: brokers.register_controller,
     events.AllocateProducerIds: producer_ids.allocate_producer_ids,
     events.UpdateFeatures: feature_control.update_features,

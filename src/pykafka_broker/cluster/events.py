@@ -205,6 +205,26 @@ class UnregisterBroker(NamedTuple):
     broker_id: int
 
 
+class DirectoryAssignment(NamedTuple):
+    """The replica of a partition is in this log directory."""
+
+    topic_id: bytes
+    partition: int
+    directory: bytes
+
+
+class AssignReplicasToDirs(NamedTuple):
+    """A broker says which of its log directories holds which replica (KIP-858).
+
+    Answered with an `ErrorCode` for each assignment, or an `EventError`.
+    """
+
+    token: int
+    broker_id: int
+    broker_epoch: int
+    assignments: tuple[DirectoryAssignment, ...]
+
+
 class RegisterController(NamedTuple):
     """A controller process starts (KIP-919); answered with None."""
 
@@ -275,6 +295,7 @@ Event = Union[
     Heartbeat,
     ExpireSessions,
     UnregisterBroker,
+    AssignReplicasToDirs,
     RegisterController,
     AllocateProducerIds,
     UpdateFeatures,

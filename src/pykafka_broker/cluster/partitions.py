@@ -19,6 +19,7 @@ from pykafka_broker.cluster.image import (
     LeaderRecoveryState,
     PartitionRegistration,
     TopicImage,
+    changed,
 )
 from pykafka_broker.cluster.state import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION, ControllerState
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -48,6 +49,34 @@ def leader_and_isr_changes(
                 change = _change(state, topic, partition, removed, added, lost)
                 if change is not None:
                     changes.append(change)
+    return changes
+
+
+def directory_changes(
+    state: ControllerState,
+    topic: TopicImage,
+    partition: PartitionRegistration,
+    broker_id: int,
+    directory: bytes,
+) -> list[object]:
+    """The changes when a broker says in which of its directories its replica is: perhaps it may lead now, or
+    no longer.
+    """
+    directories = list(partition.directories or [_NOT_A_DIRECTORY[0]] * len(partition.replicas))
+    directories[partition.replicas.index(broker_id)] = directory
+    placed = partition._replace(directories=tuple(directories))
+    changes: list[object] = []
+    if placed.directories != partition.directories:
+        change = _change(state, topic, placed, None, None, None) or m.PartitionChangeRecord(
+            partition_id=partition.partition_id, topic_id=topic.topic_id
+        )
+        change.directories = directories
+        changes.append(change)
+        placed = changed(placed, change)
+    if not _directory_is_online(state, placed, broker_id):
+        removal = _change(state, topic, placed, broker_id, None, None)
+        if removal is not None:
+            changes.append(removal)
     return changes
 
 

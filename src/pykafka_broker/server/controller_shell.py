@@ -23,6 +23,7 @@ import logging
 import random
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Optional
 
 from pykafka_broker.cluster import events
@@ -35,6 +36,7 @@ from pykafka_broker.cluster.events import (
     CreatePartitionsResult,
     CreateTopicResult,
     DeleteTopicResult,
+    DirectoryAssignment,
     FeatureUpdate,
     HeartbeatResult,
     NewConfigs,
@@ -71,6 +73,8 @@ logger = logging.getLogger(__name__)
 #: How long an answer waits for a disk that does not sync when the caller has not said how long: as long as
 #: Kafka's brokers wait for their controller.
 COMMIT_TIMEOUT_MS = 60_000
+#: Replicas whose directories are told in one event.
+MAX_ASSIGNMENTS = 2_250
 #: A start reads so much in less than half a second. Each stop and start of a broker of 5,000 partitions adds
 #: half of it.
 SNAPSHOT_AT_STOP_BYTES = 1 << 20
@@ -541,6 +545,24 @@ class Controller:
     async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
         """Log directories of the broker of this process have failed: their partitions have no leader now."""
         await self._heartbeat(broker_epoch, offline_directories=tuple(directories))
+
+    async def assign_replicas_to_dirs(
+        self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+    ) -> tuple[ErrorCode, ...]:
+        """The broker of this process says which log directories hold its replicas; an outcome for each.
+
+        As many are put into one event as Apache Kafka's brokers put into one request.
+        """
+        outcomes: list[ErrorCode] = []
+        for start in range(0, len(assignments), MAX_ASSIGNMENTS):
+            some = tuple(assignments[start : start + MAX_ASSIGNMENTS])
+            outcomes += await self._ask(partial(self._assignment_event, broker_epoch, some))
+        return tuple(outcomes)
+
+    def _assignment_event(
+        self, broker_epoch: int, assignments: tuple[DirectoryAssignment, ...], token: int
+    ) -> events.Event:
+        return events.AssignReplicasToDirs(token, self._rules.node_id, broker_epoch, assignments)
 
     async def _heartbeat(
         self,

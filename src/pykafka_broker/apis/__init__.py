@@ -7,6 +7,7 @@ from __future__ import annotations
 from pykafka_broker.apis.add_offsets_to_txn import add_offsets_to_txn
 from pykafka_broker.apis.add_partitions_to_txn import add_partitions_to_txn
 from pykafka_broker.apis.alter_configs import alter_configs
+from pykafka_broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.apis.consumer_group_describe import consumer_group_describe
@@ -72,6 +73,7 @@ APIS: tuple[Api, ...] = (
     txn_offset_commit,
     describe_configs,
     alter_configs,
+    alter_replica_log_dirs,
     describe_log_dirs,
     create_partitions,
     delete_groups,

@@ -173,6 +173,10 @@ class Node(Protocol):
         """
         ...
 
+    async def alter_replica_log_dir(self, topic: str, partition: int, path: str) -> ErrorCode:
+        """Begin to move a partition of this node to another log directory, or have it made there."""
+        ...
+
     def new_topic_id(self) -> bytes:
         """A fresh random topic id."""
         ...

@@ -2,16 +2,19 @@
 partition.
 
 v1 is the first served, v2 flexible, v3 top-level error, v4 total and usable bytes (KIP-827), v5 cordoned
-directories (KIP-1066). A directory out of service is listed with KAFKA_STORAGE_ERROR.
+directories (KIP-1066). A partition on its way to another directory is listed in both, in the new one as
+future, with how far it is behind. A directory out of service is listed with KAFKA_STORAGE_ERROR.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.log.checkpoints import PartitionKey
 from pykafka_broker.log.directories import LogDir
+from pykafka_broker.log.moving import LogMove
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_log_dirs import (
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 UNKNOWN_BYTES = -1
+UNKNOWN_LAG = -1
 
 
 @handles(DescribeLogDirsRequest, versions="1-5")
@@ -49,7 +53,10 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
             DescribeLogDirsResult(
                 error_code=0,
                 log_dir=log_dir.path,
-                topics=_topics(log for log in logs if wanted is None or (log.topic, log.partition) in wanted),
+                topics=_topics(
+                    (log for log in logs if wanted is None or (log.topic, log.partition) in wanted),
+                    ctx.node.logs.moves,
+                ),
                 total_bytes=total_bytes,
                 usable_bytes=usable_bytes,
             )
@@ -65,15 +72,22 @@ async def _space(log_dir: LogDir, ctx: RequestContext) -> tuple[int, int]:
         return UNKNOWN_BYTES, UNKNOWN_BYTES
 
 
-def _topics(logs: Iterable[PartitionLog]) -> list[DescribeLogDirsTopic]:
+def _topics(
+    logs: Iterable[PartitionLog], moves: Mapping[PartitionKey, LogMove]
+) -> list[DescribeLogDirsTopic]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for log in logs:
+        move = moves.get((log.topic, log.partition))
+        is_future = move is not None and move.future is log
+        lag = max(0, log.high_watermark - log.log_end_offset)
+        if move is not None and is_future:
+            lag = move.lag if move.source.offline is None else UNKNOWN_LAG
         topics.setdefault(log.topic, []).append(
             DescribeLogDirsPartition(
                 partition_index=log.partition,
                 partition_size=log.size_bytes,
-                offset_lag=max(0, log.high_watermark - log.log_end_offset),
-                is_future_key=False,
+                offset_lag=lag,
+                is_future_key=is_future,
             )
         )
     return [DescribeLogDirsTopic(name=name, partitions=partitions) for name, partitions in topics.items()]

@@ -292,7 +292,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "in this time."),
     Key("log.initial.task.delay.ms", LONG, 30000, Range(0), LOW, READ_ONLY, ACTS,
         "Pause between start and the first periodic log task.", internal=True),
-    Key("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY, UNHEEDED,
+    Key("num.replica.alter.log.dirs.threads", INT, None, None, HIGH, READ_ONLY, ACTS,
         "Partitions moved between folders at the same time."),
 
     # Compaction
@@ -855,7 +855,7 @@ DYNAMIC_ONLY_KEYS: tuple[Key, ...] = (
     Key("follower.replication.throttled.rate", LONG, LONG_MAX, Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
         "Ceiling, in bytes per second, of what throttled replicas fetch where they follow."),
     Key("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX,
-        Range(0), MEDIUM, CLUSTER_WIDE, UNHEEDED,
+        Range(0), MEDIUM, CLUSTER_WIDE, ACTS,
         "Ceiling, in bytes per second, of moving partitions between folders."),
 )
 # fmt: on

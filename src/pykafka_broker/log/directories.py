@@ -18,7 +18,7 @@ from pykafka_broker.log.checkpoints import (
     encode_meta_properties,
 )
 from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import FileLockedError, FileSystem, Lock, directory_name, join
+from pykafka_broker.log.files import FileLockedError, FileSystem, Lock, absolute, directory_name, join
 from pykafka_broker.log.names import LOCK_FILE, META_PROPERTIES, METADATA_TOPIC, parse_partition_folder
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class LogDir:
     """One log directory. `error` is what took it out of service."""
 
     def __init__(self, path: str) -> None:
-        self.path = directory_name(join(path, ""))
+        self.path = absolute(path)
         self.directory_id = bytes(16)
         self.error: OSError | None = None
         self.lock: Lock | None = None

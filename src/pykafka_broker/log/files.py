@@ -436,6 +436,11 @@ def join(*parts: str) -> str:
     return os.path.join(*parts)
 
 
+def absolute(path: str) -> str:
+    """`path` from the root on, as clients are told it."""
+    return os.path.abspath(path)
+
+
 def directory_name(path: str) -> str:
     """The directory that holds `path`."""
     return os.path.dirname(path)

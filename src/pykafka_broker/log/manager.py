@@ -70,6 +70,8 @@ DEFAULT_INTERVALS = Intervals()
 DEFAULT_CLEANER_SETTINGS = CleanerSettings()
 
 CLOSING_THREADS = 4
+#: Partitions that are not here for which a directory is remembered; the oldest is forgotten first.
+MAX_PREFERRED = 10_000
 #: Files and indexes not used between two checks are given back.
 IDLE_CHECK_MS = 60_000
 
@@ -110,6 +112,8 @@ class LogManager:
         self.logs: dict[PartitionKey, PartitionLog] = {}
         #: Partitions on their way into another directory.
         self.moves: dict[PartitionKey, LogMove] = {}
+        #: Where partitions shall be made that are not here yet.
+        self._preferred: dict[PartitionKey, LogDir] = {}
         self.intervals = intervals
         #: Told on the event loop when a directory has gone out of service.
         self.on_dir_failure = on_dir_failure
@@ -119,10 +123,11 @@ class LogManager:
         self._now_ms = now_ms
         self._config_for = config_for
         self._recovery_threads = recovery_threads
+        self._run_on_disk = run_on_disk or (lambda directory, job: run_blocking(job))
         self._work = FileWork(
             files,
             run_blocking=run_blocking,
-            run_on_disk=run_on_disk or (lambda directory, job: run_blocking(job)),
+            run_on_disk=self._run_on_disk,
             now_ms=now_ms,
         )
         self._due: dict[str, int] = {}
@@ -361,14 +366,26 @@ class LogManager:
         except OSError as error:
             logger.debug("%s cannot be removed: %s", directory, error)
 
+    def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
+        """Make the log of a partition in this directory, should it ever come here."""
+        self._preferred.pop((topic, partition), None)
+        while len(self._preferred) >= MAX_PREFERRED:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic, partition] = log_dir
+
     def _dir_for_new_log(self, wanted: WantedLog, counts: Mapping[str, int]) -> LogDir:
-        """The directory it shall have, or the one with the fewest logs; `counts` is by path."""
+        """The directory it shall have, by a client's or the controller's word, or the one with the fewest
+        logs; `counts` is by path.
+        """
         if not wanted.is_new and not all(log_dir.is_online for log_dir in self.dirs.of_partitions):
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"The log of {wanted.topic}-{wanted.partition} may be in a directory that is out of service",
             )
         online = self.dirs.online
+        preferred = self._preferred.pop((wanted.topic, wanted.partition), None)
+        if preferred is not None and preferred.is_online:
+            return preferred
         for log_dir in online:
             if log_dir.directory_id == wanted.directory_id:
                 return log_dir
@@ -468,8 +485,45 @@ class LogManager:
         if move is None:
             return False
         move.source.compaction.resume()
-        self._remove(move.future)
+        move.is_cancelled = True
+        if not move.is_busy:
+            self._remove(move.future)
         return True
+
+    async def carry_on(self, move: LogMove, max_bytes: int) -> None:
+        """Bring the future log nearer to the source by one step.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE if the source is damaged; a storage error of either disk.
+        """
+        offset = move.divergence()
+        if offset is not None:
+            await self._work_on(move, partial(move.truncate, offset))
+        elif move.lag > 0:
+            await self._work_on(move, partial(move.copy, move.plan(max_bytes), move.source.log_end_offset))
+
+    async def flush_future(self, move: LogMove) -> None:
+        """Make what has been copied durable, so that the swap has little left to do.
+
+        Raises:
+            KafkaError: a storage error.
+        """
+        await self._work_on(move, move.future.flush)
+
+    async def _work_on(self, move: LogMove, job: Callable[[], object]) -> None:
+        """Let a worker at the future log's files; a move given up meanwhile is removed after."""
+        move.is_busy = True
+        try:
+            await self._run_on_disk(directory_name(move.future.directory), job)
+        except OSError as error:
+            log_dir = self.dir_of(move.future)
+            assert log_dir.environment is not None
+            log_dir.environment.write_failed(error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        finally:
+            move.is_busy = False
+            if move.is_cancelled:
+                self._remove(move.future)
 
     def swap(self, move: LogMove) -> None:
         """Let the future log, which has all of the source, take its place; `clear_up` must follow.

@@ -33,6 +33,12 @@ class LogMove:
     def __init__(self, source: PartitionLog, future: PartitionLog) -> None:
         self.source = source
         self.future = future
+        self.name = source.name
+        self.copied_bytes = 0
+        #: A worker is at the future log's files: nobody else may rename them.
+        self.is_busy = False
+        #: Given up while a worker was busy with it.
+        self.is_cancelled = False
         source.compaction.pause()
 
     def __repr__(self) -> str:
@@ -99,15 +105,15 @@ class LogMove:
         else:
             self.future.truncate_to(offset)
 
-    def copy(self, plan: ReadPlan, end_offset: int) -> int:
-        """Carry a plan out; `end_offset` is the source's end when it was made. Bytes copied. Worker thread.
+    def copy(self, plan: ReadPlan, end_offset: int) -> None:
+        """Carry a plan out; `end_offset` is the source's end when it was made. Worker thread.
 
         Raises:
             KafkaError: a storage error, of the source or of the future log.
         """
-        return self.take(plan, plan.read(), end_offset)
+        self.take(plan, plan.read(), end_offset)
 
-    def take(self, plan: ReadPlan, records: Buffer, end_offset: int) -> int:
+    def take(self, plan: ReadPlan, records: Buffer, end_offset: int) -> None:
         """As `copy`, of what has been read. Worker thread, or event loop while no worker is at it."""
         future = self.future
         if plan.first_offset > future.log_end_offset:
@@ -131,7 +137,7 @@ class LogMove:
             )
         future.advance_high_watermark(self.source.high_watermark)
         future.advance_log_start_offset(min(self.source.log_start_offset, future.log_end_offset))
-        return size
+        self.copied_bytes += size
 
     def _refuse_damage(self, first_offset: int, next_offset: int) -> None:
         """What compaction left out is no loss; what is damaged must not vanish from sight."""

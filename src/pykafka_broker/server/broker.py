@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
@@ -27,6 +27,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.cluster import image as metadata
+from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
@@ -48,6 +49,7 @@ from pykafka_broker.server.disk_threads import DiskThreads
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
+from pykafka_broker.server.log_dir_moves import LogDirMoves
 from pykafka_broker.server.memory import RequestMemory
 from pykafka_broker.server.offsets_topic import OffsetsTopic
 from pykafka_broker.server.periodic_work import PeriodicWork
@@ -265,13 +267,30 @@ class Broker:
         self._image_published(ClusterImage(), self.image)
         self.controller.prepare_with(self._replicas.prepare)
         self.controller.subscribe(self._image_published)
+        self._moves = self._log_dir_moves()
+        undo.push_async_callback(self._moves.stop)
+        self._moves.resume()
         await self.controller.unfence_broker(self._broker_epoch)
+        self._tell_places()
         for topic in self._coordinator_topics.values():
             await topic.loaded()
         undo.push_async_callback(self._hang_up)
         self.listeners.start()
         undo.push_async_callback(self._periodic_work.stop)
         self._periodic_work.start()
+
+    def _log_dir_moves(self) -> LogDirMoves:
+        config = self.config
+        return LogDirMoves(
+            self.logs,
+            self.clock,
+            threads=config["num.replica.alter.log.dirs.threads"] or len(config.log_dirs),
+            bytes_per_second=lambda: self.config["replica.alter.log.dirs.io.max.bytes.per.second"],
+            hosted=self._replicas.hosted,
+            why_not_hosted=self._replicas.why_not_hosted,
+            assign=self._assign,
+            on_end=self._tell_places,
+        )
 
     async def _start_controller(self, cluster_id: str, undo: AsyncExitStack) -> None:
         config = self.config
@@ -376,6 +395,8 @@ class Broker:
         self._replicas.apply(new)
         for topic in self._coordinator_topics.values():
             topic.on_image(old, new)
+        if new.topics is not old.topics and old.offset >= 0:
+            self._tell_places()
 
     def _apply_dynamic_config(self, image: ClusterImage) -> None:
         self.dynamic_config.update(
@@ -430,7 +451,10 @@ class Broker:
         if log_dir is self.logs.dirs.metadata or not self.logs.dirs.online:
             self._cannot_go_on(log_dir.error)
             return
-        task = asyncio.get_running_loop().create_task(self._report_failed_dir(log_dir))
+        self._report(self._report_failed_dir(log_dir))
+
+    def _report(self, report: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(report)
         self._reports.add(task)
         task.add_done_callback(self._reports.discard)
 
@@ -440,6 +464,22 @@ class Broker:
             await self.controller.report_failed_directories(self._broker_epoch, [log_dir.directory_id])
         except KafkaError as error:
             logger.warning("The controller could not note the failure of %s: %s", log_dir.path, error)
+
+    def _tell_places(self) -> None:
+        """Let the controller know where replicas are, if this node has several directories."""
+        if len(self.logs.dirs.of_partitions) > 1 and (misplaced := self._replicas.misplaced()):
+            self._report(self._report_places(misplaced))
+
+    async def _report_places(self, assignments: Sequence[DirectoryAssignment]) -> None:
+        try:
+            await self.controller.assign_replicas_to_dirs(self._broker_epoch, assignments)
+        except KafkaError as error:
+            logger.warning("The controller could not note where %d replicas are: %s", len(assignments), error)
+
+    async def _assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
+        assignment = DirectoryAssignment(log.topic_id, log.partition, log_dir.directory_id)
+        outcomes = await self.controller.assign_replicas_to_dirs(self._broker_epoch, [assignment])
+        return outcomes[0]
 
     def _cannot_go_on(self, error: Exception) -> None:
         if not self._failure.done():
@@ -467,6 +507,9 @@ class Broker:
         broker = self.image.brokers.get(broker_id)
         endpoint = None if broker is None else broker.listeners.get(ctx.connection.listener_name)
         return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    async def alter_replica_log_dir(self, topic: str, partition: int, path: str) -> ErrorCode:
+        return await self._moves.alter(topic, partition, path)
 
     def new_topic_id(self) -> bytes:
         return random_uuid()

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Union
 
+from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager import LogManager, WantedLog
@@ -142,11 +143,17 @@ class Partition:
 
     async def _flush(self) -> None:
         """Sync until nothing is left to sync: producers that come meanwhile share the next one."""
-        log = self.log
         error = ErrorCode.NONE
         try:
-            while log.recovery_point < log.log_end_offset:
-                await self._run_on_disk(log, log.flush)
+            while self.log.recovery_point < self.log.log_end_offset:
+                log = self.log
+                try:
+                    await self._run_on_disk(log, log.flush)
+                except KafkaError:
+                    if log is self.log:
+                        raise
+                if log is not self.log:  # moved to another directory meanwhile
+                    continue
                 if self.is_alone:
                     log.advance_high_watermark(log.recovery_point)
                 self._answer(log.recovery_point, ErrorCode.NONE)
@@ -154,7 +161,7 @@ class Partition:
             error = failure.code
         finally:
             self._flushing = None
-            self._answer(log.log_end_offset, error)
+            self._answer(self.log.log_end_offset, error)
 
     def _answer(self, up_to_offset: int, error: ErrorCode) -> None:
         """Let those go who wait for offsets up to `up_to_offset`."""
@@ -209,6 +216,39 @@ class ReplicaManager:
         if self._node_id not in registration.replicas or registration.leader != self._node_id:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.KAFKA_STORAGE_ERROR
+
+    def hosted(self, topic: str, partition: int) -> Partition | None:
+        """The partition, if its log is here, whoever leads it and whether or not its disk works."""
+        return self._partitions.get((topic, partition))
+
+    def why_not_hosted(self, topic: str, partition: int) -> ErrorCode:
+        """The code for a client that asked for a partition `hosted` does not give."""
+        if (topic, partition) in self._missing:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        registration = self._image.partition(topic, partition)
+        if registration is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def misplaced(self) -> list[DirectoryAssignment]:
+        """Where the logs are of which the controller knows another place, or none.
+
+        A log that is being moved is not among them: its new place is told before it is there.
+        """
+        found = []
+        for (topic, index), partition in self._partitions.items():
+            registration = self._image.partition(topic, index)
+            if (
+                registration is None
+                or partition.log.offline is not None
+                or (topic, index) in self._logs.moves
+            ):
+                continue
+            known = dict(zip(registration.replicas, registration.directories, strict=False))
+            actual = self._logs.dir_of(partition.log).directory_id
+            if known.get(self._node_id, actual) != actual:
+                found.append(DirectoryAssignment(partition.topic_id, index, actual))
+        return found
 
     def prepare(self, image: ClusterImage) -> Awaitable[None] | None:
         """Make the logs that `image` wants and this node has not, in a worker thread; None if it has all.

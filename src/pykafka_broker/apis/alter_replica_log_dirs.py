@@ -1,0 +1,48 @@
+"""AlterReplicaLogDirs (API key 34): move replicas between the log directories of this broker (KIP-113).
+
+v1 is the first served, v2 flexible. The answer comes when the move has begun; DescribeLogDirs shows how far
+it is. A partition that is not here yet is answered with an error all the same, and is made in that directory
+should it come.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(AlterReplicaLogDirsRequest, versions="1-2")
+async def alter_replica_log_dirs(
+    request: AlterReplicaLogDirsRequest, ctx: RequestContext
+) -> AlterReplicaLogDirsResponse:
+    """Of a partition that is named twice the last directory counts."""
+    paths: dict[str, dict[int, str]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                paths.setdefault(topic.name, {})[index] = directory.path
+    return AlterReplicaLogDirsResponse(
+        results=[
+            AlterReplicaLogDirTopicResult(
+                topic_name=name,
+                partitions=[
+                    AlterReplicaLogDirPartitionResult(
+                        partition_index=index,
+                        error_code=int(await ctx.node.alter_replica_log_dir(name, index, path)),
+                    )
+                    for index, path in partitions.items()
+                ],
+            )
+            for name, partitions in paths.items()
+        ]
+    )

@@ -36,7 +36,6 @@ NOT_YET_SERVED = {
     ),
     "quotas": ("DescribeClientQuotas", "AlterClientQuotas"),
     "several brokers and controllers": (
-        "AlterReplicaLogDirs",
         "ElectLeaders",
         "AlterPartitionReassignments",
         "ListPartitionReassignments",

@@ -20,6 +20,7 @@ FILES = (
     "alter_configs",
     "list_config_resources",
     "describe_log_dirs",
+    "alter_replica_log_dirs",
     "find_coordinator",
     "join_group",
     "sync_group",

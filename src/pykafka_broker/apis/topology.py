@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafka_broker.cluster.partitions import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def leadership(partition: PartitionRegistration, ctx: RequestContext) -> Leaders
         if (broker := brokers.get(replica)) is None
         or broker.fenced
         or ctx.node.advertised(replica, ctx) is None
+        or not has_online_directory(broker, partition)
     ]
     if partition.leader not in brokers:
         return Leadership(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER_ID, offline)

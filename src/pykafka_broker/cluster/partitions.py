@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from pykafka_broker.cluster.image import (
     NO_LEADER,
     NO_LEADER_CHANGE,
+    BrokerRegistration,
     LeaderRecoveryState,
     PartitionRegistration,
     TopicImage,
@@ -201,11 +202,14 @@ def _min_insync_replicas(state: ControllerState, topic: TopicImage) -> int:
 def _directory_is_online(state: ControllerState, partition: PartitionRegistration, replica: int) -> bool:
     """Whether the directory that holds the replica works, as far as the controller knows."""
     broker = state.image.brokers.get(replica)
-    if broker is None or replica not in partition.replicas:
-        return False
+    return broker is not None and replica in partition.replicas and has_online_directory(broker, partition)
+
+
+def has_online_directory(broker: BrokerRegistration, partition: PartitionRegistration) -> bool:
+    """Whether the directory in which a broker has its replica of a partition works, as far as is known."""
     if not partition.directories:
         return True
-    directory = partition.directories[partition.replicas.index(replica)]
+    directory = partition.directories[partition.replicas.index(broker.broker_id)]
     if directory in _NOT_A_DIRECTORY:
         return True
     if directory == DIRECTORY_LOST:

@@ -93,7 +93,7 @@ class LogMove:
         """
         if self.divergence() is None and self.lag > 0:
             plan = self.plan(max_bytes)
-            records = plan.read_cached()
+            records = plan.read_cached() if plan.size_bytes <= max_bytes else None
             if records is not None:
                 self.take(plan, records, self.source.log_end_offset)
         return self.divergence() is None and self.lag == 0

@@ -464,6 +464,7 @@ class Broker:
             await self.controller.report_failed_directories(self._broker_epoch, [log_dir.directory_id])
         except KafkaError as error:
             logger.warning("The controller could not note the failure of %s: %s", log_dir.path, error)
+        self._tell_places()  # what was on its way into this directory has stayed where it was
 
     def _tell_places(self) -> None:
         """Let the controller know where replicas are, if this node has several directories."""

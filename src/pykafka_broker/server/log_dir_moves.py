@@ -52,14 +52,12 @@ class Throttle:
         self._debt_bytes += copied
 
     def pause_ms(self, bytes_per_second: int, now_ms: int) -> int:
-        """How long to wait before copying more."""
+        """How long to wait before copying more; less than a millisecond is none."""
         elapsed_ms, self._at_ms = max(0, now_ms - self._at_ms), now_ms
         self._debt_bytes = max(0.0, self._debt_bytes - bytes_per_second * elapsed_ms / 1000)
-        if not self._debt_bytes:
-            return 0
         if self._debt_bytes * 1000 > bytes_per_second * LONGEST_PAUSE_MS:
             return LONGEST_PAUSE_MS
-        return max(1, int(self._debt_bytes * 1000 / bytes_per_second))
+        return int(self._debt_bytes * 1000 / bytes_per_second) if self._debt_bytes else 0
 
 
 class LogDirMoves:
@@ -202,7 +200,9 @@ class LogDirMoves:
                     logger.error("%s stays where it is: %s", move.name, error.message)
                     logs.cancel_move(move.source.topic, move.source.partition)
                     return
-                if not has_failed and self._goes_on(move):
+                if not self._goes_on(move):
+                    return
+                if not has_failed:
                     logger.warning("The move of %s waits: %s", move.name, error.message)
                 has_failed = True
                 await self._sleep(RETRY_MS)
@@ -210,7 +210,8 @@ class LogDirMoves:
     def _goes_on(self, move: LogMove) -> bool:
         """Whether the move still has both its ends, and nobody has stopped it."""
         key = move.source.topic, move.source.partition
-        return not self._is_closing and self._logs.moves.get(key) is move and move.source.offline is None
+        is_wanted = not self._is_closing and self._logs.moves.get(key) is move
+        return is_wanted and move.source.offline is None and move.future.offline is None
 
     def _swap(self, move: LogMove) -> None:
         hosted = self._hosted(move.source.topic, move.source.partition)

@@ -209,13 +209,19 @@ class ReplicaManager:
         return found
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
-        """The code for a client that asked for a partition `led` does not give."""
+        """The code for a client that asked for a partition `led` does not give.
+
+        As with Apache Kafka a replica here whose disk has failed says so, whoever leads the partition now.
+        """
         registration = self._image.partition(topic, partition)
         if registration is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if self._node_id not in registration.replicas or registration.leader != self._node_id:
+        if self._node_id not in registration.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
-        return ErrorCode.KAFKA_STORAGE_ERROR
+        found = self._partitions.get((topic, partition))
+        if found is None or found.log.offline is not None or registration.leader == self._node_id:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def hosted(self, topic: str, partition: int) -> Partition | None:
         """The partition, if its log is here, whoever leads it and whether or not its disk works."""

@@ -10,6 +10,7 @@ import json
 import re
 import traceback
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from interop.clients.client import Client, Record
 from interop.oracle import run_tool
@@ -17,6 +18,7 @@ from interop.scenarios.data import NOON_MS
 from interop.world import World
 
 TOOLS = "org.apache.kafka.tools"
+GROUPS = "consumer.group.ConsumerGroupCommand"
 
 
 def tool(world: World, name: str, *arguments: str, stdin: str = "", expect_failure: bool = False) -> str:
@@ -102,16 +104,88 @@ def a_group_is_described_reset_and_deleted(world: World) -> None:
             "20000",
         ),
     )
-    command = "consumer.group.ConsumerGroupCommand"
-    assert group in tool(world, command, "--list").split()
-    described = tool(world, command, "--describe", "--group", group)
+    assert group in tool(world, GROUPS, "--list").split()
+    described = tool(world, GROUPS, "--describe", "--group", group)
     assert re.search(rf"{group}\s+{topic}\s+0\s+5\s+5\s+0", described), described
     tool(
-        world, command, "--reset-offsets", "--to-offset", "2", "--topic", topic, "--group", group, "--execute"
+        world, GROUPS, "--reset-offsets", "--to-offset", "2", "--topic", topic, "--group", group, "--execute"
     )
     assert client(world).committed(group, topic) == 2
-    tool(world, command, "--delete", "--group", group)
+    tool(world, GROUPS, "--delete", "--group", group)
     assert group not in client(world).groups()
+
+
+def offsets_are_reset_in_every_form(world: World) -> None:
+    """Each form first shows what it would do, then the offsets move from where the form before left them."""
+    topic, group = filled(world, 10), world.name("resets")
+
+    def reset(*how: str, where: tuple[str, ...] = ("--topic", topic)) -> str:
+        return tool(world, GROUPS, "--reset-offsets", "--group", group, *where, *how)
+
+    def lands(expected: int, *how: str, where: tuple[str, ...] = ("--topic", topic)) -> None:
+        printed = reset(*how, "--execute", where=where)
+        assert re.search(rf"{group}\s+{topic}\s+0\s+{expected}\b", printed), f"{how}: {printed}"
+        assert client(world).committed(group, topic) == expected, how
+
+    lands(4, "--to-offset", "4")
+    planned = reset("--to-latest", "--dry-run")
+    assert re.search(rf"{group}\s+{topic}\s+0\s+10\b", planned), planned
+    assert client(world).committed(group, topic) == 4, "a dry run moves nothing"
+    exported = reset("--to-current", "--export", "--dry-run")
+    assert f"{topic},0,4" in exported, exported
+    lands(10, "--to-latest", where=("--all-topics",))
+    lands(7, "--shift-by", "-3")
+    lands(10, "--shift-by", "100")
+    lands(0, "--to-earliest")
+    lands(
+        3,
+        "--to-datetime",
+        datetime.fromtimestamp(NOON_MS / 1000 + 2.5, UTC).isoformat(timespec="milliseconds"),
+    )
+    lands(3, "--to-current")
+    lands(0, "--by-duration", "P20000D")
+    plan = world.broker.folder / "reset-plan.csv"
+    plan.write_text(f"{topic},0,6\n")
+    lands(6, "--from-file", str(plan), where=())
+    lands(10, "--to-offset", "1000000", where=("--topic", f"{topic}:0"))
+
+
+def offsets_of_a_topic_are_deleted(world: World) -> None:
+    kept, gone, group = filled(world, 2), filled(world, 2), world.name("deletes")
+    tool(
+        world,
+        GROUPS,
+        *("--reset-offsets", "--group", group, "--to-latest", "--execute"),
+        *("--topic", kept, "--topic", gone),
+    )
+    printed = tool(world, GROUPS, "--delete-offsets", "--group", group, "--topic", gone)
+    assert re.search(rf"{gone}\s+0\s+Successful", printed), printed
+    assert client(world).committed(group, kept) == 2
+    assert client(world).committed(group, gone) is None
+
+
+def a_group_that_lives_is_shown_and_keeps_its_offsets(world: World) -> None:
+    topic, group = filled(world, 3), world.name("lives")
+    member = client(world).member(group, topic)
+    try:
+        while not member.poll(0.5):
+            pass
+        member.commit()
+        state = tool(world, GROUPS, "--describe", "--group", group, "--state")
+        assert re.search(rf"{group}\s+\S+\s+\(\d+\)\s+\S+\s+Stable\s+1\b", state), state
+        members = tool(world, GROUPS, "--describe", "--group", group, "--members", "--verbose")
+        assert f"{topic}:0" in members.replace("(0)", ":0"), members
+        assert group in tool(world, GROUPS, "--list", "--state", "stable")
+        refused = tool(
+            world, GROUPS, "--reset-offsets", "--group", group, "--topic", topic, "--to-earliest", "--execute"
+        )
+        assert "inactive" in refused, refused
+        kept = tool(world, GROUPS, "--delete-offsets", "--group", group, "--topic", topic)
+        assert "subscribed" in kept, kept
+        there = tool(world, GROUPS, "--delete", "--group", group)
+        assert "not empty" in there, there
+    finally:
+        member.close()
 
 
 def topic_and_broker_configs_are_changed(world: World) -> None:
@@ -186,6 +260,9 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     the_console_consumer_prints_what_the_console_producer_was_told,
     offsets_are_shown_by_time_and_place,
     a_group_is_described_reset_and_deleted,
+    offsets_are_reset_in_every_form,
+    offsets_of_a_topic_are_deleted,
+    a_group_that_lives_is_shown_and_keeps_its_offsets,
     topic_and_broker_configs_are_changed,
     records_are_deleted_up_to_an_offset,
     the_log_folders_are_described,

@@ -72,15 +72,15 @@ def test_lookups_return_the_entry_at_or_before():
     ]
 
 
-def test_a_time_lookup_returns_an_offset_before_the_first_record_that_is_late_enough():
+def test_a_time_lookup_returns_the_entry_before_the_first_record_that_is_late_enough():
     index = time_index((50, 1004), (60, 1009))
 
-    assert [index.offset_before(timestamp) for timestamp in (10, 50, 51, 60, 61)] == [
-        1000,
-        1000,
-        1004,
-        1004,
-        1009,
+    assert [index.entry_before(timestamp) for timestamp in (10, 50, 51, 60, 61)] == [
+        None,
+        None,
+        (50, 1004),
+        (50, 1004),
+        (60, 1009),
     ]
 
 

@@ -11,12 +11,14 @@ import logging
 import pytest
 
 from pykafka_broker.log.checkpoints import decode_epochs
+from pykafka_broker.log.index import TIME_ENTRY_BYTES
 from pykafka_broker.log.partition import AppendOrigin, PartitionLog
 from pykafka_broker.log.recovery import Damage, Scan
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, Codec, iter_batches, read_records
 from tests.log.logs import (
     FOLDER,
+    NOW,
     append,
     batch,
     end_transaction,
@@ -520,3 +522,41 @@ def test_a_retry_of_what_a_crash_left_unsynced_waits_for_the_sync_too() -> None:
     assert (retried.duplicate, retried.flush_due) == (True, True)
     again.flush()
     assert not produce(again, 7, 0).flush_due
+
+
+@pytest.mark.parametrize("cut", [1, TIME_ENTRY_BYTES, 2 * TIME_ENTRY_BYTES + 5])
+def test_a_time_index_that_lost_its_end_hides_no_record_and_does_not_age_its_segment(cut: int):
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=700, index_interval_bytes=100)
+    for number in range(30):
+        append(log, b"%d" % number, timestamp=NOW + 1000 * number)
+    closed = log.segments[0]
+    newest = closed.max_timestamp
+    log.close()
+    del files.inodes[f"{closed.path}.timeindex"].data[-cut:]
+
+    again = reopened(files, clean=True)
+
+    assert again.segments[0].max_timestamp == newest
+    for number in range(30):
+        found = again.offset_for_timestamp(NOW + 1000 * number, "log_end")
+        assert found is not None
+        assert found.offset == number
+
+
+def test_every_flipped_bit_of_a_time_index_leads_a_search_to_the_same_record():
+    files = MemoryFiles()
+    log = new_log(files, segment_bytes=700, index_interval_bytes=100)
+    for number in range(30):
+        append(log, b"%d" % number, timestamp=NOW + 1000 * number)
+    path = f"{log.segments[0].path}.timeindex"
+    count = log.segments[1].base_offset
+    log.close()
+    size = len(files.inodes[path].data)
+    assert size > 3 * TIME_ENTRY_BYTES
+    for bit in range(8 * size):
+        damaged = files.killed()
+        damaged.inodes[path].data[bit // 8] ^= 1 << bit % 8
+        again = reopened(damaged, clean=True)
+        offsets = [again.offset_for_timestamp(NOW + 1000 * n, "log_end") for n in range(count)]
+        assert [found and found.offset for found in offsets] == list(range(count)), bit

@@ -149,10 +149,14 @@ class TimeIndex:
             return -1, self.base_offset
         return self.timestamps[-1], self.base_offset + self.relative_offsets[-1]
 
-    def offset_before(self, timestamp: int) -> int:
-        """An offset at or before the first record whose timestamp is >= `timestamp`."""
+    def entry_before(self, timestamp: int) -> tuple[int, int] | None:
+        """The last (timestamp, offset) of a smaller timestamp: the first record with one >= `timestamp` lies
+        behind that offset. None if it may be anywhere.
+        """
         found = bisect_left(self.timestamps, timestamp)
-        return self.base_offset + self.relative_offsets[found - 1] if found else self.base_offset
+        if not found:
+            return None
+        return self.timestamps[found - 1], self.base_offset + self.relative_offsets[found - 1]
 
     def truncate_to(self, offset: int) -> None:
         """Forget entries at or past `offset`."""

@@ -276,7 +276,10 @@ def search_timestamp(
             break
         if segment.max_timestamp < timestamp:
             continue
-        first = max(segment.time_index.offset_before(timestamp), start_offset)
+        first = start_offset
+        entry = segment.time_index.entry_before(timestamp)
+        if entry is not None and segment.carries(*entry):  # else from the beginning: it may come too late
+            first = max(first, entry[1])
         for position, header in _checked_headers(segment, next_base_offset, first, check_old):
             if header.base_offset >= end_offset:
                 return None

@@ -298,6 +298,8 @@ class Segment:
                 )
                 if not len(index) and self.size:
                     raise InvalidIndexError("time index is empty")
+                if self.size and not self._is_newest(*index.last):
+                    raise InvalidIndexError("time index does not end with the newest timestamp")
             except (FileNotFoundError, InvalidIndexError):
                 index = self._rebuild()[1]
             if self._time_index is None:
@@ -315,9 +317,26 @@ class Segment:
     def _last_time_entry(self) -> tuple[int, int]:
         if self._time_index is None:
             last = last_time_entry(self._end_of_file(TIME_INDEX_SUFFIX, TIME_ENTRY_BYTES), self.base_offset)
-            if last is not None:
+            if last is not None and self._is_newest(*last):
                 return last
         return self.time_index.last
+
+    def _is_newest(self, timestamp: int, offset: int) -> bool:
+        """Whether the batch that holds `offset` carries this timestamp, and none at the end of the segment a
+        greater one: else the time index has lost its end, or is not of this log.
+        """
+        last = self.last_index_entry()
+        is_carried = False
+        for _, header in self.headers(last[1] if last is not None else 0):
+            if header.max_timestamp > timestamp:
+                return False
+            is_carried = is_carried or (header.max_timestamp == timestamp and header.last_offset >= offset)
+        return is_carried or self.carries(timestamp, offset)
+
+    def carries(self, timestamp: int, offset: int) -> bool:
+        """Whether the batch that holds `offset` has this as its greatest timestamp. Worker-safe; may wait."""
+        found = self.locate(offset)
+        return found is not None and found[1].max_timestamp == timestamp
 
     def last_index_entry(self) -> tuple[int, int] | None:
         """(offset, position) of the newest entry of the offset index, without reading all of it if that can

@@ -18,8 +18,8 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from pykafka_broker.server.connection import ConnectionLimits
 from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
+from pykafka_broker.server.network import ConnectionLimits
 from pykafka_broker.server.waiting import Disconnected
 from tests.support.clock import settle
 from tests.support.serving import (

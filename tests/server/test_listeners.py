@@ -15,9 +15,9 @@ from pykafka_broker.apis.api import Later
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.server.clock import SystemClock
-from pykafka_broker.server.connection import ConnectionLimits, Network
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.listeners import CreationRate, Endpoint, ListenerLimits, Listeners
+from pykafka_broker.server.network import ConnectionLimits, Network
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 
 LOCAL = Endpoint("PLAINTEXT", "127.0.0.1", 0)

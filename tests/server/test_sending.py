@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import Later
 from pykafka_broker.log.stored import PIECE_BYTES
 from pykafka_broker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from pykafka_broker.server.connection import ConnectionLimits
+from pykafka_broker.server.network import ConnectionLimits
 from pykafka_broker.server.sending import PIECES_PER_TURN
 from tests.log.logs import append, new_log, read_here
 from tests.support.clock import settle

@@ -21,9 +21,10 @@ from pykafka_broker.protocol.messages.headers import (
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.server.connection import Connection, ConnectionLimits, Network
+from pykafka_broker.server.connection import Connection
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
+from pykafka_broker.server.network import ConnectionLimits, Network
 from tests.support.clock import VirtualClock
 from tests.support.transport import MemoryTransport
 

@@ -42,7 +42,7 @@ from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
-from pykafka_broker.server.connection import Connection, ConnectionLimits, Network
+from pykafka_broker.server.connection import Connection
 from pykafka_broker.server.controller_shell import Controller
 from pykafka_broker.server.coordinator_topic import CoordinatorTopic
 from pykafka_broker.server.disk_threads import DiskThreads
@@ -51,6 +51,7 @@ from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.log_dir_moves import LogDirMoves
 from pykafka_broker.server.memory import RequestMemory
+from pykafka_broker.server.network import ConnectionLimits, Network
 from pykafka_broker.server.offsets_topic import OffsetsTopic
 from pykafka_broker.server.periodic_work import PeriodicWork
 from pykafka_broker.server.replicas import Partition, ReplicaManager

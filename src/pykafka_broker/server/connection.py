@@ -20,8 +20,8 @@ and this request's may be large, the peer is throttled, a long round gives way t
 connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then the connection stops
 reading, and TCP tells the peer.
 
-**Limits** are in `ConnectionLimits` and, over all connections, in `memory.py`. Nothing here has a timer of
-its own: `check()` is called by the listeners' sweep.
+**Limits** are in `ConnectionLimits` (`network.py`) and, over all connections, in `memory.py`. Nothing has a
+timer of its own: `check()` is called by the listeners' sweep, and `patience.py` knows how long is too long.
 
 **Errors.** What the peer did wrong closes the connection with one line in the log, never a traceback. An
 exception out of a handler is our fault: it is logged with its traceback and answered if the API has an
@@ -36,21 +36,19 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from types import CoroutineType, coroutine
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.protocol.compile import Buffer, Cut, assemble, buffers_length, skip_tags
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
-from pykafka_broker.protocol.frames import FrameReader, Landing
-from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
-from pykafka_broker.server.repeated_lines import RepeatedLines
+from pykafka_broker.protocol.frames import FrameReader
+from pykafka_broker.server.network import Network
+from pykafka_broker.server.patience import Patience
 from pykafka_broker.server.sending import IN_MEMORY, Sender
 from pykafka_broker.server.waiting import Disconnected
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import Node
-    from pykafka_broker.server.clock import Clock
     from pykafka_broker.server.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -90,77 +88,6 @@ _pack_flexible_response_header = FLEXIBLE_RESPONSE_HEADER.pack
 _pack_frame_length = FRAME_LENGTH.pack_into
 
 
-class ConnectionLimits(NamedTuple):
-    """What one connection may take."""
-
-    #: socket.request.max.bytes
-    request_max_bytes: int = 100 * 1024 * 1024
-    #: connections.max.idle.ms; negative: never.
-    idle_ms: int = 600_000
-    #: Answers that may be outstanding (`Later`) before the next request has to wait.
-    outstanding_answers: int = 100
-    #: Bytes kept for requests that may not start yet, before the connection stops reading.
-    read_ahead_bytes: int = 64 * 1024
-    #: Requests served in one turn of the event loop, so that nobody else waits longer for a flood of small
-    #: ones.
-    requests_per_round: int = 250
-    #: A request must have arrived this long after its first byte was seen, plus a second per 16 KiB of it.
-    request_arrival_ms: int = 30_000
-    #: Unsent bytes above which no further request starts.
-    unsent_high_water_bytes: int = 64 * 1024
-    #: A peer that has not read a byte of its answers for this long is disconnected.
-    stalled_ms: int = 60_000
-
-
-class Counters:
-    """What all connections of a broker did, for metrics."""
-
-    __slots__ = (
-        "bytes_received",
-        "bytes_sent",
-        "connections_closed_for_errors",
-        "connections_closed_idle",
-        "connections_opened",
-        "connections_rejected",
-        "handler_failures",
-        "requests",
-    )
-
-    def __init__(self) -> None:
-        self.requests = 0
-        self.bytes_received = 0
-        self.bytes_sent = 0
-        self.handler_failures = 0
-        self.connections_opened = 0
-        self.connections_rejected = 0
-        self.connections_closed_idle = 0
-        self.connections_closed_for_errors = 0
-
-
-class Network:
-    """What all connections of one broker share."""
-
-    def __init__(
-        self,
-        node: Node,
-        clock: Clock,
-        limits: ConnectionLimits | None = None,
-        request_memory: RequestMemory | None = None,
-        unsent: UnsentAnswers | None = None,
-    ) -> None:
-        self.node = node
-        self.clock = clock
-        self.limits = limits if limits is not None else ConnectionLimits()
-        self.request_memory = request_memory if request_memory is not None else RequestMemory()
-        self.unsent = unsent if unsent is not None else UnsentAnswers()
-        self.landing = Landing()
-        self.counters = Counters()
-        self.complaints = RepeatedLines(logger, clock.monotonic_ms)
-        self.connections: set[Connection] = set()
-        #: Handlers that wait for something; asyncio itself would forget them.
-        self.handlers: set[asyncio.Task[None]] = set()
-
-
 class _Slot:
     """The place of an answer that is not ready yet."""
 
@@ -177,9 +104,6 @@ class Connection(asyncio.BufferedProtocol):
     """Serves one client."""
 
     __slots__ = (
-        "_active",
-        "_active_ms",
-        "_arriving_since_ms",
         "_charged_bytes",
         "_client_id",
         "_client_id_bytes",
@@ -195,6 +119,7 @@ class Connection(asyncio.BufferedProtocol):
         "_on_close",
         "_on_lost",
         "_out",
+        "_patience",
         "_reader",
         "_reads",
         "_reads_ahead",
@@ -202,12 +127,9 @@ class Connection(asyncio.BufferedProtocol):
         "_routes",
         "_sender",
         "_served",
-        "_served_before",
         "_slots",
-        "_stalled_since_ms",
         "_throttled_until_ms",
         "_transport",
-        "_unread_bytes",
         "_unsent_bytes",
         "_written_bytes",
         "client_host",
@@ -262,15 +184,9 @@ class Connection(asyncio.BufferedProtocol):
         self._lacks_memory = False
         self._charged_bytes = 0
         self._unsent_bytes = 0
-        self._unread_bytes = 0
         self._throttled_until_ms = 0
-        # What `check()` saw last.
         self._served = 0
-        self._active = True
-        self._active_ms = network.clock.monotonic_ms()
-        self._served_before = 0
-        self._arriving_since_ms: int | None = None
-        self._stalled_since_ms: int | None = None
+        self._patience = Patience(network.limits, network.clock.monotonic_ms())
 
     def __repr__(self) -> str:
         return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
@@ -290,7 +206,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def idle_since_ms(self) -> int:
         """When the sweep last saw something move here (monotonic)."""
-        return self._active_ms
+        return self._patience.active_ms
 
     @property
     def local_address(self) -> tuple[str, int]:
@@ -376,7 +292,7 @@ class Connection(asyncio.BufferedProtocol):
         return buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._active = True
+        self._patience.active = True
         self._counters.bytes_received += nbytes
         self._reader.received(nbytes)
         self._round()
@@ -389,7 +305,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def resume_writing(self) -> None:
         self._count_unsent(0)
-        self._stalled_since_ms = None
+        self._patience.reads_again()
         self._sender.resume()
         self._let_go(UNREAD)
 
@@ -554,7 +470,7 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed or self._transport.is_closing():
             return
         self._fill(slot, route, correlation_id, answer)
-        self._active = True
+        self._patience.active = True
         self._send_ready()
         if len(self._slots) < self._limits.outstanding_answers:
             holds |= OUTSTANDING
@@ -758,7 +674,7 @@ class Connection(asyncio.BufferedProtocol):
     def memory_available(self) -> None:
         """Go on reading."""
         self._lacks_memory = False
-        self._arriving_since_ms = None
+        self._patience.nothing_arrives()
         self._read_or_not()
 
     def _count_unsent(self, unsent_bytes: int) -> None:
@@ -776,50 +692,32 @@ class Connection(asyncio.BufferedProtocol):
         """Close what is idle, what takes forever to arrive, and what is not read."""
         if self.closed:
             return
-        if self._active:
-            self._active = False
-            self._active_ms = now_ms
+        patience = self._patience
+        patience.swept(now_ms)
         unsent_bytes = self._transport.get_write_buffer_size()
-        unread_bytes = unsent_bytes + self._sender.left_bytes
-        if unread_bytes or self._unread_bytes:
-            self._check_unread(now_ms, unsent_bytes, unread_bytes)
+        if unsent_bytes != self._unsent_bytes:
+            self._count_unsent(unsent_bytes)
+        if patience.is_stalled(now_ms, unsent_bytes + self._sender.left_bytes):
+            self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
         pending_bytes = self._reader.pending_bytes
         if not pending_bytes:
-            self._arriving_since_ms = None
-            if self._charged_bytes and self._active_ms != now_ms:
+            patience.nothing_arrives()
+            if self._charged_bytes and patience.active_ms != now_ms:
                 self._reader.release()
                 self._account()
-            if not self._slots and 0 <= self._limits.idle_ms <= now_ms - self._active_ms:
+            if not self._slots and patience.is_idle(now_ms):
                 self._counters.connections_closed_idle += 1
                 logger.debug("Closing idle connection %r", self)
                 self.abort()
         elif not self._holds and not self._lacks_memory:
-            self._check_arrival(now_ms, pending_bytes)
-
-    def _check_arrival(self, now_ms: int, pending_bytes: int) -> None:
-        """A request has begun; it must end in time."""
-        if self._arriving_since_ms is None or self._served != self._served_before:
-            self._arriving_since_ms = now_ms
-            self._served_before = self._served
-            return
-        allowed_ms = self._limits.request_arrival_ms + pending_bytes * 1000 // (16 * 1024)
-        if now_ms - self._arriving_since_ms > allowed_ms:
-            self._blame_and_abort("slow", f"a request did not arrive within {allowed_ms} ms")
-
-    def _check_unread(self, now_ms: int, unsent_bytes: int, unread_bytes: int) -> None:
-        """The peer has answers to read, in memory or not; it must read some in time."""
-        if unread_bytes != self._unread_bytes or self._stalled_since_ms is None:
-            self._count_unsent(unsent_bytes)
-            self._unread_bytes = unread_bytes
-            self._stalled_since_ms = now_ms if unread_bytes else None
-            self._active_ms = now_ms
-        elif now_ms - self._stalled_since_ms >= self._limits.stalled_ms:
-            self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
+            overdue_ms = patience.overdue_after_ms(now_ms, pending_bytes, self._served)
+            if overdue_ms is not None:
+                self._blame_and_abort("slow", f"a request did not arrive within {overdue_ms} ms")
 
     @property
     def stalled_since_ms(self) -> int | None:
         """Since when the peer has not read a byte, as far as sweeps saw (monotonic); None while it does."""
-        return self._stalled_since_ms
+        return self._patience.stalled_since_ms
 
     @property
     def unsent_bytes(self) -> int:

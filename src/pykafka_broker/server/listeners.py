@@ -28,8 +28,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pykafka_broker.server.clock import Timer
-from pykafka_broker.server.connection import Connection, Network, plain_address
+from pykafka_broker.server.connection import Connection, plain_address
 from pykafka_broker.server.dispatch import Dispatch
+from pykafka_broker.server.network import Network
 
 logger = logging.getLogger("kafka.network.SocketServer")
 

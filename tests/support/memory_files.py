@@ -61,6 +61,9 @@ class MemoryFile:
         data = bytes(self._inode.data[position : position + size])
         return data if self._files.is_cached and len(data) == size else None
 
+    def forget(self, size: int, position: int) -> None:
+        self._files.forgotten.append((self._path, position, size))
+
     def pwrite(self, data: Buffer, position: int) -> int:
         self._files._enter("pwrite", self._path)
         content = self._inode.data
@@ -134,6 +137,8 @@ class MemoryFiles:
         self.locked: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.is_cached = True
+        #: (path, position, bytes) that the page cache need not keep.
+        self.forgotten: list[tuple[str, int, int]] = []
         self.free_bytes: int | None = None
         self.now_ms = 0
         #: Called with every operation before it happens: what else goes on while the disk is waited for.

@@ -60,6 +60,9 @@ class File(Protocol):
     def pread_cached(self, size: int, position: int) -> Buffer | None:
         """Exactly `size` bytes if the page cache has them all, else None. Never waits for the disk."""
 
+    def forget(self, size: int, position: int) -> None:
+        """These bytes are not going to be read soon: the page cache need not keep them."""
+
     def pwrite(self, data: Buffer, position: int) -> int:
         """Write `data` at `position`; returns how much was taken, which may be less than all."""
 
@@ -201,6 +204,10 @@ class OsFile:
         ):  # EAGAIN: not cached; EOPNOTSUPP: this file system cannot tell; EIO: the thread will report it
             return None
         return buffer if got == size else None
+
+    def forget(self, size: int, position: int) -> None:
+        if sys.platform == "linux":
+            os.posix_fadvise(self.fd, position, size, os.POSIX_FADV_DONTNEED)
 
     def truncate(self, size: int) -> None:
         os.ftruncate(self.fd, size)

@@ -45,6 +45,7 @@ from pykafka_broker.log.names import (
 from pykafka_broker.log.offset_files import changed_offsets, clear_offsets, write_offsets
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID, open_directory
 from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.scrubbing import Scrubber, ScrubWorker, ThreadScrubber
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class LogManager:
         cleaner_settings: CleanerSettings = DEFAULT_CLEANER_SETTINGS,
         new_cleaning_worker: Callable[[], Worker] | None = None,
         run_cleaning: RunBlocking | None = None,
+        new_scrub_worker: Callable[[], ScrubWorker] | None = None,
     ) -> None:
         self.files = files
         self.dirs = LogDirs(files, log_dirs, metadata_dir)
@@ -143,6 +145,13 @@ class LogManager:
             new_worker=new_cleaning_worker or self._thread_worker,
             now_ms=now_ms,
             checkpoint=self.checkpoint_cleaned,
+        )
+        #: Finds damage in the background.
+        self.scrubber = Scrubber(
+            lambda: self.logs.values(),
+            run_blocking=run_blocking,
+            run_scrubbing=run_cleaning or run_blocking,
+            new_worker=new_scrub_worker or partial(ThreadScrubber, files),
         )
         for log_dir in self.dirs.all:
             log_dir.environment = Environment(
@@ -620,6 +629,7 @@ class LogManager:
             for log_dir in self.dirs.online:
                 self._work.run_later(log_dir.path, partial(self._look_for_expired, log_dir, now_ms))
         self.cleaner.tick(now_ms)
+        self.scrubber.tick(now_ms)
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):
             for log in self:
                 log.expire_producers(now_ms)
@@ -715,6 +725,7 @@ class LogManager:
         directories, the metadata log, could not be closed in order.
         """
         await self.cleaner.close()
+        await self.scrubber.close()
         await self._work.finish()
         for log_dir in self.dirs.all if self._is_open else ():
             if log_dir.is_online:

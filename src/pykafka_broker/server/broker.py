@@ -39,6 +39,7 @@ from pykafka_broker.log.files import FileSystem, OsFileSystem
 from pykafka_broker.log.manager import Intervals, LogManager
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.scrubbing import ScrubWorker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
@@ -237,6 +238,7 @@ class Broker:
             cleaner_settings=_cleaner_settings(config),
             new_cleaning_worker=_cleaning_process if isinstance(self._files, OsFileSystem) else None,
             run_cleaning=_run_in_thread,
+            new_scrub_worker=_scrub_process if isinstance(self._files, OsFileSystem) else None,
         )
         undo.callback(self.logs.dirs.unlock)
         cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
@@ -635,6 +637,12 @@ def _cleaning_process() -> Worker:
     from pykafka_broker.log.cleaner.process import CleaningProcess  # a start has nothing to clean
 
     return CleaningProcess()
+
+
+def _scrub_process() -> ScrubWorker:
+    from pykafka_broker.log.scrub_process import ScrubProcess  # not before the first round
+
+    return ScrubProcess()
 
 
 def _run_in_thread(function: Callable[[], Result]) -> Awaitable[Result]:

@@ -1,0 +1,153 @@
+"""The scrub: closed segments are read from time to time; what has gone bad is fenced before it is needed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.files import OsFileSystem
+from pykafka_broker.log.loading import create_log
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.scrub_process import ScrubProcess
+from pykafka_broker.log.scrubbing import ROUND_MS, ScrubAborted, Scrubbed, ThreadScrubber, job_for
+from tests.log.logs import NOW, TOPIC_ID, append, batch
+from tests.log.test_log_manager import Broker
+from tests.support.memory_files import MemoryFiles
+
+SETTINGS = LogConfig(segment_bytes=500, retention_ms=-1)
+FOLDER = "/data/orders-0"
+UNLIMITED = 1e12
+
+
+async def stopped() -> MemoryFiles:
+    """A log of several closed segments, after a clean stop."""
+    files = MemoryFiles()
+    manager = await Broker(files, config_for=lambda topic: SETTINGS).start()
+    log = manager.create("orders", 0, TOPIC_ID, SETTINGS)
+    for number in range(24):
+        append(log, b"%d" % number)
+    await manager.close()
+    return files
+
+
+def flip(files: MemoryFiles, log: PartitionLog, number: int, position: int) -> None:
+    files.inodes[log.segments[number].path + ".log"].data[position] ^= 1
+
+
+async def test_a_minute_after_a_start_what_nobody_has_read_is_read(caplog: pytest.LogCaptureFixture):
+    files = await stopped()
+    broker = Broker(files, config_for=lambda topic: SETTINGS)
+    log = (await broker.start()).get("orders", 0)
+    assert log is not None
+    flip(files, log, 1, 100)
+    flip(files, log, 2, 7)
+    log.plan_read(0, 1).read()
+    await broker.pass_time(59)
+    assert [bool(segment.unchecked_end) for segment in log.segments[:-1]] == [False] + [True] * (
+        len(log.segments) - 2
+    )
+    with caplog.at_level(logging.INFO):
+        await broker.pass_time(4)
+
+    assert [segment.unchecked_end for segment in log.segments[:-1]] == [0] * (len(log.segments) - 1)
+    assert [len(segment.damages) for segment in log.segments[:4]] == [0, 1, 1, 0]
+    assert f"Scrubbed {len(log.segments) - 2} closed segments, 2 of them damaged" in caplog.text
+    assert [name for name in sorted(files.inodes) if name.endswith(".damaged")] == [
+        f"{segment.path}.damaged" for segment in log.segments[1:3]
+    ]
+
+
+async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote():
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    log = manager.create("orders", 0, TOPIC_ID, SETTINGS)
+    for number in range(24):
+        append(log, b"%d" % number)
+    await broker.pass_time(62)
+    flip(files, log, 1, 100)
+    broker.now_ms += ROUND_MS - 10_000
+    await broker.pass_time(1)
+    assert log.segments[1].damages == ()
+    await broker.pass_time(12)
+    assert len(log.segments[1].damages) == 1
+    await manager.close()
+
+
+async def test_what_was_not_in_the_page_cache_does_not_stay_there():
+    files = await stopped()
+    manager = await Broker(files, config_for=lambda topic: SETTINGS).start()
+    log = manager.get("orders", 0)
+    assert log is not None
+    job = job_for(log, only_unchecked=True)
+    assert job is not None
+    assert ThreadScrubber(files).scrub(job, UNLIMITED) == Scrubbed([base for base, _ in job.segments], [])
+    assert files.forgotten == []
+    files.is_cached = False
+    ThreadScrubber(files).scrub(job, UNLIMITED)
+    assert files.forgotten == [(f"{FOLDER}/{base:020d}.log", 0, size) for base, size in job.segments]
+
+
+async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_are_not_judged():
+    files = await stopped()
+    broker = Broker(files, config_for=lambda topic: SETTINGS)
+    log = (await broker.start()).get("orders", 0)
+    assert log is not None
+    job = job_for(log, only_unchecked=True)
+    assert job is not None
+    files.remove(log.segments[0].path + ".log")
+    assert ThreadScrubber(files).scrub(job, UNLIMITED).sound == [base for base, _ in job.segments[1:]]
+
+
+# --- in a process ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def real_log(tmp_path: Path) -> PartitionLog:
+    files = OsFileSystem()
+    log = create_log(Environment(files), str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID, SETTINGS)
+    for number in range(24):
+        log.append(batch(b"%d" % number), leader_epoch=number // 10, now_ms=NOW)
+    return log
+
+
+def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
+    path = Path(real_log.segments[1].path + ".log")
+    data = bytearray(path.read_bytes())
+    data[15] ^= 1
+    path.write_bytes(data)
+    job = job_for(real_log, only_unchecked=False)
+    assert job is not None
+    bases = [base for base, _ in job.segments]
+    process = ScrubProcess()
+    assert process.scrub(job, UNLIMITED) == ([bases[0], *bases[2:]], [bases[1]])
+
+    started = process._started()
+    started.kill()
+    started.wait()
+    with pytest.raises(OSError, match="has died"):
+        process.scrub(job, UNLIMITED)
+    assert process.scrub(job, UNLIMITED).odd == [bases[1]]
+    process.close()
+    with pytest.raises(ScrubAborted):
+        process.scrub(job, UNLIMITED)
+
+
+async def test_a_stop_ends_a_slow_scrub_at_once(real_log: PartitionLog):
+    job = job_for(real_log, only_unchecked=False)
+    assert job is not None
+    process = ScrubProcess()
+    process._started()
+    slow = asyncio.get_running_loop().run_in_executor(None, process.scrub, job, 1.0)
+    began = time.monotonic()
+    threading.Timer(0.3, process.close).start()
+    with pytest.raises(ScrubAborted):
+        await slow
+    assert time.monotonic() - began < 5

@@ -442,9 +442,10 @@ def _stamped(
     into it, in place if possible.
     """
     stamped = memoryview(bytearray(records) if memoryview(records).readonly else records)
-    for position, (_, batch_length, _, *rest) in iter_batches(stamped):
-        header = BatchHeader(next_offset, batch_length, leader_epoch, *rest)
-        _STAMP.pack_into(stamped, position, next_offset, batch_length, leader_epoch)
+    for position, unstamped in iter_batches(stamped):
+        stamp = (next_offset, unstamped.batch_length, leader_epoch)
+        _STAMP.pack_into(stamped, position, *stamp)
+        header = BatchHeader._make(stamp + unstamped[len(stamp) :])
         yield stamped[position : position + header.size_in_bytes], header
         next_offset = header.next_offset
 

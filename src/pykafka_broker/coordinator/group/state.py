@@ -132,15 +132,16 @@ class Groups(NamedTuple):
         emptied_topics: list[str] = []
         for topic, partitions in changes.items():
             before = topics.get(topic) or VersionedMap()
-            after = before.with_changes(
-                {partition: offset for partition, offset in partitions.items() if offset is not None},
-                [partition for partition, offset in partitions.items() if offset is None],
-            )
+            kept = {partition: offset for partition, offset in partitions.items() if offset is not None}
+            if kept and len(kept) == len(partitions):  # as nearly always
+                changed_topics[topic] = before.with_changes(kept)
+                continue
+            after = before.with_changes(kept, partitions.keys() - kept.keys())
             if after:
                 changed_topics[topic] = after
             else:
                 emptied_topics.append(topic)
         topics = topics.with_changes(changed_topics, emptied_topics)
-        if topics:
+        if changed_topics or topics:
             return self._replace(offsets=self.offsets.with_item(group_id, topics))
         return self._replace(offsets=self.offsets.without(group_id))

@@ -110,6 +110,74 @@ async def test_a_topic_deleted_before_its_folder_could_be_made_is_forgotten() ->
         assert await user.topics() == {}
 
 
+#: What a file system that is mounted read-only refuses.
+CHANGES = ("pwrite", "create", "write_file", "rename", "make_directory", "truncate", "remove", "remove_tree")
+
+
+async def test_a_disk_mounted_read_only_refuses_producers_serves_consumers_and_heals_by_itself() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        await user.commit("readers", "orders", 0)
+        identity = {"producer_id": await user.new_producer_id(), "producer_epoch": 0}
+        await user.produce("orders", b"one", base_sequence=0, **identity)
+        for operation in CHANGES:
+            home.files.fail(operation, errno.EROFS, times=-1)
+
+        for _ in range(3):
+            assert await produced(user, "orders", b"two", base_sequence=1, **identity) == STORAGE_ERROR
+        assert await user.try_to_commit("readers", "orders", 1) != ErrorCode.NONE
+        assert await user.try_to_create_topic("more") == STORAGE_ERROR
+        await home.pass_time(70_000)
+        assert await user.values("orders") == [b"one"]
+        assert await user.committed("readers") == {("orders", 0): 0}
+
+        home.files.heal()
+
+        await user.produce("orders", b"two", base_sequence=1, **identity)
+        await user.commit("readers", "orders", 2)
+        await user.create_topic("more")
+        after = home.killed()
+    for again in (home, after):
+        async with again.running() as user:
+            assert await user.values("orders") == [b"one", b"two"]
+            assert await user.committed("readers") == {("orders", 0): 2}
+
+
+async def test_a_broker_whose_last_directory_failed_cannot_go_on() -> None:
+    home = Home({"metadata.log.dir": "/meta"}, data_dir="/a,/b")
+    broker = home.new_broker()
+    await broker.start()
+    async with await User.connect(broker.bootstrap_servers) as user:
+        topics = await spread(user)
+        home.files.fail("pwrite", errno.EIO, path="/a/", times=-1)
+        assert await produced(user, topics["/a"][0], b"x") == STORAGE_ERROR
+        assert await produced(user, topics["/b"][0], b"x") == ErrorCode.NONE
+        home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
+        assert await produced(user, topics["/b"][0], b"x") == STORAGE_ERROR
+        with pytest.raises(OSError, match="Input/output error"):
+            await asyncio.wait_for(broker.failed(), 5)
+    await broker.stop()
+
+
+async def test_a_directory_that_cannot_be_read_at_the_start_is_left_out() -> None:
+    """Made anew elsewhere, a partition would begin empty beside its records."""
+    home = Home(data_dir="/a,/b")
+    async with home.running() as user:
+        topics = await spread(user)
+    home.files.fail("read_file", errno.EIO, path="/b/", times=-1)
+    async with home.running() as user:
+        assert await user.values(topics["/a"][0]) != []
+        assert await produced(user, topics["/b"][0], b"x") == STORAGE_ERROR
+        assert not home.files.exists(f"/a/{topics['/b'][0]}-0")
+        await user.create_topic("new")
+        assert await produced(user, "new", b"x") == ErrorCode.NONE, "what is new can be nowhere else"
+    home.files.heal()
+    async with home.running() as user:
+        for number in range(4):
+            assert await user.values(f"topic-{number}") == [b"%d" % number]
+
+
 async def spread(user: User) -> dict[str, list[str]]:
     """Four topics over two directories, a record each; the topics of each directory."""
     for number in range(4):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -66,28 +67,40 @@ def values(address: str, topic: str, partition: int = 0) -> list[bytes]:
 # --- full disk ------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[tuple[TorturedBroker, Plan, Callable[[], None]]]:
-    """A broker on a small volume, and how to make room there.
+def may_mount() -> bool:
+    """Whether this user may mount a volume, which needs root."""
+    with tempfile.TemporaryDirectory() as folder:
+        mounting = subprocess.run(["mount", "-t", "tmpfs", "none", folder], check=False, capture_output=True)
+        if mounting.returncode == 0:
+            subprocess.run(["umount", folder], check=True)
+        return mounting.returncode == 0
 
-    The volume is a tmpfs; where this user may not mount one, the file layer has as little room.
-    """
+
+#: A full disk is shown by the file layer everywhere, and on a real volume where one can be mounted.
+VOLUMES = ["file layer", "tmpfs"] if may_mount() else ["file layer"]
+
+
+@pytest.fixture(params=VOLUMES)
+def full_disk(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[TorturedBroker, Plan, Callable[[], None]]]:
+    """A broker on a small volume, and how to make room there."""
     folder = tmp_path / "volume"
     folder.mkdir()
-    size = f"size={VOLUME_KIB}k"
-    mounted = (
-        subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(folder)], check=False).returncode == 0
-    )
+    is_mounted = request.param == "tmpfs"
+    if is_mounted:
+        size = f"size={VOLUME_KIB}k"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", size, "none", str(folder)], check=True)
     ballast = folder / "ballast"
-    ballast.write_bytes(bytes(1_500 * KIB if mounted else 1))
-    plan = Plan() if mounted else Plan(space_bytes=1_500 * KIB, space_file=str(ballast))
+    ballast.write_bytes(bytes(1_500 * KIB if is_mounted else 1))
+    plan = Plan() if is_mounted else Plan(space_bytes=1_500 * KIB, space_file=str(ballast))
     broker = TorturedBroker(tmp_path)
     broker.data_dir = folder / "data"
     try:
         yield broker, plan, ballast.unlink
     finally:
         broker.kill()
-        if mounted:
+        if is_mounted:
             subprocess.run(["umount", str(folder)], check=True)
 
 

@@ -276,7 +276,7 @@ async def test_a_long_start_says_how_far_it_is(caplog: pytest.LogCaptureFixture)
     await broker.start()
     lines = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Recovered")]
     assert lines
-    assert lines[0] == "Recovered 1 of 5 logs in /data (20 %)"
+    assert lines[0] == "Recovered 1 of 5 logs in /data (20 %, remaining.logs: 4)"
 
 
 async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_made_is_told():

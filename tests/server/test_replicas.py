@@ -338,6 +338,19 @@ async def test_flush_messages_holds_the_acknowledgement_until_the_records_are_on
         assert await reader.values("ledger") == [b"0", b"1", b"2"]
 
 
+async def test_producers_that_wait_at_the_same_moment_share_a_sync(home: Home, user: User) -> None:
+    await user.create_topic("ledger", flush_messages="1")
+    await user.produce("ledger", b"first", acks=1)
+    producers = [await User.connect(home.broker.bootstrap_servers) for _ in range(20)]
+    home.files.calls.clear()
+    await asyncio.gather(*[producer.produce("ledger", b"x", acks=1) for producer in producers])
+    syncs = [path for operation, path in home.files.calls if operation == "sync" and "ledger-0" in path]
+    assert 1 <= len(syncs) <= 10, "one at a time, each for all who came meanwhile"
+    assert home.broker.logs.logs["ledger", 0].recovery_point == 21
+    for producer in producers:
+        await producer.close()
+
+
 async def test_describe_log_dirs_tells_sizes(home: Home, user: User) -> None:
     await user.create_topic("orders")
     await fill(user, 3)

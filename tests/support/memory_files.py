@@ -7,7 +7,8 @@
     after = files.killed()             what another process sees after kill -9: nothing is lost
     after = files.power_cut()          what was synced: contents by `sync`, names by `sync_directory`
     after = files.power_cut(dice)      the same, and of the rest what a disk may have kept: some pages, and
-                                       of each folder's names those up to some moment, as journals keep them
+                                       of each folder's names those up to some moment, as journals keep them,
+                                       or renames in any order
 
 The directories below the root are volumes: they are always there.
 
@@ -191,15 +192,19 @@ class MemoryFiles:
         return undone
 
     def _kept_by_chance(self, dice: random.Random) -> tuple[dict[str, Inode], set[str]]:
-        """Names and directories: of each folder the changes up to some moment."""
+        """Names and directories: of each folder the changes up to some moment; with an even chance, any
+        renames, whatever became of those before.
+        """
         share = dice.choice((0.0, 0.3, 0.7, 1.0))
+        in_order = dice.random() < 0.5
         names = dict(self.synced_names)
         ended: set[str] = set()
         for naming in tuple(self._unsynced_names):
             folder = os.path.dirname(naming.path)
             if folder not in ended and dice.random() >= share:
                 ended.add(folder)
-            if folder not in ended:
+            is_free = naming.old is not None and not in_order
+            if dice.random() < share if is_free else folder not in ended:
                 if naming.old is not None:
                     names.pop(naming.old, None)
                 if naming.inode is None:

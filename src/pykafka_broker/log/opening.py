@@ -74,7 +74,8 @@ class Progress:
             now_ms = self._now_ms()
             if now_ms >= self._next_ms:
                 self._next_ms = now_ms + PROGRESS_MS
-                logger.info(self._text, self._done, self._done * 100 // self._total)
+                remaining = self._total - self._done
+                logger.info(self._text, self._done, self._done * 100 // self._total, remaining)
 
 
 def list_folders(files: FileSystem, log_dir: LogDir) -> Folders:
@@ -129,7 +130,10 @@ async def open_directory(
         why = "clean shutdown file was found" if clean else "no clean shutdown file was found"
         logger.info("%s %d logs from %s since %s", how, total, log_dir.path, why)
     progress = Progress(
-        f"{'Loaded' if clean else 'Recovered'} %d of {total} logs in {log_dir.path} (%d %%)", total, now_ms
+        f"{'Loaded' if clean else 'Recovered'} %d of {total} logs in {log_dir.path} (%d %%, "
+        "remaining.logs: %d)",
+        total,
+        now_ms,
     )
 
     def open_one(name: str, key: PartitionKey) -> PartitionLog:

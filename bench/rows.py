@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import compaction as compacting
 from bench import groups, jvm, load, pinger, spark_lane
+from bench import storm as storming
 from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
 from interop.brokers import BrokerProcess
@@ -187,6 +188,11 @@ def rebalance(run: Run) -> dict[str, float]:
     return seconds
 
 
+def storm(run: Run) -> dict[str, float]:
+    figures = asyncio.run(storming.storm(run.address, topic_of(run, 100)))
+    return {"seconds": figures.seconds, "slowest_beat_ms": figures.slowest_beat_ms, "lost": figures.lost}
+
+
 def heartbeats(run: Run) -> dict[str, float]:
     return groups.heartbeats(run.address, run.broker.pid, topic_of(run, 100), run.scaled(10_000))
 
@@ -218,7 +224,7 @@ def stop(run: Run) -> dict[str, float]:
 Row = Callable[[Run], dict[str, float]]
 
 #: What groups and transactions cost: `--rows coordination` runs these alone.
-COORDINATION: tuple[Row, ...] = (rebalance, heartbeats, commits, commits_load, transactions)
+COORDINATION: tuple[Row, ...] = (rebalance, storm, heartbeats, commits, commits_load, transactions)
 
 ROWS: dict[str, Row] = {
     row.__name__: row

@@ -333,6 +333,34 @@ async def test_an_error_of_the_log_is_told_in_the_coordinators_words_and_nothing
     assert await offsets.fetched_offset() == 1
 
 
+async def test_an_assignment_the_log_does_not_take_is_an_error_for_all_who_wait_and_they_join_again() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    joining = [asyncio.ensure_future(offsets.join(version=3)) for _ in range(2)]
+    await offsets.clock.pass_time(0)
+    leader, follower = [(await each).member_id for each in joining]
+    waiting = asyncio.ensure_future(offsets.sync(follower))
+    await settle()
+    offsets.disk_error = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+
+    refused = await offsets.sync(leader)
+
+    assert refused == await waiting == SyncResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+    again = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in (leader, follower):
+        assert await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1) is again
+    described = await offsets.service.administration.describe("g", version=6)
+    assert (described.state, [each.assignment for each in described.members]) == (
+        "PreparingRebalance",
+        [b"", b""],
+    )
+    await offsets.clock.pass_time(10_000)
+    offsets.disk_error = None
+    await offsets.clock.pass_time(1_000)
+    described = await offsets.service.administration.describe("g", version=6)
+    assert described.state == "Empty", "their sessions end as always"
+
+
 async def test_a_partition_that_moves_away_sends_its_waiting_members_after_it() -> None:
     offsets = Offsets(group_initial_rebalance_delay_ms=3_000)
     await offsets.load_all()

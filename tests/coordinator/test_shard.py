@@ -128,6 +128,19 @@ async def test_a_commit_releases_only_what_it_covers() -> None:
     assert read.result() == 2
 
 
+async def test_a_core_may_answer_itself_when_its_records_are_refused() -> None:
+    world = World()
+    world.shard._refused_event = lambda event, error: (
+        Read(event.token) if isinstance(event, Add) and event.number == 2 else None
+    )
+    world.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    refused = world.shard.ask(lambda token: Add(token, 2))
+    failed = world.shard.ask(lambda token: Add(token, 3))
+
+    assert (refused.result(), failed.exception(), world.shard.state) == (0, world.disk_error, 0)
+
+
 async def test_a_failed_append_installs_nothing_and_is_the_callers_error() -> None:
     world = World()
     waiting = world.shard.ask(lambda token: Add(token, 1))

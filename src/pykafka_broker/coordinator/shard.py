@@ -9,7 +9,8 @@ What the shell guarantees, and its tests show:
 
 * A failed append installs nothing. The next state exists only after its records are in the log; the caller
   gets the error, everybody else keeps waiting as before, and a timer whose append failed is delivered again
-  a little later.
+  a little later. Where others wait for the same records, `refused_event` tells the core what has become of
+  them, and it answers.
 * An answer never overtakes an earlier write. A reply waits until everything appended before it, by
   whomever, has been committed, even when its own transition wrote nothing: nobody reads what may still be
   lost.
@@ -67,7 +68,8 @@ class Shard(Generic[State, Event]):
     `append(records)` puts the records into the log as one atomic write and returns the log end offset after
     them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
     once). `timer_event(key, now_ms)` builds the event that tells the core a timer has fired. `start(work)`
-    begins what a core has started; it must not call back before it returns.
+    begins what a core has started; it must not call back before it returns. `refused_event(event, error)`
+    builds the event that tells the core that the records of `event` are not in the log, or is None.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Shard(Generic[State, Event]):
         committed: int = 0,
         commit_timeout_ms: int = 5_000,
         start: Callable[[object], None] | None = None,
+        refused_event: Callable[[Event, KafkaError], Event | None] = lambda event, error: None,
     ) -> None:
         self.state = state
         self._transition = transition
@@ -89,6 +92,7 @@ class Shard(Generic[State, Event]):
         self._append = append
         self._scheduler = scheduler
         self._start = start
+        self._refused_event = refused_event
         self._written = written
         self._committed = committed
         self._commit_timeout_ms = commit_timeout_ms
@@ -123,7 +127,14 @@ class Shard(Generic[State, Event]):
             raise self._closed
         step = self._transition(self.state, event)
         if step.records:
-            self._written = self._append(step.records)
+            try:
+                self._written = self._append(step.records)
+            except KafkaError as error:
+                refused = self._refused_event(event, error)
+                if refused is None:
+                    raise
+                self.tell(refused)
+                return
         self.state = step.state
         for effect in step.effects:
             if isinstance(effect, (Reply, Start)):

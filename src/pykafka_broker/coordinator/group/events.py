@@ -79,6 +79,15 @@ class SyncResult(NamedTuple):
     assignment: bytes = b""
 
 
+class AssignmentRefused(NamedTuple):
+    """The log has not taken what a leader had brought with its SyncGroup, which `token` stands for."""
+
+    token: int
+    now_ms: int
+    group_id: str
+    error: ErrorCode
+
+
 class Heartbeat(NamedTuple):
     """A member is alive. Answered with an `ErrorCode`."""
 
@@ -401,6 +410,7 @@ class TimerFired(NamedTuple):
 Event = Union[
     JoinGroup,
     SyncGroup,
+    AssignmentRefused,
     ConsumerGroupHeartbeat,
     DescribeConsumerGroup,
     TopicsChanged,

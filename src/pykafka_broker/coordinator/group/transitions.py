@@ -20,6 +20,7 @@ from pykafka_broker.coordinator.group.consumer import (
 )
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import (
+    AssignmentRefused,
     CommitOffsets,
     CommitTransactionalOffsets,
     ConsumerGroupHeartbeat,
@@ -83,6 +84,8 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
             return transactional_offsets.on_end(groups, event)
         case TimerFired():
             return _on_timer(groups, event, config)
+        case AssignmentRefused():
+            return sync.on_refused(groups, event, config)
         case ListGroups():
             return admin.on_list(groups, event)
         case DescribeGroup():

@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.service.progress import log_progress
 from pykafka_broker.coordinator.service.regexes import RegexResolver, RunBlocking
 from pykafka_broker.coordinator.service.writing import write
 from pykafka_broker.coordinator.shard import Scheduler, Shard
-from pykafka_broker.coordinator.shards import Shards
+from pykafka_broker.coordinator.shards import Shards, as_answered
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.step import Step
@@ -103,6 +103,7 @@ class GroupShards(Shards[Groups, Event]):
             committed=committed,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
             start=lambda work: self._start(partition, work),
+            refused_event=_refused_event,
         )
         shard.tell(events.TopicsChanged(self._topics, frozenset(), False))
         shard.tell(events.Loaded(self._scheduler.now_ms()))
@@ -120,6 +121,13 @@ class GroupShards(Shards[Groups, Event]):
     def _start(self, partition: int, work: Any) -> None:
         assert isinstance(work, ResolveRegexes), work
         self._regexes.start(work, self._topics, lambda event: self.shard_of(partition).tell(event))
+
+
+def _refused_event(event: Event, error: KafkaError) -> Event | None:
+    """Only an assignment has others than its sender waiting for it."""
+    if not isinstance(event, events.SyncGroup):
+        return None
+    return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error.code))
 
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:

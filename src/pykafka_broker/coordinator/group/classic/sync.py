@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pykafka_broker.coordinator.group.classic.rebalance import prepare_rebalance
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Member, Phase
 from pykafka_broker.coordinator.group.classic.turn import Turn, fenced, sync_timer
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
+    AssignmentRefused,
     SyncGroup,
     SyncResult,
 )
@@ -76,6 +78,20 @@ def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
     for member_id, token in waiting.items():
         turn.reply(token, _assigned(turn.group, members[member_id]))
         turn.reset_session(members[member_id])
+
+
+def on_refused(groups: Groups, event: AssignmentRefused, config: GroupCoordinatorConfig) -> Step[Groups]:
+    """An assignment that cannot be stored helps nobody: all who wait for it are told, and join again."""
+    group = groups.classic(event.group_id)
+    if group is None or group.phase is not Phase.COMPLETING_REBALANCE:
+        return refuse(groups, event.token, SyncResult(event.error))
+    turn = Turn(group._replace(syncing={}), event.now_ms, config)
+    assert group.leader_id is not None
+    for member_id, token in {**group.syncing, group.leader_id: event.token}.items():
+        turn.reply(token, SyncResult(event.error))
+        turn.reset_session(group.members[member_id])
+    prepare_rebalance(turn)
+    return turn.step(groups)
 
 
 def _assigned(group: ClassicGroup, member: Member) -> SyncResult:

@@ -30,6 +30,8 @@ PROPERTIES = {
     "auto.create.topics.enable": "true",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "8",
+    "transaction.state.log.num.partitions": "4",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
 }
 
 

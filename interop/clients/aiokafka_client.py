@@ -19,7 +19,16 @@ from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitio
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from aiokafka.structs import OffsetAndMetadata
 
-from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
+from interop.clients.client import (
+    Client,
+    ClusterView,
+    GroupView,
+    Member,
+    Record,
+    Refused,
+    Transactions,
+    copy_by,
+)
 
 T = TypeVar("T")
 TIMEOUT_S = 60.0
@@ -89,6 +98,31 @@ class AiokafkaMember(Member):
         # Now and then stop() lets out the cancellation of the consumer's own tasks.
         with suppress(CancelledError):
             self.loop.run(lambda: self.consumer.stop())
+
+
+class AiokafkaTransactions(Transactions):
+    def __init__(self, loop: Loop, producer: AIOKafkaProducer) -> None:
+        self.loop, self.producer = loop, producer
+
+    def begin(self) -> None:
+        self.loop.run(self.producer.begin_transaction)
+
+    def send(self, topic: str, records: Sequence[Record]) -> None:
+        async def send() -> None:
+            sent = [await self.producer.send(topic, r.value, partition=r.partition) for r in records]
+            for future in sent:
+                await future
+
+        self.loop.run(send)
+
+    def commit(self) -> None:
+        self.loop.run(self.producer.commit_transaction)
+
+    def abort(self) -> None:
+        self.loop.run(self.producer.abort_transaction)
+
+    def close(self) -> None:
+        self.loop.run(self.producer.stop)
 
 
 class Aiokafka(Client):
@@ -167,7 +201,9 @@ class Aiokafka(Client):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
+        isolation = "read_committed" if committed else "read_uncommitted"
         limits = (
             {}
             if fetch_bytes is None
@@ -176,7 +212,7 @@ class Aiokafka(Client):
 
         async def fetch() -> list[Record]:
             found: list[Record] = []
-            async with self.assigned(topic, partitions, **limits) as consumer:
+            async with self.assigned(topic, partitions, isolation_level=isolation, **limits) as consumer:
                 assigned = list(consumer.assignment())
                 ends = await consumer.end_offsets(assigned)
                 if start is None:
@@ -260,6 +296,32 @@ class Aiokafka(Client):
             return consumer
 
         return AiokafkaMember(self.loop, self.loop.run(join))
+
+    def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> AiokafkaTransactions:
+        async def start() -> AIOKafkaProducer:
+            producer = AIOKafkaProducer(
+                bootstrap_servers=self.bootstrap,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=timeout_ms,
+            )
+            await producer.start()
+            return producer
+
+        return AiokafkaTransactions(self.loop, self.loop.run(start))
+
+    def copy(
+        self, transactional_id: str, group: str, source: str, target: str, *, count: int, commit: bool
+    ) -> None:
+        member = self.member(group, source)
+        assert isinstance(member, AiokafkaMember)
+        writer = self.transactions(transactional_id)
+
+        async def send_offsets() -> None:
+            consumer = member.consumer
+            offsets = {p: await consumer.position(p) for p in consumer.assignment()}
+            await writer.producer.send_offsets_to_transaction(offsets, group)
+
+        copy_by(member, writer, lambda: self.loop.run(send_offsets), target, count=count, commit=commit)
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         wanted = TopicPartition(topic, partition)

@@ -9,7 +9,7 @@ of others (what one client wrote, all that can read it).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 #: What clients differ in that no method tells.
@@ -22,6 +22,8 @@ FEATURES = frozenset(
         "idempotent",  # a writer can be idempotent
         "range",  # a member brings the assignor that nearly all clients share
         "commit",  # a member commits when it is asked to, and only then
+        "isolation",  # a reader of committed records leaves out those that were aborted
+        "stable_end",  # and ends where the first open transaction begins
     }
 )
 
@@ -80,6 +82,54 @@ class Member(ABC):
         """Leave the group (a static member: just go away)."""
 
 
+class Transactions(ABC):
+    """A producer with a transactional id, which is its own from the time that it is made."""
+
+    @abstractmethod
+    def begin(self) -> None: ...
+
+    @abstractmethod
+    def send(self, topic: str, records: Sequence[Record]) -> None:
+        """Write in the open transaction, and wait for the answers."""
+
+    @abstractmethod
+    def commit(self) -> None: ...
+
+    @abstractmethod
+    def abort(self) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+def copy_by(
+    member: Member,
+    writer: Transactions,
+    send_offsets: Callable[[], None],
+    target: str,
+    *,
+    count: int,
+    commit: bool,
+) -> None:
+    """`Client.copy` with a member and a writer, which are closed then; `send_offsets` sends the member's
+    positions in the writer's transaction.
+    """
+    try:
+        writer.begin()
+        read: list[Record] = []
+        while len(read) < count:
+            read += member.poll(1)
+        writer.send(target, [Record(record.value) for record in read])
+        send_offsets()
+        if commit:
+            writer.commit()
+        else:
+            writer.abort()
+    finally:
+        writer.close()
+        member.close()
+
+
 class Client(ABC):
     name: str
     #: Its release, as it is published.
@@ -121,8 +171,13 @@ class Client(ABC):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
-        """Assigned, not subscribed: from the beginning (or `start`) to the present end, by partition."""
+        """Assigned, not subscribed: from the beginning (or `start`) to the present end, by partition; of
+        committed records alone, up to the first open transaction.
+
+        A client that does not tell its position needs a plain record at the end.
+        """
 
     @abstractmethod
     def read_out_of_range(self, topic: str, offset: int, reset: str) -> int | None:
@@ -151,8 +206,17 @@ class Client(ABC):
     ) -> Member:
         """A client that does not bring `range` takes the first that it has."""
 
-    def consumer_member(self, group: str, subscription: str, *, instance_id: str | None = None) -> Member:
-        """A member with the consumer protocol (KIP-848); a subscription that begins with ^ is a pattern."""
+    def consumer_member(
+        self,
+        group: str,
+        subscription: str,
+        *,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+    ) -> Member:
+        """A member with the consumer protocol (KIP-848); a subscription that begins with ^ is a pattern, an
+        assignor one of the broker's.
+        """
         raise NotImplementedError
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
@@ -160,6 +224,19 @@ class Client(ABC):
 
     def commit_metadata(self, group: str, topic: str, offset: int, metadata: str) -> str:
         """Commit an offset of partition 0 with metadata as a simple consumer; what is fetched back."""
+        raise NotImplementedError
+
+    # Transactions.
+
+    def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> Transactions:
+        raise NotImplementedError
+
+    def copy(
+        self, transactional_id: str, group: str, source: str, target: str, *, count: int, commit: bool
+    ) -> None:
+        """In one transaction: as a member of the group read so many records of the source, write their
+        values to partition 0 of the target, and commit what was read; or abort all that.
+        """
         raise NotImplementedError
 
     # Admin.

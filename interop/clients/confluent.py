@@ -31,7 +31,16 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
+from interop.clients.client import (
+    Client,
+    ClusterView,
+    GroupView,
+    Member,
+    Record,
+    Refused,
+    Transactions,
+    copy_by,
+)
 
 TIMEOUT_S = 30.0
 
@@ -83,6 +92,42 @@ class ConfluentMember(Member):
 
     def close(self) -> None:
         self.consumer.close()
+
+
+class ConfluentTransactions(Transactions):
+    def __init__(self, producer: Producer) -> None:
+        self.producer = producer
+        with refusals():
+            producer.init_transactions(TIMEOUT_S)
+
+    def begin(self) -> None:
+        with refusals():
+            self.producer.begin_transaction()
+
+    def send(self, topic: str, records: Sequence[Record]) -> None:
+        errors: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, _message: Any) -> None:
+            if error is not None:
+                errors.append(error)
+
+        with refusals():
+            for record in records:
+                self.producer.produce(topic, record.value, partition=record.partition, on_delivery=delivered)
+            self.producer.flush(TIMEOUT_S)
+        if errors:
+            raise Refused(errors[0].code(), errors[0].str())
+
+    def commit(self) -> None:
+        with refusals():
+            self.producer.commit_transaction(TIMEOUT_S)
+
+    def abort(self) -> None:
+        with refusals():
+            self.producer.abort_transaction(TIMEOUT_S)
+
+    def close(self) -> None:
+        """It goes when nobody holds it any more."""
 
 
 class Confluent(Client):
@@ -167,14 +212,18 @@ class Confluent(Client):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
-        limits = {}
+        limits: dict[str, object] = {}
         if fetch_bytes is not None:
             limits = {
                 "fetch_message_max_bytes": fetch_bytes,
                 "fetch_max_bytes": fetch_bytes,
                 "message_max_bytes": 1000,
             }
+        isolation = "read_committed" if committed else "read_uncommitted"
+        # It finds an end when a fetch has waited in vain.
+        limits |= {"isolation_level": isolation, "fetch_wait_max_ms": 50}
         consumer = self.consumer(enable_partition_eof=True, **limits)
         first = OFFSET_BEGINNING if start is None else start
         consumer.assign([TopicPartition(topic, partition, first) for partition in partitions])
@@ -253,13 +302,48 @@ class Confluent(Client):
         consumer.subscribe([topic])
         return ConfluentMember(consumer)
 
-    def consumer_member(self, group: str, subscription: str, *, instance_id: str | None = None) -> Member:
-        static = {} if instance_id is None else {"group_instance_id": instance_id}
+    def consumer_member(
+        self,
+        group: str,
+        subscription: str,
+        *,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+    ) -> Member:
+        chosen = {"group_instance_id": instance_id, "group_remote_assignor": assignor}
         consumer = self.consumer(
-            group_id=group, group_protocol="consumer", auto_offset_reset="earliest", **static
+            group_id=group,
+            group_protocol="consumer",
+            auto_offset_reset="earliest",
+            **{key: value for key, value in chosen.items() if value is not None},
         )
         consumer.subscribe([subscription])
         return ConfluentMember(consumer)
+
+    def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> ConfluentTransactions:
+        settings = {
+            **self.settings,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            # A delivery may not take longer than its transaction.
+            "message.timeout.ms": timeout_ms,
+        }
+        return ConfluentTransactions(Producer(settings))
+
+    def copy(
+        self, transactional_id: str, group: str, source: str, target: str, *, count: int, commit: bool
+    ) -> None:
+        member = self.member(group, source)
+        assert isinstance(member, ConfluentMember)
+        writer = self.transactions(transactional_id)
+
+        def send_offsets() -> None:
+            consumer = member.consumer
+            with refusals():
+                positions = [p for p in consumer.position(consumer.assignment()) if p.offset >= 0]
+                writer.producer.send_offsets_to_transaction(positions, consumer.consumer_group_metadata())
+
+        copy_by(member, writer, send_offsets, target, count=count, commit=commit)
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])

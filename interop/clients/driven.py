@@ -15,8 +15,10 @@ Then it is asked, and answers in any order, each answer with the id of its quest
 The ops are the methods of `Client` and their arguments by name. Bytes are base64, a record is
 `{"value", "key", "headers": [[name, value]], "timestamp_ms", "partition", "offset"}`. A group member is named
 by its asker: `member.open` (with the arguments of `Client.member` and the id `member`), then `member.poll`
-(`timeout_ms`), `member.assignment`, `member.commit` and `member.close`. A feature of a kind of its own (such
-as a transaction) is a further such family of ops.
+(`timeout_ms`), `member.assignment`, `member.commit` and `member.close`. `consumer_member.open` is a member
+with the consumer protocol. So is a producer with a transactional id: `transactions.open` (with the arguments
+of `Client.transactions` and the id `producer`), then `transactions.begin`, `transactions.send`,
+`transactions.commit`, `transactions.abort` and `transactions.close`.
 
 At the end of its stdin a driver exits at once and says goodbye to nobody: a killed test is a killed client.
 """
@@ -32,11 +34,12 @@ import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any
 
-from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
+from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused, Transactions
 
-TIMEOUT_S = 90.0
+TIMEOUT_S = 20.0
 START_TIMEOUT_S = 30.0
 
 
@@ -172,10 +175,40 @@ class DrivenMember(Member):
         self.driver.ask("member.close", member=self.member)
 
 
+class DrivenTransactions(Transactions):
+    def __init__(self, driver: Driver, producer: int) -> None:
+        self.driver, self.producer = driver, producer
+
+    def begin(self) -> None:
+        self.driver.ask("transactions.begin", producer=self.producer)
+
+    def send(self, topic: str, records: Sequence[Record]) -> None:
+        sent = [to_json(record) for record in records]
+        self.driver.ask("transactions.send", producer=self.producer, topic=topic, records=sent)
+
+    def commit(self) -> None:
+        self.driver.ask("transactions.commit", producer=self.producer)
+
+    def abort(self) -> None:
+        self.driver.ask("transactions.abort", producer=self.producer)
+
+    def close(self) -> None:
+        self.driver.ask("transactions.close", producer=self.producer)
+
+
 class DrivenClient(Client):
     """A client in another language. Which one it is, is all that a subclass says (`drivers.py`)."""
 
     _members = itertools.count(1)
+    _producers = itertools.count(1)
+    #: Abilities that a driver has when it has the op that opens what they are about.
+    OPENED_BY = MappingProxyType(
+        {
+            "member": "member.open",
+            "consumer_member": "consumer_member.open",
+            "transactions": "transactions.open",
+        }
+    )
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -192,7 +225,7 @@ class DrivenClient(Client):
         raise NotImplementedError
 
     def can(self, ability: str) -> bool:
-        op = "member.open" if ability == "member" else ability
+        op = self.OPENED_BY.get(ability, ability)
         return op in self.ops or op in self.features
 
     def close(self) -> None:
@@ -220,9 +253,15 @@ class DrivenClient(Client):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
         found = self.driver.ask(
-            "read", topic=topic, partitions=list(partitions), start=start, fetch_bytes=fetch_bytes
+            "read",
+            topic=topic,
+            partitions=list(partitions),
+            start=start,
+            fetch_bytes=fetch_bytes,
+            committed=committed,
         )
         return sorted(map(to_record, found), key=lambda record: (record.partition, record.offset))
 
@@ -262,6 +301,45 @@ class DrivenClient(Client):
             strategy=strategy if strategy != "range" or self.can("range") else self.strategies[0],
         )
         return DrivenMember(self.driver, number)
+
+    def consumer_member(
+        self,
+        group: str,
+        subscription: str,
+        *,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+    ) -> Member:
+        number = next(self._members)
+        self.driver.ask(
+            "consumer_member.open",
+            member=number,
+            group=group,
+            topic=subscription,
+            instance_id=instance_id,
+            assignor=assignor,
+        )
+        return DrivenMember(self.driver, number)
+
+    def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> Transactions:
+        number = next(self._producers)
+        self.driver.ask(
+            "transactions.open", producer=number, transactional_id=transactional_id, timeout_ms=timeout_ms
+        )
+        return DrivenTransactions(self.driver, number)
+
+    def copy(
+        self, transactional_id: str, group: str, source: str, target: str, *, count: int, commit: bool
+    ) -> None:
+        self.driver.ask(
+            "copy",
+            transactional_id=transactional_id,
+            group=group,
+            source=source,
+            target=target,
+            count=count,
+            commit=commit,
+        )
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         found: int | None = self.driver.ask("committed", group=group, topic=topic, partition=partition)

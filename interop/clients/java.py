@@ -10,7 +10,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from interop import oracle
-from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
+from interop.clients.client import (
+    Client,
+    ClusterView,
+    GroupView,
+    Member,
+    Record,
+    Refused,
+    Transactions,
+    copy_by,
+)
 
 TIMEOUT_S = 30.0
 BYTES = "org.apache.kafka.common.serialization.ByteArray"
@@ -107,6 +116,35 @@ class JavaMember(Member):
 
     def close(self) -> None:
         self.consumer.close()
+
+
+class JavaTransactions(Transactions):
+    def __init__(self, client: Java, producer: Any) -> None:
+        self.client, self.jvm, self.producer = client, client.jvm, producer
+        with self.jvm.refusals():
+            producer.initTransactions()
+
+    def begin(self) -> None:
+        with self.jvm.refusals():
+            self.producer.beginTransaction()
+
+    def send(self, topic: str, records: Sequence[Record]) -> None:
+        with self.jvm.refusals():
+            sent = [self.producer.send(self.client.to_java(topic, record)) for record in records]
+            self.producer.flush()
+            for future in sent:
+                future.get()
+
+    def commit(self) -> None:
+        with self.jvm.refusals():
+            self.producer.commitTransaction()
+
+    def abort(self) -> None:
+        with self.jvm.refusals():
+            self.producer.abortTransaction()
+
+    def close(self) -> None:
+        self.producer.close(self.jvm.duration(5))
 
 
 def to_record(record: Any) -> Record:
@@ -214,13 +252,15 @@ class Java(Client):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
+        isolation = "read_committed" if committed else "read_uncommitted"
         limits = (
             {}
             if fetch_bytes is None
             else {"max_partition_fetch_bytes": fetch_bytes, "fetch_max_bytes": fetch_bytes}
         )
-        with self.assigned(topic, partitions, **limits) as consumer:
+        with self.assigned(topic, partitions, isolation_level=isolation, **limits) as consumer:
             assigned = list(consumer.assignment())
             ends = {partition.partition(): end for partition, end in consumer.endOffsets(assigned).items()}
             if start is None:
@@ -289,16 +329,55 @@ class Java(Client):
         consumer.subscribe([topic])
         return JavaMember(self.jvm, consumer)
 
-    def consumer_member(self, group: str, subscription: str, *, instance_id: str | None = None) -> Member:
-        static = {} if instance_id is None else {"group_instance_id": instance_id}
+    def consumer_member(
+        self,
+        group: str,
+        subscription: str,
+        *,
+        instance_id: str | None = None,
+        assignor: str | None = None,
+    ) -> Member:
+        chosen = {"group_instance_id": instance_id, "group_remote_assignor": assignor}
         consumer = self.consumer(
-            group_id=group, group_protocol="consumer", auto_offset_reset="earliest", **static
+            group_id=group,
+            group_protocol="consumer",
+            auto_offset_reset="earliest",
+            **{key: value for key, value in chosen.items() if value is not None},
         )
         if subscription.startswith("^"):
             consumer.subscribe(self.jvm.kafka.clients.consumer.SubscriptionPattern(subscription))
         else:
             consumer.subscribe([subscription])
         return JavaMember(self.jvm, consumer)
+
+    def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> JavaTransactions:
+        settings = {
+            "bootstrap.servers": self.bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            "key.serializer": BYTES + "Serializer",
+            "value.serializer": BYTES + "Serializer",
+        }
+        return JavaTransactions(
+            self, self.jvm.kafka.clients.producer.KafkaProducer(self.jvm.properties(settings))
+        )
+
+    def copy(
+        self, transactional_id: str, group: str, source: str, target: str, *, count: int, commit: bool
+    ) -> None:
+        member = self.member(group, source)
+        assert isinstance(member, JavaMember)
+        writer = self.transactions(transactional_id)
+
+        def send_offsets() -> None:
+            consumer, offsets = member.consumer, self.jvm.jvm.java.util.HashMap()
+            with self.jvm.refusals():
+                for partition in consumer.assignment():
+                    position = self.jvm.kafka.clients.consumer.OffsetAndMetadata(consumer.position(partition))
+                    offsets.put(partition, position)
+                writer.producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata())
+
+        copy_by(member, writer, send_offsets, target, count=count, commit=commit)
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         with self.jvm.refusals():

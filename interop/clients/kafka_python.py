@@ -11,7 +11,16 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import BrokerResponseError, KafkaError, NoError, OffsetOutOfRangeError, for_code
 from kafka.structs import OffsetAndMetadata
 
-from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused
+from interop.clients.client import (
+    Client,
+    ClusterView,
+    GroupView,
+    Member,
+    Record,
+    Refused,
+    Transactions,
+    copy_by,
+)
 
 
 @contextmanager
@@ -54,6 +63,34 @@ class KafkaPythonMember(Member):
 
     def close(self) -> None:
         self.consumer.close(autocommit=False)
+
+
+class KafkaPythonTransactions(Transactions):
+    def __init__(self, producer: KafkaProducer) -> None:
+        self.producer = producer
+        with refusals():
+            producer.init_transactions()
+
+    def begin(self) -> None:
+        with refusals():
+            self.producer.begin_transaction()
+
+    def send(self, topic: str, records: Sequence[Record]) -> None:
+        with refusals():
+            sent = [self.producer.send(topic, value=r.value, partition=r.partition) for r in records]
+            for future in sent:
+                future.get(timeout=30)
+
+    def commit(self) -> None:
+        with refusals():
+            self.producer.commit_transaction()
+
+    def abort(self) -> None:
+        with refusals():
+            self.producer.abort_transaction()
+
+    def close(self) -> None:
+        self.producer.close(timeout=5)
 
 
 class KafkaPython(Client):
@@ -119,13 +156,15 @@ class KafkaPython(Client):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
+        isolation = "read_committed" if committed else "read_uncommitted"
         limits = (
             {}
             if fetch_bytes is None
             else {"max_partition_fetch_bytes": fetch_bytes, "fetch_max_bytes": fetch_bytes}
         )
-        with refusals(), self.assigned(topic, partitions, **limits) as consumer:
+        with refusals(), self.assigned(topic, partitions, isolation_level=isolation, **limits) as consumer:
             assigned = consumer.assignment()
             ends = consumer.end_offsets(list(assigned))
             if start is None:
@@ -204,6 +243,30 @@ class KafkaPython(Client):
                 partition_assignment_strategy=[assignor],
             )
         )
+
+    def transactions(self, transactional_id: str, *, timeout_ms: int = 60_000) -> KafkaPythonTransactions:
+        return KafkaPythonTransactions(
+            KafkaProducer(
+                bootstrap_servers=self.bootstrap,
+                transactional_id=transactional_id,
+                transaction_timeout_ms=timeout_ms,
+            )
+        )
+
+    def copy(
+        self, transactional_id: str, group: str, source: str, target: str, *, count: int, commit: bool
+    ) -> None:
+        member = self.member(group, source)
+        assert isinstance(member, KafkaPythonMember)
+        writer = self.transactions(transactional_id)
+
+        def send_offsets() -> None:
+            consumer = member.consumer
+            offsets = {p: OffsetAndMetadata(consumer.position(p), "", -1) for p in consumer.assignment()}
+            with refusals():
+                writer.producer.send_offsets_to_transaction(offsets, consumer.group_metadata())
+
+        copy_by(member, writer, send_offsets, target, count=count, commit=commit)
 
     def committed(self, group: str, topic: str, partition: int = 0) -> int | None:
         with refusals():

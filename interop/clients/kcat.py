@@ -114,7 +114,7 @@ class KcatMember(Member):
 class Kcat(Client):
     name = "kcat"
     strategies = ("roundrobin", "cooperative-sticky")
-    features = frozenset({"ordered_headers", "append_time", "idempotent", "range"})
+    features = frozenset({"ordered_headers", "append_time", "idempotent", "range", "isolation", "stable_end"})
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)
@@ -217,10 +217,15 @@ class Kcat(Client):
         *,
         start: int | None = None,
         fetch_bytes: int | None = None,
+        committed: bool = False,
     ) -> list[Record]:
-        limits: dict[str, object] = {}
+        settings: dict[str, object] = {
+            "isolation_level": "read_committed" if committed else "read_uncommitted",
+            # It finds an end when a fetch has waited in vain.
+            "fetch_wait_max_ms": 50,
+        }
         if fetch_bytes is not None:
-            limits = {
+            settings |= {
                 "fetch_message_max_bytes": fetch_bytes,
                 "fetch_max_bytes": fetch_bytes,
                 "message_max_bytes": 1000,
@@ -229,7 +234,7 @@ class Kcat(Client):
         first = "beginning" if start is None else str(start)
         for partition in partitions:
             printed, _ = self.run(
-                *("-C", "-t", topic, "-p", str(partition), "-o", first, "-e", "-q", "-f", FORMAT), **limits
+                *("-C", "-t", topic, "-p", str(partition), "-o", first, "-e", "-q", "-f", FORMAT), **settings
             )
             found += [record for record, _ in records(printed)]
         return found

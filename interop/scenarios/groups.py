@@ -24,6 +24,8 @@ class Follower:
         self.records: list[Record] = []
         self.assigned: frozenset[int] = frozenset()
         self.assignments = 0
+        #: What it had, from one change to the next.
+        self.history: list[frozenset[int]] = []
         self.error: BaseException | None = None
         self._todo: list[Callable[[], None]] = []
         self._closing = False
@@ -37,6 +39,7 @@ class Follower:
                 assigned = self.member.assignment()
                 if assigned != self.assigned:
                     self.assigned, self.assignments = assigned, self.assignments + 1
+                    self.history.append(assigned)
                 while self._todo:
                     self._todo.pop()()
         except BaseException as error:
@@ -116,6 +119,22 @@ def every_assignor_of_the_client_works(world: World, client: Client) -> None:
             eventually(lambda: shares(followers) == [4], f"one member has all partitions ({strategy})")
             followers.append(Follower(client.member(group, topic, strategy=strategy)))
             eventually(lambda: shares(followers) == [2, 2], f"two members share ({strategy})")
+
+
+def a_cooperative_member_keeps_what_it_does_not_give(world: World, client: Client) -> None:
+    topic, group = world.topic(client, partitions=4), world.name("cooperative")
+    strategy = "cooperative-sticky"
+    with following(client.member(group, topic, strategy=strategy)) as followers:
+        first = followers[0]
+        eventually(lambda: shares(followers) == [4], "one member has all partitions")
+        had_all = len(first.history)
+        followers.append(Follower(client.member(group, topic, strategy=strategy)))
+        eventually(lambda: shares(followers) == [2, 2], "two members share")
+        kept = frozenset.intersection(*first.history[had_all - 1 :])
+        assert kept == first.assigned, f"it had {first.history}"
+        followers.pop().leave()
+        eventually(lambda: shares(followers) == [4], "it has all again")
+        assert all(kept <= assigned for assigned in first.history[had_all - 1 :]), f"it had {first.history}"
 
 
 def clients_of_different_kinds_share_one_group(world: World, client: Client) -> None:

@@ -508,6 +508,23 @@ async def test_an_error_that_the_api_can_express_is_answered() -> None:
     assert served.answered() == [1, 2]
 
 
+async def test_a_failure_of_ours_is_answered_where_the_api_can_express_it_and_is_loud_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def broken(request: Any, ctx: Any) -> None:
+        raise ZeroDivisionError("our fault")
+
+    def express(request: Any, error: KafkaError) -> HeartbeatResponse:
+        return HeartbeatResponse(error_code=int(error.code))
+
+    served = Served(heartbeat=broken, error_response=express)
+    served.send(HEARTBEAT, API_VERSIONS)
+    await settle()
+    assert served.answers()[0] == (1, HeartbeatResponse(error_code=int(ErrorCode.UNKNOWN_SERVER_ERROR)))
+    assert not served.connection.closed
+    assert [(record.levelname, record.exc_info is not None) for record in caplog.records] == [("ERROR", True)]
+
+
 async def test_a_handler_that_finds_the_request_malformed_closes_without_traceback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -145,7 +145,7 @@ async function alone (settings, use) {
   }
 }
 
-async function read ({ topic, partitions, start, fetch_bytes: limit }) {
+async function read ({ topic, partitions, start, fetch_bytes: limit, committed }) {
   const wanted = new Map()
   for (const partition of partitions) {
     const { low, high } = await watermarks(topic, partition)
@@ -153,7 +153,7 @@ async function read ({ topic, partitions, start, fetch_bytes: limit }) {
   }
   if (wanted.size === 0) return []
   const limits = limit === null ? {} : { maxBytesPerPartition: limit, maxBytes: limit }
-  return alone(limits, async follower => {
+  return alone({ readUncommitted: !committed, ...limits }, async follower => {
     const seeks = start === null ? [] : partitions.map(partition => ({ partition, offset: start }))
     await follower.open(topic, true, seeks)
     const found = []
@@ -183,8 +183,42 @@ async function readOutOfRange ({ topic, offset, reset }) {
 }
 
 const members = new Map()
+const producers = new Map()
 
-serve('kafkajs', { features: ['append_time', 'timestamps', 'idempotent', 'commit'], strategies: ['RoundRobinAssigner'], refusal }, {
+function transactional (transactionalId, transactionTimeout) {
+  return kafka.producer({
+    transactionalId,
+    transactionTimeout,
+    idempotent: true,
+    maxInFlightRequests: 1,
+    createPartitioner: kafkajs.Partitioners.DefaultPartitioner
+  })
+}
+
+async function copy ({ transactional_id: transactionalId, group, source, target, count, commit }) {
+  const producer = transactional(transactionalId, 60000)
+  const follower = new Follower({ groupId: group })
+  await producer.connect()
+  try {
+    await follower.open(source)
+    const transaction = await producer.transaction()
+    for (let read = 0; read < count;) {
+      const found = await follower.poll(1000)
+      if (found.length) {
+        await transaction.send({ topic: target, messages: found.map(({ value }) => ({ value: bytes(value), partition: 0 })) })
+      }
+      read += found.length
+    }
+    const partitions = [...follower.positions].map(([partition, offset]) => ({ partition, offset: String(offset) }))
+    await transaction.sendOffsets({ consumerGroupId: group, topics: [{ topic: source, partitions }] })
+    await (commit ? transaction.commit() : transaction.abort())
+  } finally {
+    await follower.consumer.disconnect()
+    await producer.disconnect()
+  }
+}
+
+serve('kafkajs', { features: ['append_time', 'timestamps', 'idempotent', 'commit', 'isolation'], strategies: ['RoundRobinAssigner'], refusal }, {
   produce,
   read,
   read_out_of_range: readOutOfRange,
@@ -210,6 +244,26 @@ serve('kafkajs', { features: ['append_time', 'timestamps', 'idempotent', 'commit
     await members.get(member).consumer.disconnect()
     members.delete(member)
   },
+
+  async 'transactions.open' ({ producer: number, transactional_id: id, timeout_ms: timeout }) {
+    const producer = transactional(id, timeout)
+    await producer.connect()
+    producers.set(number, { producer })
+  },
+  async 'transactions.begin' ({ producer: number }) {
+    const opened = producers.get(number)
+    opened.transaction = await opened.producer.transaction()
+  },
+  async 'transactions.send' ({ producer: number, topic, records }) {
+    await producers.get(number).transaction.send({ topic, messages: records.map(toMessage) })
+  },
+  'transactions.commit': ({ producer: number }) => producers.get(number).transaction.commit(),
+  'transactions.abort': ({ producer: number }) => producers.get(number).transaction.abort(),
+  async 'transactions.close' ({ producer: number }) {
+    await producers.get(number).producer.disconnect()
+    producers.delete(number)
+  },
+  copy,
 
   async committed ({ group, topic, partition }) {
     const [{ partitions }] = await admin.fetchOffsets({ groupId: group, topics: [topic] })

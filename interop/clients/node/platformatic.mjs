@@ -10,6 +10,8 @@ const SET = 0
 const DEFAULT_CONFIG = 5
 const EARLIEST = -2n
 const LATEST = -1n
+const READ_UNCOMMITTED = 0
+const READ_COMMITTED = 1
 
 const connection = {
   clientId: 'platformatic', bootstrapBrokers: [bootstrap], retries: 20, retryDelay: 200, metadataMaxAge: 100
@@ -63,8 +65,9 @@ async function produce ({ topic, records, codec, acks, idempotent }) {
   }
 }
 
-async function listed (topic, partition, timestamp) {
+async function listed (topic, partition, timestamp, isolationLevel = READ_UNCOMMITTED) {
   const [{ partitions: [found] }] = await admin.listOffsets({
+    isolationLevel,
     topics: [{ name: topic, partitions: [{ partitionIndex: partition, timestamp }] }]
   })
   return Number(found.offset)
@@ -128,18 +131,20 @@ async function alone (settings, use) {
   }
 }
 
-async function read ({ topic, partitions, start, fetch_bytes: limit }) {
+async function read ({ topic, partitions, start, fetch_bytes: limit, committed }) {
+  const isolationLevel = committed ? READ_COMMITTED : READ_UNCOMMITTED
   const wanted = new Map()
   const offsets = []
   for (let partition = 0; partition < await partitionsOf(topic); partition++) {
-    const [low, high] = [await listed(topic, partition, EARLIEST), await listed(topic, partition, LATEST)]
+    const low = await listed(topic, partition, EARLIEST)
+    const high = await listed(topic, partition, LATEST, isolationLevel)
     const first = partitions.includes(partition) ? start ?? low : high
     offsets.push({ topic, partition, offset: BigInt(first) })
     if (first < high) wanted.set(partition, high)
   }
   if (wanted.size === 0) return []
   const limits = limit === null ? {} : { maxBytes: limit, maxBytesPerPartition: limit }
-  return alone(limits, async follower => {
+  return alone({ isolationLevel, ...limits }, async follower => {
     await follower.open(topic, { mode: 'manual', offsets })
     const found = []
     while (wanted.size) {
@@ -177,8 +182,49 @@ async function readOutOfRange ({ topic, offset, reset }) {
 }
 
 const members = new Map()
+const producers = new Map()
+
+// Unless told that it holds none, it says that it holds producer id 0.
+const NEW_PRODUCER = { producerId: -1n, producerEpoch: -1 }
+
+function transactional (transactionalId, timeout = 60000) {
+  // Its timeout is that of a write and of a transaction.
+  return new Producer({ ...connection, transactionalId, idempotent: true, timeout })
+}
+
+async function copy ({ transactional_id: transactionalId, group, source, target, count, commit }) {
+  const producer = transactional(transactionalId)
+  const follower = new Follower({ groupId: group })
+  const last = new Map()
+  try {
+    await follower.open(source, { mode: 'committed', fallbackMode: 'earliest' })
+    follower.stream.on('data', message => last.set(message.partition, message))
+    const transaction = await producer.beginTransaction(NEW_PRODUCER)
+    await transaction.addConsumer(follower.consumer)
+    for (let read = 0; read < count;) {
+      const found = await follower.poll(1000)
+      if (found.length) {
+        await transaction.send({ messages: found.map(({ value }) => ({ topic: target, partition: 0, value: bytes(value) })) })
+      }
+      read += found.length
+    }
+    for (const message of last.values()) await transaction.addOffset(message)
+    await (commit ? transaction.commit() : transaction.abort())
+  } finally {
+    await follower.close()
+    await producer.close()
+  }
+}
+
+/** A member of either protocol. */
+async function joined (member, topic, settings) {
+  const follower = new Follower(settings)
+  members.set(member, follower)
+  await follower.open(topic, { mode: 'committed', fallbackMode: 'earliest' })
+}
 
 serve('@platformatic/kafka', {
+  // Of a producer's aborted transactions in one answer it knows the last alone, and shows the others: no isolation.
   features: ['ordered_headers', 'null_headers', 'timestamps', 'idempotent', 'commit'],
   strategies: ['roundrobin', 'cooperative-sticky'],
   refusal
@@ -194,15 +240,21 @@ serve('@platformatic/kafka', {
   },
 
   async 'member.open' ({ member, group, topic, instance_id: instanceId, session_timeout_ms: sessionTimeout, strategy }) {
-    const follower = new Follower({
+    await joined(member, topic, {
       groupId: group,
       sessionTimeout,
       rebalanceTimeout: Math.max(10000, sessionTimeout),
       protocols: [{ name: strategy, version: 1 }],
       ...(instanceId === null ? {} : { groupInstanceId: instanceId })
     })
-    members.set(member, follower)
-    await follower.open(topic, { mode: 'committed', fallbackMode: 'earliest' })
+  },
+  async 'consumer_member.open' ({ member, group, topic, instance_id: instanceId, assignor }) {
+    await joined(member, topic, {
+      groupId: group,
+      groupProtocol: 'consumer',
+      ...(assignor === null ? {} : { groupRemoteAssignor: assignor }),
+      ...(instanceId === null ? {} : { groupInstanceId: instanceId })
+    })
   },
   'member.poll': ({ member, timeout_ms: timeoutMs }) => members.get(member).poll(timeoutMs),
   'member.assignment': ({ member }) => members.get(member).assigned,
@@ -211,6 +263,24 @@ serve('@platformatic/kafka', {
     await members.get(member).close()
     members.delete(member)
   },
+
+  async 'transactions.open' ({ producer: number, transactional_id: id, timeout_ms: timeout }) {
+    producers.set(number, { producer: transactional(id, timeout) })
+  },
+  async 'transactions.begin' ({ producer: number }) {
+    const opened = producers.get(number)
+    opened.transaction = await opened.producer.beginTransaction(NEW_PRODUCER)
+  },
+  async 'transactions.send' ({ producer: number, topic, records }) {
+    await producers.get(number).transaction.send({ messages: records.map(toMessage(topic)) })
+  },
+  'transactions.commit': ({ producer: number }) => producers.get(number).transaction.commit(),
+  'transactions.abort': ({ producer: number }) => producers.get(number).transaction.abort(),
+  async 'transactions.close' ({ producer: number }) {
+    await producers.get(number).producer.close()
+    producers.delete(number)
+  },
+  copy,
 
   async committed ({ group, topic, partition }) {
     const [{ topics }] = await admin.listConsumerGroupOffsets({

@@ -86,7 +86,7 @@ def assigned(topic, partitions, **settings):
         consumer.close(autocommit=False)
 
 
-def read(topic, partitions, start, fetch_bytes):
+def read(topic, partitions, start, fetch_bytes, **_):
     limits = (
         {}
         if fetch_bytes is None

@@ -14,7 +14,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
 from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_offsets_to_txn import (
     AddOffsetsToTxnRequest,
     AddOffsetsToTxnResponse,
@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(AddOffsetsToTxnRequest, versions="0-4")
+def failed(_request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
+    """The answer where none could be made."""
+    return AddOffsetsToTxnResponse(error_code=int(error.code))
+
+
+@handles(AddOffsetsToTxnRequest, versions="0-4", error_response=failed)
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsToTxnResponse:
     """Add the partition that the group's offsets live in."""
     if not await ctx.node.ensure_offsets_topic():

@@ -16,7 +16,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.topology import INTERNAL_TOPICS
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -32,7 +32,27 @@ if TYPE_CHECKING:
 BATCHED_VERSION = 4
 
 
-@handles(AddPartitionsToTxnRequest, versions="0-5")
+def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+    """The answer where none could be made: for all transactions, or for each partition of the only one."""
+    if request.transactions:
+        return AddPartitionsToTxnResponse(error_code=int(error.code))
+    return AddPartitionsToTxnResponse(
+        results_by_topic_v3_and_below=[
+            AddPartitionsToTxnTopicResult(
+                name=topic.name,
+                results_by_partition=[
+                    AddPartitionsToTxnPartitionResult(
+                        partition_index=partition, partition_error_code=int(error.code)
+                    )
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.v3_and_below_topics
+        ]
+    )
+
+
+@handles(AddPartitionsToTxnRequest, versions="0-5", error_response=failed)
 async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, ctx: RequestContext
 ) -> AddPartitionsToTxnResponse:

@@ -12,7 +12,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.consumer_group_heartbeat import serves_consumer_groups
 from pykafka_broker.apis.topology import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from pykafka_broker.coordinator.group import events
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_describe import (
     Assignment,
     ConsumerGroupDescribeRequest,
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-@handles(ConsumerGroupDescribeRequest, versions="0-1")
+def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
+    """The answer where none could be made."""
+    described = [events.DescribedConsumerGroup(error.code, group_id) for group_id in request.group_ids]
+    return ConsumerGroupDescribeResponse(groups=[_group(group) for group in described])
+
+
+@handles(ConsumerGroupDescribeRequest, versions="0-1", error_response=failed)
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, ctx: RequestContext
 ) -> ConsumerGroupDescribeResponse:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.cluster.features import GROUP_VERSION
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(ConsumerGroupHeartbeatRequest, versions="0-1")
+def failed(_request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:
+    """The answer where none could be made."""
+    return ConsumerGroupHeartbeatResponse(error_code=int(error.code), member_epoch=0, heartbeat_interval_ms=0)
+
+
+@handles(ConsumerGroupHeartbeatRequest, versions="0-1", error_response=failed)
 async def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
 ) -> ConsumerGroupHeartbeatResponse:

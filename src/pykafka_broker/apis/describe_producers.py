@@ -23,7 +23,23 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(DescribeProducersRequest, versions="0")
+def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+    """The answer where none could be made."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[
+                    PartitionResponse(partition_index=index, error_code=int(error.code), active_producers=[])
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(DescribeProducersRequest, versions="0", error_response=failed)
 def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
     """List the active producers of each partition this node leads."""
     return DescribeProducersResponse(

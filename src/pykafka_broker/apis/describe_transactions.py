@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.coordinator.txn.events import DescribedTransaction
 from pykafka_broker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -18,20 +19,31 @@ from pykafka_broker.protocol.messages.describe_transactions import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.coordinator.txn.state import TopicPartition
+    from pykafka_broker.protocol.errors import KafkaError
 
 
-@handles(DescribeTransactionsRequest, versions="0")
+def failed(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
+    """The answer where none could be made."""
+    return DescribeTransactionsResponse(
+        transaction_states=[
+            _state(name, DescribedTransaction(error.code)) for name in request.transactional_ids
+        ]
+    )
+
+
+@handles(DescribeTransactionsRequest, versions="0", error_response=failed)
 async def describe_transactions(
     request: DescribeTransactionsRequest, ctx: RequestContext
 ) -> DescribeTransactionsResponse:
     """Describe each id, with its own error."""
     return DescribeTransactionsResponse(
-        transaction_states=[await _described(name, ctx) for name in request.transactional_ids]
+        transaction_states=[
+            _state(name, await ctx.node.transactions.describe(name)) for name in request.transactional_ids
+        ]
     )
 
 
-async def _described(transactional_id: str, ctx: RequestContext) -> TransactionState:
-    found = await ctx.node.transactions.describe(transactional_id)
+def _state(transactional_id: str, found: DescribedTransaction) -> TransactionState:
     return TransactionState(
         error_code=int(found.error),
         transactional_id=transactional_id,

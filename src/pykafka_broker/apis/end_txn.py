@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 if TYPE_CHECKING:
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_EPOCH_BUMP = 5
 
 
-@handles(EndTxnRequest, versions="0-5")
+def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
+    """The answer where none could be made."""
+    return EndTxnResponse(error_code=int(error.code))
+
+
+@handles(EndTxnRequest, versions="0-5", error_response=failed)
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
     """Let the coordinator decide."""
     result = await ctx.node.transactions.end(

@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
-@handles(InitProducerIdRequest, versions="0-5")
+def failed(_request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    """The answer where none could be made."""
+    return _refused(error.code)
+
+
+@handles(InitProducerIdRequest, versions="0-5", error_response=failed)
 async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
     """Hand out the next id of this broker's block, or the next epoch of a transactional id."""
     # An id without an epoch, or the reverse, is no producer's state (KIP-360).

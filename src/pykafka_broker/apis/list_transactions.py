@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(ListTransactionsRequest, versions="0-2")
+def failed(_request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
+    """The answer where none could be made."""
+    return ListTransactionsResponse(
+        error_code=int(error.code), unknown_state_filters=[], transaction_states=[]
+    )
+
+
+@handles(ListTransactionsRequest, versions="0-2", error_response=failed)
 async def list_transactions(
     request: ListTransactionsRequest, ctx: RequestContext
 ) -> ListTransactionsResponse:
@@ -29,9 +36,7 @@ async def list_transactions(
     try:
         matches = _matcher(request.transactional_id_pattern)
     except KafkaError as failure:
-        return ListTransactionsResponse(
-            error_code=int(failure.code), unknown_state_filters=[], transaction_states=[]
-        )
+        return failed(request, failure)
     error, unknown, listed = await ctx.node.transactions.list(
         states=request.state_filters,
         producer_ids=request.producer_id_filters,

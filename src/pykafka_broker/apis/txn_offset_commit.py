@@ -35,7 +35,16 @@ FIRST_VERSION_THAT_ADDS = 5
 Answers = dict[str, TxnOffsetCommitResponseTopic]
 
 
-@handles(TxnOffsetCommitRequest, versions="0-5")
+def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    """The answer where none could be made."""
+    answers: Answers = {}
+    for topic in request.topics:
+        for partition in topic.partitions:
+            _add(answers, topic.name, partition.partition_index, error.code)
+    return TxnOffsetCommitResponse(topics=list(answers.values()))
+
+
+@handles(TxnOffsetCommitRequest, versions="0-5", error_response=failed)
 async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext) -> TxnOffsetCommitResponse:
     """Offsets of unknown partitions are refused one by one; the coordinators decide on the rest together."""
     answers: Answers = {}

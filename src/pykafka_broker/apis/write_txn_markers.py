@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
     WritableTxnMarkerTopicResult,
@@ -24,14 +25,25 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
+#: By producer id, and by partition.
+Outcomes = dict[int, dict[TopicPartition, ErrorCode]]
+
 #: The producer id, and the epoch, that stand for none.
 NO_PRODUCER = -1
 
 
-@handles(WriteTxnMarkersRequest, versions="1-2")
+def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+    """The answer where none could be made."""
+    outcomes: Outcomes = {}
+    for asked in request.markers:
+        outcomes.setdefault(asked.producer_id, {}).update(dict.fromkeys(_partitions(asked), error.code))
+    return _answer(outcomes)
+
+
+@handles(WriteTxnMarkersRequest, versions="1-2", error_response=failed)
 async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
     """Write each marker into each of its partitions; the answer is grouped by producer."""
-    outcomes: dict[int, dict[TopicPartition, ErrorCode]] = {}
+    outcomes: Outcomes = {}
     # No batch can be made of a marker of nobody, and Kafka's broker fails over it, whatever else is asked.
     makes_sense = all(
         NO_PRODUCER not in (asked.producer_id, asked.producer_epoch) for asked in request.markers
@@ -44,17 +56,25 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
             asked.coordinator_epoch,
             asked.transaction_version,
         )
-        partitions = [
-            TopicPartition(topic.name, partition)
-            for topic in asked.topics
-            for partition in topic.partition_indexes
-        ]
+        partitions = _partitions(asked)
         if makes_sense:
             written = await ctx.node.write_markers(marker, partitions)
         else:
             written = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         if written:
             outcomes.setdefault(asked.producer_id, {}).update(written)
+    return _answer(outcomes)
+
+
+def _partitions(asked: WritableTxnMarker) -> list[TopicPartition]:
+    return [
+        TopicPartition(topic.name, partition)
+        for topic in asked.topics
+        for partition in topic.partition_indexes
+    ]
+
+
+def _answer(outcomes: Outcomes) -> WriteTxnMarkersResponse:
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(written))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,8 +36,12 @@ var (
 		"sticky":             kgo.StickyBalancer(),
 		"cooperative-sticky": kgo.CooperativeStickyBalancer(),
 	}
-	admin   *kadm.Client
-	members protocol.Members[*member]
+	// The broker's assignors, by which the client knows that it is to use them.
+	serverSide = map[string]kgo.GroupBalancer{"range": kgo.RangeBalancer(), "uniform": kgo.StickyBalancer()}
+
+	admin     *kadm.Client
+	members   protocol.Opened[*member]
+	producers protocol.Opened[*kgo.Client]
 )
 
 func connect(options ...kgo.Opt) (*kgo.Client, error) {
@@ -129,6 +134,12 @@ func beginning(topic string, partition int) (int64, error) {
 	return found.Offset, err
 }
 
+func stableEnd(topic string, partition int) (int64, error) {
+	offsets, err := admin.ListCommittedOffsets(within(), topic)
+	found, err := listed(offsets, err, topic, partition)
+	return found.Offset, err
+}
+
 func end(topic string, partition int) (int64, error) {
 	offsets, err := admin.ListEndOffsets(within(), topic)
 	found, err := listed(offsets, err, topic, partition)
@@ -136,6 +147,10 @@ func end(topic string, partition int) (int64, error) {
 }
 
 func read(q protocol.Read) (any, error) {
+	isolation, endOf := kgo.ReadUncommitted(), end
+	if q.Committed {
+		isolation, endOf = kgo.ReadCommitted(), stableEnd
+	}
 	ends := map[int32]int64{}
 	from := map[int32]kgo.Offset{}
 	for _, partition := range q.Partitions {
@@ -143,7 +158,7 @@ func read(q protocol.Read) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		last, err := end(q.Topic, partition)
+		last, err := endOf(q.Topic, partition)
 		if err != nil {
 			return nil, err
 		}
@@ -158,7 +173,12 @@ func read(q protocol.Read) (any, error) {
 	if len(ends) == 0 {
 		return found, nil
 	}
-	options := []kgo.Opt{kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{q.Topic: from})}
+	options := []kgo.Opt{
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{q.Topic: from}),
+		kgo.FetchIsolationLevel(isolation),
+		// They tell where it is, when nothing else is left to read.
+		kgo.KeepControlRecords(),
+	}
 	if q.FetchBytes != nil {
 		options = append(options, kgo.FetchMaxBytes(int32(*q.FetchBytes)), kgo.FetchMaxPartitionBytes(int32(*q.FetchBytes)))
 	}
@@ -174,7 +194,9 @@ func read(q protocol.Read) (any, error) {
 			return nil, err
 		}
 		fetches.EachRecord(func(record *kgo.Record) {
-			found = append(found, fromRecord(record))
+			if !record.Attrs.IsControl() {
+				found = append(found, fromRecord(record))
+			}
 			if record.Offset+1 >= ends[record.Partition] {
 				delete(ends, record.Partition)
 			}
@@ -228,21 +250,43 @@ type member struct {
 }
 
 func openMember(q protocol.OpenMember) (any, error) {
+	return open(
+		q,
+		kgo.Balancers(balancers[q.Strategy]),
+		kgo.SessionTimeout(time.Duration(q.SessionTimeoutMs)*time.Millisecond),
+		kgo.HeartbeatInterval(500*time.Millisecond),
+	)
+}
+
+func openConsumerMember(q protocol.OpenMember) (any, error) {
+	assignor := kgo.StickyBalancer()
+	if q.Assignor != nil {
+		assignor = serverSide[*q.Assignor]
+	}
+	more := []kgo.Opt{kgo.ServerSideBalancer(), kgo.Balancers(assignor)}
+	if strings.HasPrefix(q.Topic, "^") {
+		more = append(more, kgo.ConsumeRegex())
+	}
+	return open(q, more...)
+}
+
+func open(q protocol.OpenMember, more ...kgo.Opt) (any, error) {
 	opened := &member{assigned: map[int32]bool{}}
-	lost := func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-		opened.has(partitions[q.Topic], false)
+	lost := func(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+		for _, partitions := range topics {
+			opened.has(partitions, false)
+		}
 	}
 	options := []kgo.Opt{
 		kgo.ConsumerGroup(q.Group),
 		kgo.ConsumeTopics(q.Topic),
-		kgo.Balancers(balancers[q.Strategy]),
-		kgo.SessionTimeout(time.Duration(q.SessionTimeoutMs) * time.Millisecond),
-		kgo.HeartbeatInterval(500 * time.Millisecond),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.DisableAutoCommit(),
 		kgo.FetchMaxWait(500 * time.Millisecond),
-		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
-			opened.has(partitions[q.Topic], true)
+		kgo.OnPartitionsAssigned(func(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
+			for _, partitions := range topics {
+				opened.has(partitions, true)
+			}
 		}),
 		kgo.OnPartitionsRevoked(lost),
 		kgo.OnPartitionsLost(lost),
@@ -250,7 +294,7 @@ func openMember(q protocol.OpenMember) (any, error) {
 	if q.InstanceID != nil {
 		options = append(options, kgo.InstanceID(*q.InstanceID))
 	}
-	client, err := connect(options...)
+	client, err := connect(append(options, more...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -293,6 +337,75 @@ func (m *member) assignment() []int32 {
 		partitions = append(partitions, partition)
 	}
 	return partitions
+}
+
+func openTransactions(q protocol.OpenTransactions) (any, error) {
+	client, err := connect(
+		kgo.TransactionalID(q.TransactionalID),
+		kgo.TransactionTimeout(time.Duration(q.TimeoutMs)*time.Millisecond),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	)
+	if err != nil {
+		return nil, err
+	}
+	// It would fence others with its first record only.
+	if _, _, err := client.ProducerID(within()); err != nil {
+		client.Close()
+		return nil, err
+	}
+	producers.Put(q.Producer, client)
+	return nil, nil
+}
+
+func sendInTransaction(q protocol.Transactions) (any, error) {
+	sent := make([]*kgo.Record, len(q.Records))
+	for n, record := range q.Records {
+		sent[n] = toRecord(q.Topic, record)
+	}
+	return nil, producers.Get(q.Producer).ProduceSync(within(), sent...).FirstErr()
+}
+
+func ended(commit kgo.TransactionEndTry) protocol.Op {
+	return protocol.Asked(func(q protocol.Transactions) (any, error) {
+		return nil, producers.Get(q.Producer).EndTransaction(within(), commit)
+	})
+}
+
+func copied(q protocol.Copy) (any, error) {
+	session, err := kgo.NewGroupTransactSession(
+		kgo.SeedBrokers(protocol.Bootstrap()),
+		kgo.TransactionalID(q.TransactionalID),
+		kgo.ConsumerGroup(q.Group),
+		kgo.ConsumeTopics(q.Source),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	ctx := within()
+	if err := session.Begin(); err != nil {
+		return nil, err
+	}
+	for read := 0; read < q.Count; {
+		fetches := session.PollFetches(ctx)
+		if err := fetches.Err(); err != nil {
+			return nil, err
+		}
+		for _, record := range fetches.Records() {
+			if err := session.ProduceSync(ctx, &kgo.Record{Topic: q.Target, Value: record.Value}).FirstErr(); err != nil {
+				return nil, err
+			}
+			read++
+		}
+	}
+	committed, err := session.End(ctx, kgo.TransactionEndTry(q.Commit))
+	if err == nil && committed != q.Commit {
+		err = errors.New("the transaction ended otherwise")
+	}
+	return nil, err
 }
 
 func committed(group, topic string, partition int) (*kadm.OffsetResponse, error) {
@@ -389,7 +502,7 @@ func main() {
 	admin = kadm.NewClient(client)
 	protocol.Serve(protocol.Hello{
 		Version:    protocol.VersionOf("github.com/twmb/franz-go"),
-		Features:   []string{"ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit"},
+		Features:   []string{"ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit", "isolation", "stable_end"},
 		Strategies: []string{"roundrobin", "sticky", "cooperative-sticky"},
 	}, code, map[string]protocol.Op{
 		"produce":           protocol.Asked(produce),
@@ -406,8 +519,9 @@ func main() {
 			}
 			return found.Offset, nil
 		}),
-		"member.open": protocol.Asked(openMember),
-		"member.poll": protocol.Asked(func(q protocol.Member) (any, error) { return members.Get(q.Member).poll(q.TimeoutMs) }),
+		"member.open":          protocol.Asked(openMember),
+		"consumer_member.open": protocol.Asked(openConsumerMember),
+		"member.poll":          protocol.Asked(func(q protocol.Member) (any, error) { return members.Get(q.Member).poll(q.TimeoutMs) }),
 		"member.assignment": protocol.Asked(func(q protocol.Member) (any, error) {
 			return members.Get(q.Member).assignment(), nil
 		}),
@@ -418,6 +532,18 @@ func main() {
 			members.Take(q.Member).client.Close()
 			return nil, nil
 		}),
+		"transactions.open": protocol.Asked(openTransactions),
+		"transactions.begin": protocol.Asked(func(q protocol.Transactions) (any, error) {
+			return nil, producers.Get(q.Producer).BeginTransaction()
+		}),
+		"transactions.send":   protocol.Asked(sendInTransaction),
+		"transactions.commit": ended(kgo.TryCommit),
+		"transactions.abort":  ended(kgo.TryAbort),
+		"transactions.close": protocol.Asked(func(q protocol.Transactions) (any, error) {
+			producers.Take(q.Producer).Close()
+			return nil, nil
+		}),
+		"copy": protocol.Asked(copied),
 		"committed": protocol.Asked(func(q protocol.Place) (any, error) {
 			found, err := committed(q.Group, q.Topic, q.Partition)
 			if found == nil {

@@ -35,7 +35,7 @@ var (
 	balancers = map[string]kafka.GroupBalancer{
 		"range": kafka.RangeGroupBalancer{}, "roundrobin": kafka.RoundRobinGroupBalancer{},
 	}
-	members protocol.Members[*member]
+	members protocol.Opened[*member]
 )
 
 func code(err error) (int, bool) {

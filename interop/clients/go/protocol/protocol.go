@@ -59,6 +59,7 @@ type (
 		Partitions []int  `json:"partitions"`
 		Start      *int64 `json:"start"`
 		FetchBytes *int   `json:"fetch_bytes"`
+		Committed  bool   `json:"committed"`
 	}
 	Place struct {
 		Topic       string `json:"topic"`
@@ -94,10 +95,29 @@ type (
 		InstanceID       *string `json:"instance_id"`
 		SessionTimeoutMs int     `json:"session_timeout_ms"`
 		Strategy         string  `json:"strategy"`
+		Assignor         *string `json:"assignor"`
 	}
 	Member struct {
 		Member    int `json:"member"`
 		TimeoutMs int `json:"timeout_ms"`
+	}
+	OpenTransactions struct {
+		Producer        int    `json:"producer"`
+		TransactionalID string `json:"transactional_id"`
+		TimeoutMs       int    `json:"timeout_ms"`
+	}
+	Transactions struct {
+		Producer int      `json:"producer"`
+		Topic    string   `json:"topic"`
+		Records  []Record `json:"records"`
+	}
+	Copy struct {
+		TransactionalID string `json:"transactional_id"`
+		Group           string `json:"group"`
+		Source          string `json:"source"`
+		Target          string `json:"target"`
+		Count           int    `json:"count"`
+		Commit          bool   `json:"commit"`
 	}
 )
 
@@ -200,19 +220,19 @@ func reply(id int, answer any, err error, code func(error) (int, bool)) map[stri
 	return map[string]any{"id": id, "refused": refused.Code, "text": refused.Text}
 }
 
-// Members are the open group members of a driver, by the number that their asker gave them.
-type Members[M any] struct {
+// Opened are the group members or the producers of a driver, by the number that their asker gave them.
+type Opened[T any] struct {
 	open sync.Map
 }
 
-func (m *Members[M]) Put(number int, member M) { m.open.Store(number, member) }
+func (o *Opened[T]) Put(number int, one T) { o.open.Store(number, one) }
 
-func (m *Members[M]) Get(number int) M {
-	member, _ := m.open.Load(number)
-	return member.(M)
+func (o *Opened[T]) Get(number int) T {
+	one, _ := o.open.Load(number)
+	return one.(T)
 }
 
-func (m *Members[M]) Take(number int) M {
-	member, _ := m.open.LoadAndDelete(number)
-	return member.(M)
+func (o *Opened[T]) Take(number int) T {
+	one, _ := o.open.LoadAndDelete(number)
+	return one.(T)
 }

@@ -17,7 +17,7 @@ use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Header, Headers, Message, OwnedHeaders};
-use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::producer::{FutureProducer, FutureRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 use serde_json::{Value, json};
 
@@ -86,6 +86,7 @@ fn config(settings: &[(&str, String)]) -> ClientConfig {
 }
 
 static ADMIN: LazyLock<AdminClient<DefaultClientContext>> = LazyLock::new(|| config(&[]).create().expect("an admin"));
+static PRODUCERS: LazyLock<Mutex<HashMap<i64, FutureProducer>>> = LazyLock::new(Default::default);
 static MEMBERS: LazyLock<Mutex<HashMap<i64, Arc<BaseConsumer>>>> = LazyLock::new(Default::default);
 
 fn consumer(settings: &[(&str, String)]) -> Result<BaseConsumer, KafkaError> {
@@ -147,7 +148,13 @@ fn assignment(topic: &str, partitions: &[Value], offset: Offset) -> Result<Topic
 }
 
 fn read(question: &Value) -> Answer {
-    let mut settings = vec![("enable.partition.eof", "true".to_string())];
+    let isolation = if question["committed"] == json!(true) { "read_committed" } else { "read_uncommitted" };
+    let mut settings = vec![
+        ("enable.partition.eof", "true".to_string()),
+        ("isolation.level", isolation.to_string()),
+        // It finds an end when a fetch has waited in vain.
+        ("fetch.wait.max.ms", "50".to_string()),
+    ];
     if let Some(limit) = question["fetch_bytes"].as_i64() {
         settings.push(("fetch.message.max.bytes", limit.to_string()));
         settings.push(("fetch.max.bytes", limit.to_string()));
@@ -208,10 +215,26 @@ fn open_member(question: &Value) -> Answer {
         ("heartbeat.interval.ms", "500".to_string()),
         ("partition.assignment.strategy", text(question, "strategy").to_string()),
     ];
+    join(question, &mut settings)
+}
+
+fn open_consumer_member(question: &Value) -> Answer {
+    let mut settings = vec![
+        ("group.id", text(question, "group").to_string()),
+        ("group.protocol", "consumer".to_string()),
+        ("auto.offset.reset", "earliest".to_string()),
+    ];
+    if let Some(assignor) = question["assignor"].as_str() {
+        settings.push(("group.remote.assignor", assignor.to_string()));
+    }
+    join(question, &mut settings)
+}
+
+fn join(question: &Value, settings: &mut Vec<(&str, String)>) -> Answer {
     if let Some(instance) = question["instance_id"].as_str() {
         settings.push(("group.instance.id", instance.to_string()));
     }
-    let member = consumer(&settings)?;
+    let member = consumer(settings)?;
     member.subscribe(&[text(question, "topic")])?;
     MEMBERS.lock().unwrap().insert(number(question, "member"), Arc::new(member));
     Ok(Value::Null)
@@ -230,6 +253,76 @@ fn poll(question: &Value) -> Answer {
         timeout = Duration::ZERO;
     }
     Ok(json!(found))
+}
+
+fn transactional(id: &str, timeout_ms: i64) -> Result<FutureProducer, KafkaError> {
+    let producer: FutureProducer = config(&[
+        ("transactional.id", id.into()),
+        ("transaction.timeout.ms", timeout_ms.to_string()),
+        // A delivery may not take longer than its transaction.
+        ("message.timeout.ms", timeout_ms.to_string()),
+    ])
+    .create()?;
+    producer.init_transactions(TIMEOUT)?;
+    Ok(producer)
+}
+
+fn open_transactions(question: &Value) -> Answer {
+    let producer = transactional(text(question, "transactional_id"), number(question, "timeout_ms"))?;
+    PRODUCERS.lock().unwrap().insert(number(question, "producer"), producer);
+    Ok(Value::Null)
+}
+
+fn producer(question: &Value) -> FutureProducer {
+    PRODUCERS.lock().unwrap()[&number(question, "producer")].clone()
+}
+
+fn write(producer: &FutureProducer, topic: &str, records: &[(i32, Option<Vec<u8>>)]) -> Result<(), KafkaError> {
+    let mut sent = vec![];
+    for (partition, value) in records {
+        let mut record: FutureRecord<(), Vec<u8>> = FutureRecord::to(topic).partition(*partition);
+        record.payload = value.as_ref();
+        sent.push(producer.send_result(record).map_err(|(error, _)| error)?);
+    }
+    for delivered in sent {
+        block_on(delivered).map_err(|_| KafkaError::Canceled)?.map_err(|(error, _)| error)?;
+    }
+    Ok(())
+}
+
+fn send(question: &Value) -> Answer {
+    let records = question["records"].as_array().expect("records");
+    let records: Vec<_> = records.iter().map(|record| (partition(record), bytes(&record["value"]))).collect();
+    write(&producer(question), text(question, "topic"), &records)?;
+    Ok(Value::Null)
+}
+
+fn copy(question: &Value) -> Answer {
+    let member = consumer(&[
+        ("group.id", text(question, "group").to_string()),
+        ("auto.offset.reset", "earliest".to_string()),
+    ])?;
+    member.subscribe(&[text(question, "source")])?;
+    let producer = transactional(text(question, "transactional_id"), 60_000)?;
+    producer.begin_transaction()?;
+    let (mut found, deadline) = (vec![], Instant::now() + TIMEOUT);
+    while (found.len() as i64) < number(question, "count") {
+        // A rebalance ends a poll without a record.
+        match member.poll(Duration::from_millis(200)) {
+            Some(polled) => found.push((0, polled?.payload().map(|value| value.to_vec()))),
+            None if Instant::now() > deadline => return Err(Refused(-185, "not read to its end".into())),
+            None => {}
+        }
+    }
+    write(&producer, text(question, "target"), &found)?;
+    let group = member.group_metadata().expect("it is a member");
+    producer.send_offsets_to_transaction(&member.position()?, &group, TIMEOUT)?;
+    if question["commit"] == json!(true) {
+        producer.commit_transaction(TIMEOUT)?;
+    } else {
+        producer.abort_transaction(TIMEOUT)?;
+    }
+    Ok(Value::Null)
 }
 
 fn committed(group: &str, topic: &str, partition: i32) -> Result<(Offset, String), KafkaError> {
@@ -329,6 +422,7 @@ const OPS: &[(&str, Op)] = &[
     ("end", |q| Ok(json!(watermarks(text(q, "topic"), partition(q))?.1))),
     ("offset_at", offset_at),
     ("member.open", open_member),
+    ("consumer_member.open", open_consumer_member),
     ("member.poll", poll),
     ("member.assignment", |q| {
         let assigned = member(q).assignment()?;
@@ -348,6 +442,25 @@ const OPS: &[(&str, Op)] = &[
         _ => Ok(Value::Null),
     }),
     ("commit_metadata", commit_metadata),
+    ("transactions.open", open_transactions),
+    ("transactions.begin", |q| {
+        producer(q).begin_transaction()?;
+        Ok(Value::Null)
+    }),
+    ("transactions.send", send),
+    ("transactions.commit", |q| {
+        producer(q).commit_transaction(TIMEOUT)?;
+        Ok(Value::Null)
+    }),
+    ("transactions.abort", |q| {
+        producer(q).abort_transaction(TIMEOUT)?;
+        Ok(Value::Null)
+    }),
+    ("transactions.close", |q| {
+        PRODUCERS.lock().unwrap().remove(&number(q, "producer"));
+        Ok(Value::Null)
+    }),
+    ("copy", copy),
     ("create_topic", create_topic),
     ("topics", topics),
     ("partitions", topics),
@@ -386,7 +499,7 @@ fn main() {
     say(json!({
         "version": format!("{version} (librdkafka {})", rdkafka::util::get_rdkafka_version().1),
         "ops": OPS.iter().map(|(op, _)| op).collect::<Vec<_>>(),
-        "features": ["ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit"],
+        "features": ["ordered_headers", "null_headers", "append_time", "timestamps", "idempotent", "range", "commit", "isolation", "stable_end"],
         "strategies": ["roundrobin", "cooperative-sticky"],
     }));
     for line in std::io::stdin().lock().lines() {

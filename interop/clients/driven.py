@@ -39,7 +39,7 @@ from typing import Any
 
 from interop.clients.client import Client, ClusterView, GroupView, Member, Record, Refused, Transactions
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 90.0
 START_TIMEOUT_S = 30.0
 
 

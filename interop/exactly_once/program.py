@@ -11,6 +11,15 @@ from typing import Self
 
 from interop.oracle import java
 
+#: The test jars bring configurations of their own, of which one would be taken.
+LOGGING = """\
+rootLogger.level = {level}
+rootLogger.appenderRef.console.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d %p %m (%c)%n
+"""
 JVM_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
@@ -32,9 +41,11 @@ class Program:
     ) -> None:
         self.name = name
         self.log_file = folder / f"{name}.log"
+        logging = folder / f"log4j2-{level.lower()}.properties"
+        logging.write_text(LOGGING.format(level=level))
         class_path = os.pathsep.join(f"{jar}/*" for jar in jars)
         self._command = [
-            *(java(), *JVM_OPTIONS, f"-Dlog4j2.level={level}", f"-Djava.io.tmpdir={folder}"),
+            *(java(), *JVM_OPTIONS, f"-Dlog4j2.configurationFile={logging}", f"-Djava.io.tmpdir={folder}"),
             *("-cp", class_path, main_class, *arguments),
         ]
         self.process: subprocess.Popen[bytes] | None = None

@@ -1,7 +1,9 @@
-"""Kafka Streams' own smoke test with exactly-once, while a processor and the broker are killed.
+"""Kafka Streams' own smoke tests with exactly-once, while processors and the broker are killed.
 
-The driver writes records with many transforms of them to be had, waits until all transactions are over, and
-compares every sum, count, minimum, window and join with what it sent.
+The driver of the first writes records with many transforms of them to be had, waits until all transactions
+are over, and compares every sum, count, minimum, window and join with what it sent. In 4.3 it is the program
+of exactly-once as well: EosTestClient and its driver are gone, and what they verified is verified here. The
+second joins two tables by a foreign key.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from confluent_kafka import TopicPartition
+
 from interop.brokers import BrokerProcess
 from interop.exactly_once import topics
-from interop.exactly_once.program import Program
+from interop.exactly_once.program import Program, until
 from interop.oracle import libs, streams_programs
 
 PARTITIONS = 5
@@ -20,6 +24,8 @@ TOPICS = (
     *("data", "echo", "max", "min", "min-suppressed", "min-raw", "dif", "sum"),
     *("sws-raw", "sws-suppressed", "cnt", "avg", "tagg", "fk"),
 )
+RELATIONAL_SOURCES = ("in-article", "in-comment")
+RELATIONAL_RESULTS = ("out-augmented-article", "out-augmented-comment")
 #: The driver takes 90 s to write, and reads until all is there.
 PATIENCE_S = 420
 
@@ -31,9 +37,11 @@ PROPERTIES = {
 }
 
 
-def program(broker: BrokerProcess, name: str, *arguments: str) -> Program:
-    main_class = "org.apache.kafka.streams.tests.StreamsSmokeTest"
-    return Program(name, broker.folder, [libs(), streams_programs()], main_class, *arguments, level="ERROR")
+def program(
+    broker: BrokerProcess, name: str, *arguments: str, test: str = "StreamsSmokeTest", level: str = "ERROR"
+) -> Program:
+    main_class = f"org.apache.kafka.streams.tests.{test}"
+    return Program(name, broker.folder, [libs(), streams_programs()], main_class, *arguments, level=level)
 
 
 def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:
@@ -71,6 +79,7 @@ def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:
             assert status == 0 and "\nSUCCESS\n" in printed, (
                 f"the driver ended with {status}:\n{driver.tail(60)}"
             )
+            assert "All transactions finished successfully" in printed, driver.tail(60)
             assert "ALL-RECORDS-DELIVERED" in printed and "PROCESSED-MORE" not in printed, driver.tail(60)
             for processor in processors:
                 processor.ask_to_stop()
@@ -80,4 +89,49 @@ def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:
         return f"{', '.join(figures)}; broker killed 3 times, processors twice"
 
 
-STORIES: tuple[Callable[[type[BrokerProcess]], str], ...] = (the_smoke_test_counts_exactly,)
+def the_relational_smoke_test_joins_exactly(kind: type[BrokerProcess]) -> str:
+    """Each processor is an application of its own, that makes all results; two are killed, a third is not."""
+    with kind(PROPERTIES) as broker:
+        topics.create(broker.address, PARTITIONS, *RELATIONAL_SOURCES, *RELATIONAL_RESULTS)
+
+        def relational(name: str, mode: str, *arguments: str) -> Program:
+            return program(
+                broker, name, mode, broker.address, *arguments, test="RelationalSmokeTest", level="INFO"
+            )
+
+        def processor(number: int) -> Program:
+            name = f"processor-{number}"
+            state = str(broker.folder / name)
+            return relational(name, "application", name, "exactly_once_v2", "classic", state)
+
+        with processor(1) as first, processor(2) as second, relational("driver", "driver") as driver:
+            until(lambda: has_results(broker), PATIENCE_S, "something is joined")
+            first.kill()
+            broker.kill()
+            broker.start()
+            with processor(3) as third:
+                third.wait_until_printed("Streams has started")
+                second.kill()
+                broker.kill()
+                broker.start()
+                assert "Smoke test complete" not in driver.printed(), "the driver was done before the kills"
+                driver.wait_until_printed("Smoke test complete", PATIENCE_S)
+                assert "Smoke test complete: passed" in driver.printed(), driver.tail(60)
+        return "broker killed twice, processors twice"
+
+
+def has_results(broker: BrokerProcess) -> bool:
+    return all(
+        any(
+            topics.end_offsets(
+                broker.address, [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+            ).values()
+        )
+        for topic in RELATIONAL_RESULTS
+    )
+
+
+STORIES: tuple[Callable[[type[BrokerProcess]], str], ...] = (
+    the_smoke_test_counts_exactly,
+    the_relational_smoke_test_joins_exactly,
+)

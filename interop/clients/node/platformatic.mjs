@@ -83,6 +83,7 @@ class Follower {
     this.inbox = new Inbox()
     this.assigned = []
     this.positions = new Map()
+    this.hasConsumerProtocol = settings.groupProtocol === 'consumer'
     this.consumer = new Consumer({ ...connection, heartbeatInterval: 500, maxWaitTime: 500, ...settings })
     this.consumer.on('consumer:group:join', ({ assignments }) => {
       this.assigned = (assignments ?? []).flatMap(({ partitions }) => partitions)
@@ -90,6 +91,12 @@ class Follower {
     for (const event of ['consumer:group:rebalance', 'consumer:group:rejoin']) {
       this.consumer.on(event, () => { this.assigned = [] })
     }
+  }
+
+  /** With the consumer protocol no event tells what it has. */
+  assignment () {
+    if (!this.hasConsumerProtocol) return this.assigned
+    return (this.consumer.assignments ?? []).flatMap(({ partitions }) => partitions)
   }
 
   async open (topic, how) {
@@ -257,7 +264,7 @@ serve('@platformatic/kafka', {
     })
   },
   'member.poll': ({ member, timeout_ms: timeoutMs }) => members.get(member).poll(timeoutMs),
-  'member.assignment': ({ member }) => members.get(member).assigned,
+  'member.assignment': ({ member }) => members.get(member).assignment(),
   'member.commit': ({ member }) => members.get(member).commit(),
   async 'member.close' ({ member }) {
     await members.get(member).close()

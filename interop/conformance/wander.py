@@ -1,0 +1,399 @@
+"""Random conversations about transactions and groups, held with Apache Kafka and with our broker.
+
+    python -m interop.conformance.wander [--seed N] [--walks K] [--steps S] [--about transactions,groups]
+
+A walk asks what comes to its mind: right and wrong epochs, old and new clients, ends without beginnings.
+Every answer is compared as in a conversation that somebody wrote; what a walk does next depends on its seed
+and on the answers alone. A walk that differs is told with its seed, and one that shows something new becomes
+a conversation of its own in `apis/`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from interop.conformance.batches import batch
+from interop.conformance.consumer_groups import LEAVE, LEAVE_FOR_A_WHILE, beating, joining, owning
+from interop.conformance.conversation import Case, Conversation
+from interop.conformance.play import Verdict, both_brokers, run
+from interop.conformance.talk import ANY, E, Talk, Topic
+from interop.conformance.transactions import TRANSACTION, adding, init, with_coordinator
+from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from pykafka_broker.protocol.messages.end_txn import EndTxnRequest
+from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from pykafka_broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from pykafka_broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+
+PARTITIONS = 2
+NONE = int(E.NONE)
+LATEST_OFFSET = -1
+GROUP, CONFIG_OF_GROUP, SET = 0, 32, 0
+
+
+# ---- transactions ----
+
+
+@dataclass
+class Held:
+    """What a producer believes."""
+
+    id: str
+    producer_id: int = -1
+    epoch: int = -1
+    sequences: dict[int, int] = field(default_factory=dict)
+
+
+class Transactions:
+    """Two transactional ids, one topic and one group."""
+
+    def __init__(self, talk: Talk, chance: Random) -> None:
+        self.talk, self.chance = talk, chance
+        self.topic = talk.topic(partitions=PARTITIONS)
+        self.group = talk.name("group")
+        self.producers = [Held(talk.name(label)) for label in ("one", "two")]
+        for held in self.producers:
+            with_coordinator(talk, held.id)
+            talk.do(FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[held.id]))
+        talk.do(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self.group]))
+        self.talk.do(
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=[])]), version=9
+        )
+
+    def step(self) -> None:
+        held = self.chance.choice(self.producers)
+        steps: list[tuple[Callable[[Held], None], int]] = [
+            (self.init, 2),
+            (self.add, 4),
+            (self.produce, 6),
+            (self.add_offsets, 2),
+            (self.commit_offsets, 3),
+            (self.end, 6),
+            (self.look, 1),
+        ]
+        (step,) = self.chance.choices([each for each, _ in steps], [weight for _, weight in steps])
+        step(held)
+        self.settle(held)
+
+    def settle(self, held: Held) -> None:
+        if held.producer_id < 0:
+            return  # nobody's producer id would be told as 0, which may be somebody's
+        self.talk.ask(
+            DescribeTransactionsRequest(transactional_ids=[held.id]),
+            ANY,
+            until=lambda answer: not answer.transaction_states[0].transaction_state.startswith("Prepare"),
+        )
+
+    def identity(self, held: Held) -> tuple[int, int]:
+        """Mostly the right one."""
+        other = self.producers[held is self.producers[0]]
+        producer_id = self.chance.choices([held.producer_id, other.producer_id], [19, 1])[0]
+        return producer_id, max(held.epoch + self.chance.choices([0, -1, 1], [16, 3, 1])[0], -1)
+
+    def partitions(self) -> list[int]:
+        return self.chance.choice([[0], [1], [0, 1]])
+
+    def init(self, held: Held) -> None:
+        version = self.chance.choice([1, 2, 3, 4, 5])
+        producer_id, epoch = self.identity(held) if self.chance.random() < 0.6 else (-1, -1)
+        if (producer_id == -1) != (epoch == -1):
+            producer_id, epoch = -1, -1
+        request = init(held.id, producer_id=producer_id, producer_epoch=epoch)
+        answer = self.talk.ask(request, ANY, version=version)
+        if answer.error_code == NONE:
+            held.producer_id, held.epoch = answer.producer_id, answer.producer_epoch
+            held.sequences.clear()
+
+    def add(self, held: Held) -> None:
+        version = self.chance.choice([0, 1, 2, 3, 3, 3, 4, 5])
+        producer_id, epoch = self.identity(held)
+        verify_only = version >= 4 and self.chance.random() < 0.5
+        asked = (self.topic.name, self.partitions())
+        request = adding(held.id, producer_id, epoch, asked, verify_only=verify_only)
+        self.talk.ask(request, ANY, version=version)
+
+    def produce(self, held: Held) -> None:
+        version = self.chance.choice([9, 10, 11, 11, 12, 13, 13, 13])
+        producer_id, epoch = self.identity(held)
+        transactional = self.chance.random() < 0.95
+        if producer_id < 0 or epoch < 0:
+            return
+        (partition,) = self.chance.sample(range(PARTITIONS), 1)
+        sequence = held.sequences.get(partition, 0)
+        given = max(sequence + self.chance.choices([0, -1, 1], [14, 1, 1])[0], 0)
+        data = batch(
+            b"value", producer_id=producer_id, producer_epoch=epoch, base_sequence=given,
+            transactional=transactional,
+        )  # fmt: skip
+        topic = TopicProduceData(
+            name=self.topic.name,
+            topic_id=self.topic.id,
+            partition_data=[PartitionProduceData(index=partition, records=data)],
+        )
+        transactional_id = held.id if transactional else None
+        request = ProduceRequest(
+            transactional_id=transactional_id, acks=-1, timeout_ms=10_000, topic_data=[topic]
+        )
+        answer = self.talk.ask(request, ANY, version=version)
+        if answer.responses[0].partition_responses[0].error_code == NONE:
+            held.sequences[partition] = max(sequence, given + 1)
+
+    def add_offsets(self, held: Held) -> None:
+        producer_id, epoch = self.identity(held)
+        request = AddOffsetsToTxnRequest(
+            transactional_id=held.id, producer_id=producer_id, producer_epoch=epoch, group_id=self.group
+        )
+        self.talk.ask(request, ANY, version=self.chance.randint(0, 4))
+
+    def commit_offsets(self, held: Held) -> None:
+        producer_id, epoch = self.identity(held)
+        partitions = [
+            TxnOffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=self.chance.randint(0, 9), committed_metadata=None
+            )
+            for partition in self.partitions()
+        ]
+        request = TxnOffsetCommitRequest(
+            transactional_id=held.id,
+            group_id=self.group,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            topics=[TxnOffsetCommitRequestTopic(name=self.topic.name, partitions=partitions)],
+        )
+        self.talk.ask(request, ANY, version=self.chance.randint(0, 5))
+
+    def end(self, held: Held) -> None:
+        version = self.chance.choice([0, 2, 3, 4, 5, 5, 5, 5])
+        producer_id, epoch = self.identity(held)
+        request = EndTxnRequest(
+            transactional_id=held.id,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            committed=self.chance.random() < 0.5,
+        )
+        answer = self.talk.ask(request, ANY, version=version)
+        if answer.error_code == NONE and version >= 5:
+            held.producer_id, held.epoch = answer.producer_id, answer.producer_epoch
+            held.sequences.clear()
+
+    def look(self, _held: Held) -> None:
+        everything = list(range(PARTITIONS))
+        asked = [
+            FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1_000_000)
+            for partition in everything
+        ]
+        topics = [FetchTopic(topic=self.topic.name, topic_id=self.topic.id, partitions=asked)]
+        for isolation_level in (0, 1):
+            fetch = FetchRequest(
+                max_wait_ms=0,
+                min_bytes=0,
+                max_bytes=10_000_000,
+                topics=topics,
+                isolation_level=isolation_level,
+            )
+            self.talk.ask(fetch, ANY)
+            ends = [
+                ListOffsetsPartition(partition_index=partition, timestamp=LATEST_OFFSET)
+                for partition in everything
+            ]
+            listed = [ListOffsetsTopic(name=self.topic.name, partitions=ends)]
+            request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=listed)
+            self.talk.ask(request, ANY)
+        producers = TopicRequest(name=self.topic.name, partition_indexes=everything)
+        self.talk.ask(DescribeProducersRequest(topics=[producers]), ANY)
+        offsets = [OffsetFetchRequestTopics(name=self.topic.name, partition_indexes=everything)]
+        for stable in (False, True):
+            groups = [OffsetFetchRequestGroup(group_id=self.group, topics=offsets)]
+            self.talk.ask(OffsetFetchRequest(groups=groups, require_stable=stable), ANY, version=9)
+
+    def finish(self) -> None:
+        self.look(self.producers[0])
+
+
+# ---- consumer groups ----
+
+
+@dataclass
+class Member:
+    """What a member believes."""
+
+    id: str
+    instance_id: str | None
+    epoch: int = 0
+    owned: dict[int, list[int]] = field(default_factory=dict)
+
+
+class Groups:
+    """Four members, some of them static, of one group that follows two topics."""
+
+    def __init__(self, talk: Talk, chance: Random) -> None:
+        self.talk, self.chance = talk, chance
+        self.group = talk.name("group")
+        talk.do(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self.group]))
+        talk.do(
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=[])]), version=9
+        )
+        # What comes of a change does not depend on the time since the last one.
+        at_once = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=SET, value="0")
+        resource = AlterConfigsResource(
+            resource_type=CONFIG_OF_GROUP, resource_name=self.group, configs=[at_once]
+        )
+        talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+        self.topics = [talk.topic("three", partitions=3), talk.topic("two", partitions=2)]
+        self.members = [
+            Member(talk.name(f"member-{number}"), talk.name("static") if number >= 2 else None)
+            for number in range(4)
+        ]
+
+    def step(self) -> None:
+        member = self.chance.choice(self.members)
+        steps: list[tuple[Callable[[Member], None], int]] = [
+            (self.join, 3),
+            (self.beat, 12),
+            (self.leave, 1),
+            (self.look, 2),
+        ]
+        (step,) = self.chance.choices([each for each, _ in steps], [weight for _, weight in steps])
+        step(member)
+
+    def some_topics(self) -> list[Topic]:
+        return self.chance.choice([self.topics, self.topics[:1], self.topics[1:], []])
+
+    def assignor(self) -> str | None:
+        return self.chance.choices([None, "uniform", "range", "nobody"], [12, 2, 2, 1])[0]
+
+    def heard(self, member: Member, answer: object) -> None:
+        if answer.error_code == NONE:  # type: ignore[attr-defined]
+            member.epoch = answer.member_epoch  # type: ignore[attr-defined]
+            if answer.assignment is not None:  # type: ignore[attr-defined]
+                member.owned = {}
+                for topic_id, partition in owning(answer):  # type: ignore[arg-type]
+                    number = [topic.id for topic in self.topics].index(topic_id)
+                    member.owned.setdefault(number, []).append(partition)
+        elif answer.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID):  # type: ignore[attr-defined]
+            member.epoch, member.owned = 0, {}
+
+    def join(self, member: Member) -> None:
+        request = joining(
+            self.group,
+            member.id,
+            *self.some_topics(),
+            instance_id=member.instance_id,
+            rebalance_timeout_ms=60_000,
+            server_assignor=self.assignor(),
+        )
+        self.heard(member, self.talk.ask(request, ANY))
+
+    def beat(self, member: Member) -> None:
+        if member.epoch <= 0 and self.chance.random() < 0.8:
+            self.join(member)
+            return
+        epoch = max(member.epoch + self.chance.choices([0, -1, 1], [30, 3, 1])[0], 1)
+        owned = {self.topics[number]: partitions for number, partitions in sorted(member.owned.items())}
+        says_owned = self.chance.random() < 0.8
+        if self.chance.random() < 0.15:
+            owned = {topic: partitions[:1] for topic, partitions in owned.items()}
+        names = [topic.name for topic in self.some_topics()] if self.chance.random() < 0.15 else None
+        more: dict[str, object] = {}
+        if self.chance.random() < 0.1:
+            more["rack_id"] = self.chance.choice(["here", "there"])
+        if member.instance_id is not None:
+            more["instance_id"] = member.instance_id
+        request = beating(
+            self.group,
+            member.id,
+            epoch,
+            names=names,
+            owned=owned if says_owned else None,
+            server_assignor=self.assignor() if self.chance.random() < 0.1 else None,
+            **more,
+        )
+        self.heard(member, self.talk.ask(request, ANY))
+
+    def leave(self, member: Member) -> None:
+        epoch = self.chance.choice([LEAVE, LEAVE_FOR_A_WHILE])
+        more = {} if member.instance_id is None else {"instance_id": member.instance_id}
+        self.talk.ask(beating(self.group, member.id, epoch, **more), ANY)
+        member.epoch, member.owned = 0, {}
+
+    def look(self, _member: Member) -> None:
+        request = ConsumerGroupDescribeRequest(group_ids=[self.group], include_authorized_operations=False)
+        self.talk.ask(request, ANY, in_any_order={"members": "member_id"})
+
+    def finish(self) -> None:
+        self.look(self.members[0])
+
+
+WALKS: dict[str, Callable[[Talk, Random], Transactions | Groups]] = {
+    "transactions": Transactions,
+    "groups": Groups,
+}
+
+
+def walk(about: str, seed: int, steps: int, talk: Talk) -> None:
+    wanderer = WALKS[about](talk, Random(seed))
+    for _ in range(steps):
+        wanderer.step()
+    wanderer.finish()
+
+
+def cases(about: list[str], seed: int, walks: int, steps: int) -> list[Case]:
+    return [
+        Case(
+            Conversation(
+                "wander", f"{each}_{number}", (0,), False, False, partial(walk, each, number, steps)
+            ),
+            0,
+        )
+        for each in about
+        for number in range(seed, seed + walks)
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m interop.conformance.wander", description=__doc__)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--walks", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--about", default=",".join(WALKS), help="of %(default)s")
+    asked = parser.parse_args()
+    with both_brokers() as (apache, ours):
+        results = run(cases(asked.about.split(","), asked.seed, asked.walks, asked.steps), apache, ours)
+    unequal = [result for result in results if result.verdict not in (Verdict.EQUAL, Verdict.WORDS)]
+    for result in unequal:
+        print(f"{result.verdict.value}: {result.case}: {result.problem}")
+        for difference in result.of_value[:3]:
+            print(f"    {difference}")
+    print(f"{len(results) - len(unequal)} of {len(results)} walks of {asked.steps} steps equal")
+    return 1 if unequal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
+from interop.conformance.accepted import Accepted
 from interop.conformance.batches import batch
 from interop.conformance.consumer_groups import LEAVE, LEAVE_FOR_A_WHILE, beating, joining, owning
 from interop.conformance.conversation import Case, Conversation
@@ -251,7 +252,9 @@ class Member:
 
 
 class Groups:
-    """Four members, some of them static, of one group that follows two topics."""
+    """Four members, two of them in one static place, of one group that follows one topic: several come in the
+    order of their ids, which are random.
+    """
 
     def __init__(self, talk: Talk, chance: Random) -> None:
         self.talk, self.chance = talk, chance
@@ -266,7 +269,7 @@ class Groups:
             resource_type=CONFIG_OF_GROUP, resource_name=self.group, configs=[at_once]
         )
         talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
-        self.topics = [talk.topic("three", partitions=3), talk.topic("two", partitions=2)]
+        self.topics = [talk.topic(partitions=5)]
         self.members = [
             Member(talk.name(f"member-{number}"), talk.name("static") if number >= 2 else None)
             for number in range(4)
@@ -284,7 +287,7 @@ class Groups:
         step(member)
 
     def some_topics(self) -> list[Topic]:
-        return self.chance.choice([self.topics, self.topics[:1], self.topics[1:], []])
+        return self.chance.choices([self.topics, []], [5, 1])[0]
 
     def assignor(self) -> str | None:
         return self.chance.choices([None, "uniform", "range", "nobody"], [12, 2, 2, 1])[0]
@@ -351,6 +354,16 @@ class Groups:
         self.look(self.members[0])
 
 
+#: Differences of every walk that say nothing new.
+ACCEPTED = (
+    Accepted(
+        "in another order",
+        "wander/*",
+        {"*.partitions.order": "*", "*.aborted_transactions.order": "*"},
+        "Partitions come as a table of any size has them, aborted transactions by their start.",
+    ),
+)
+
 WALKS: dict[str, Callable[[Talk, Random], Transactions | Groups]] = {
     "transactions": Transactions,
     "groups": Groups,
@@ -365,11 +378,12 @@ def walk(about: str, seed: int, steps: int, talk: Talk) -> None:
 
 
 def cases(about: list[str], seed: int, walks: int, steps: int) -> list[Case]:
+    """Alone: Apache Kafka asks about the partitions of several transactions at once, and answers all as it
+    answers a client of the first one's age.
+    """
     return [
         Case(
-            Conversation(
-                "wander", f"{each}_{number}", (0,), False, False, partial(walk, each, number, steps)
-            ),
+            Conversation("wander", f"{each}_{number}", (0,), True, False, partial(walk, each, number, steps)),
             0,
         )
         for each in about
@@ -385,8 +399,9 @@ def main() -> int:
     parser.add_argument("--about", default=",".join(WALKS), help="of %(default)s")
     asked = parser.parse_args()
     with both_brokers() as (apache, ours):
-        results = run(cases(asked.about.split(","), asked.seed, asked.walks, asked.steps), apache, ours)
-    unequal = [result for result in results if result.verdict not in (Verdict.EQUAL, Verdict.WORDS)]
+        walks = cases(asked.about.split(","), asked.seed, asked.walks, asked.steps)
+        results = run(walks, apache, ours, accepted=ACCEPTED)
+    unequal = [result for result in results if result.verdict in (Verdict.DIFFERENT, Verdict.BROKEN)]
     for result in unequal:
         print(f"{result.verdict.value}: {result.case}: {result.problem}")
         for difference in result.of_value[:3]:

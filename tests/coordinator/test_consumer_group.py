@@ -427,3 +427,29 @@ def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -
     assert "g" not in world.state.groups
     assert "g" not in replay(world.log).groups
     assert kinds(tuple(world.log))[-3:] == ["-TargetAssignmentMetadata", "-PartitionMetadata", "-Metadata"]
+
+
+def test_of_assignors_that_as_many_ask_for_the_one_the_sender_alone_asks_for_is_taken(
+    world: GroupWorld,
+) -> None:
+    """Apache Kafka counts the sender's wish last, which puts it in front; it used to be `uniform` always."""
+    world.join_consumer("b", "t", assignor="uniform")
+    world.advance(1_000)
+    world.join_consumer("a", "t", assignor="range")
+
+    targets = world.consumer_group().targets
+    assert (targets["a"], targets["b"]) == ({T: frozenset({0, 1, 2})}, {T: frozenset({3, 4, 5})})
+
+
+def test_members_of_the_same_place_are_served_as_apache_kafka_walks_its_table(world: GroupWorld) -> None:
+    """Both ids have the same bucket of a Java map of 16; Apache puts them there as its own table has them,
+    not in that in which they came.
+    """
+    world.set_topics(TopicInfo("t", T, 5))
+    for member_id in ("member-3-94590762-v0", "member-1-94590762-v0", "member-0-94590762-v0"):
+        world.join_consumer(member_id, "t")
+        world.advance(1_000)
+    world.consumer("member-0-94590762-v0", 4, topics=())
+
+    targets = {name: len(target.get(T, ())) for name, target in world.consumer_group().targets.items()}
+    assert targets == {"member-3-94590762-v0": 2, "member-1-94590762-v0": 3, "member-0-94590762-v0": 0}

@@ -83,7 +83,7 @@ class Follower {
     this.inbox = new Inbox()
     this.assigned = []
     this.positions = new Map()
-    this.hasConsumerProtocol = settings.groupProtocol === 'consumer'
+    this.keeps = settings.groupProtocol === 'consumer' || settings.protocols?.[0].name === 'cooperative-sticky'
     this.consumer = new Consumer({ ...connection, heartbeatInterval: 500, maxWaitTime: 500, ...settings })
     this.consumer.on('consumer:group:join', ({ assignments }) => {
       this.assigned = (assignments ?? []).flatMap(({ partitions }) => partitions)
@@ -93,9 +93,9 @@ class Follower {
     }
   }
 
-  /** With the consumer protocol no event tells what it has. */
+  /** Where members keep partitions through a rebalance, no event tells what it has. */
   assignment () {
-    if (!this.hasConsumerProtocol) return this.assigned
+    if (!this.keeps) return this.assigned
     return (this.consumer.assignments ?? []).flatMap(({ partitions }) => partitions)
   }
 

@@ -27,6 +27,33 @@ def string_hash(text: str) -> int:
     return value
 
 
+#: Of the tables in which Apache Kafka keeps a coordinator's state: they begin with this many slots.
+INITIAL_SLOTS = 2
+_FIBONACCI = -7046029254386353131
+
+
+def state_walked(keys: Iterable[str]) -> list[str]:
+    """`keys` in the order in which a `TimelineHashMap` is walked that they were put into one by one.
+
+    (A table that once held more has more slots, and may be walked differently.)
+    """
+    listed = list(keys)
+    slots = INITIAL_SLOTS
+    while len(listed) * 0.75 > slots:
+        slots *= 2
+    shift = 65 - slots.bit_length()
+
+    def slot(key: str) -> int:
+        value = string_hash(key)
+        signed = value if value < 0x80000000 else value - 0x100000000
+        return (signed * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift
+
+    # What shares a slot is walked from the last to the first.
+    listed.reverse()
+    listed.sort(key=slot)
+    return listed
+
+
 def string_hash_abs(text: str) -> int:
     """`Utils.abs(text.hashCode())`: the smallest int, which has no positive counterpart, becomes 0."""
     value = string_hash(text)

@@ -321,7 +321,9 @@ func (m *member) poll(timeoutMs int) (any, error) {
 	fetches := m.client.PollFetches(ctx)
 	found := []protocol.Record{}
 	for _, failed := range fetches.Errors() {
-		if !errors.Is(failed.Err, context.DeadlineExceeded) {
+		// It tells of a join that was in vain, and joins again.
+		var rejoins *kgo.ErrGroupSession
+		if !errors.Is(failed.Err, context.DeadlineExceeded) && !errors.As(failed.Err, &rejoins) {
 			return nil, failed.Err
 		}
 	}

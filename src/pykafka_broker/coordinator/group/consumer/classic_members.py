@@ -112,7 +112,7 @@ def _join(turn: ConsumerTurn, event: JoinGroup) -> None:
     owned = by_topic_id(subscription.owned_partitions, turn.groups.topics)
     stale = turn.group.assignment_epoch < turn.group.group_epoch
     if not downgrade:
-        update_target(turn)
+        update_target(turn, after)
     if not downgrade or not stale:
         after = reconcile(turn, after, owned, changed_subscription=bump)
     result = JoinResult(

@@ -147,7 +147,7 @@ def _join_or_stay(
     update = update_regex(turn, before, after)
     bump = changed_names or update is RegexUpdate.CHANGED_AND_RESOLVED
     refresh_metadata(turn, bump=bump)
-    update_target(turn)
+    update_target(turn, after)
     changed_subscription = changed_names or update is not RegexUpdate.UNCHANGED
     member = reconcile(turn, after, event.owned, changed_subscription=changed_subscription)
     turn.reset_session(member_id)

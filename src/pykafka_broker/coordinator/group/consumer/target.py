@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from pykafka_broker.coordinator.group.consumer.assignors import ASSIGNORS
 from pykafka_broker.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec
 from pykafka_broker.coordinator.group.consumer.records import target_epoch_record, target_record
-from pykafka_broker.coordinator.group.consumer.state import NO_ASSIGNMENT, ConsumerGroup
+from pykafka_broker.coordinator.group.consumer.state import (
+    JOIN_EPOCH,
+    NO_ASSIGNMENT,
+    ConsumerGroup,
+    ConsumerMember,
+)
 from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.coordinator.java_hash import string_hash, walked
+from pykafka_broker.coordinator.java_hash import state_walked, string_hash, walked
 
 
-def update_target(turn: ConsumerTurn) -> None:
+def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:
     """Make a target for the group's epoch if it has none yet, and the last one is old enough."""
     group = turn.group
     if group.assignment_epoch >= group.group_epoch:
@@ -20,10 +27,11 @@ def update_target(turn: ConsumerTurn) -> None:
     made_ms = group.assignment_timestamp_ms
     if made_ms and interval_ms and turn.now_ms < made_ms + interval_ms:
         return
-    assign = ASSIGNORS[preferred_assignor(group, turn.config.consumer_group_assignors[0])]
-    result = assign(group_spec(group, turn.groups.topics))
+    assign = ASSIGNORS[preferred_assignor(group, turn.config.consumer_group_assignors[0], sender)]
+    order = _members_in_order(group, sender)
+    result = assign(group_spec(group, order, turn.groups.topics))
     # Compared before anything is written: an older version of the table would be dear to read.
-    targets = {name: result.get(name, NO_ASSIGNMENT) for name in walked(group.members, string_hash)}
+    targets = {name: result.get(name, NO_ASSIGNMENT) for name in walked(order, string_hash)}
     changed = [name for name, target in targets.items() if group.targets.get(name) != target]
     turn.write(
         *(target_record(group.group_id, name, targets[name]) for name in changed),
@@ -31,21 +39,32 @@ def update_target(turn: ConsumerTurn) -> None:
     )
 
 
-def preferred_assignor(group: ConsumerGroup, default: str) -> str:
-    """The assignor most members ask for."""
+def _members_in_order(group: ConsumerGroup, sender: ConsumerMember) -> list[str]:
+    """Who comes first where nothing else decides: whom Apache Kafka's table has first, and last who joins."""
+    joins = sender.member_epoch == JOIN_EPOCH
+    known = state_walked(name for name in group.members if not (joins and name == sender.member_id))
+    return [*known, sender.member_id] if joins else known
+
+
+def preferred_assignor(group: ConsumerGroup, default: str, sender: ConsumerMember | None = None) -> str:
+    """The assignor most members ask for. Of equals that of the sender is first if it alone asks for it."""
     votes: dict[str, int] = {}
     for member in group.members.values():
         if member.server_assignor is not None:
             votes[member.server_assignor] = votes.get(member.server_assignor, 0) + 1
-    return max(walked(votes, string_hash), key=votes.__getitem__, default=default)
+    order = state_walked(votes)
+    if sender is not None and sender.server_assignor is not None and votes[sender.server_assignor] == 1:
+        order = [sender.server_assignor, *order]
+    return max(order, key=votes.__getitem__, default=default)
 
 
-def group_spec(group: ConsumerGroup, topics: TopicDirectory) -> GroupSpec:
-    """The group as the assignor is to see it: only topics that exist."""
+def group_spec(group: ConsumerGroup, order: Iterable[str], topics: TopicDirectory) -> GroupSpec:
+    """The group as the assignor is to see it: only topics that exist, and the members in this order."""
     counts: dict[bytes, int] = {}
     known: dict[frozenset[str], dict[bytes, None]] = {}
     members = {}
-    for member_id, member in group.members.items():
+    for member_id in order:
+        member = group.members[member_id]
         names = group.topics_of(member)
         topic_ids = known.get(names)
         if topic_ids is None:

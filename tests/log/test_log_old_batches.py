@@ -229,3 +229,13 @@ def test_batches_larger_than_what_is_checked_at_a_time_are_checked(position: int
     assert {offset: len(value or b"") for offset, value in found.items()} == {
         offset: size for offset, size in enumerate([*sizes, 4]) if offset not in refused
     }
+
+
+@pytest.mark.parametrize(
+    "wrong", [b"0\n1\n7 0\n", b"0\n2\n0 0\n1 9\n", b"0\n3\n0 0\n1 3\n2 6\n", b"0\n1\n0 0\n"]
+)
+def test_leader_epochs_that_are_well_formed_and_wrong_make_no_batch_a_damaged_one(wrong: bytes):
+    files = stopped()
+    whole, _ = served(started(files.killed()), 1)
+    files.write_file(f"{FOLDER}/leader-epoch-checkpoint", wrong, sync=False)
+    assert served(started(files), 1) == (whole, [])

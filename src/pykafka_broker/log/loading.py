@@ -54,7 +54,7 @@ from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producer_files import ProducerFiles
 from pykafka_broker.log.producers import ProducerStates
 from pykafka_broker.log.recovery import Scan, walk
-from pykafka_broker.log.scanning import scan_segment
+from pykafka_broker.log.scanning import contradicts_epochs, scan_segment
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
 
@@ -366,7 +366,7 @@ class _Loading:
             for segment, end in zip(self.segments, ends, strict=True)
             if (end or LONG_MAX) > recovery_point
         ]
-        if not self._epochs_agree_with([segment for segment, _ in unflushed]):
+        if contradicts_epochs([segment for segment, _ in unflushed], self.epochs.epoch_for_offset):
             logger.warning("%s: leader epochs are rebuilt: the checkpoint contradicts the log", self._name)
             self.epochs, self.epochs_known = LeaderEpochs(), False
         epoch_of = LeaderEpochs(self.epochs.entries).epoch_for_offset
@@ -395,20 +395,6 @@ class _Loading:
             if self.segments[-1].base_offset <= recovery_point:
                 return
             self.segments.pop().unlink()
-
-    def _epochs_agree_with(self, segments: list[Segment]) -> bool:
-        """Whether most batches have the epoch that the checkpoint gives them: then one that has not is
-        damaged.
-        """
-        agree = disagree = 0
-        for segment in segments:
-            for _, header in segment.headers(0):
-                epoch = self.epochs.epoch_for_offset(header.base_offset)
-                if epoch == header.partition_leader_epoch:
-                    agree += 1
-                elif epoch >= 0:
-                    disagree += 1
-        return disagree == 0 or disagree < agree
 
     def _note_epoch(self, header: BatchHeader) -> None:
         if header.partition_leader_epoch > self.epochs.latest:

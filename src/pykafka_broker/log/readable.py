@@ -30,8 +30,9 @@ from pykafka_broker.log.reading import (
     storage_error,
     unresolved_read,
 )
-from pykafka_broker.log.scanning import check_batches, find_damages, scan_segment
-from pykafka_broker.log.segment import Segment
+from pykafka_broker.log.recovery import no_epoch_known
+from pykafka_broker.log.scanning import check_batches, contradicts_epochs, find_damages, scan_segment
+from pykafka_broker.log.segment import Segment, segment_ends
 from pykafka_broker.log.state import Limit, LogState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -141,7 +142,7 @@ class ReadableLog(LogState):
             copy,
             self.name,
             next_base_offset=next_base_offset,
-            epoch_of=self.epochs.epoch_for_offset,
+            epoch_of=self._believed_epochs(segment),
             gaps_allowed=self._config.is_compacted,
         )
         segment.adopt(copy)
@@ -157,14 +158,30 @@ class ReadableLog(LogState):
         if check_batches(segment, start, end, epoch_of=epoch_of, gaps_allowed=gaps_allowed):
             return
         if next_base_offset is None or not self._check_segment(segment, next_base_offset):
-            find_damages(
-                segment,
-                self.name,
-                next_offset=self.log_end_offset if next_base_offset is None else next_base_offset,
-                epoch_of=epoch_of,
-                gaps_allowed=gaps_allowed,
-                is_kept=not self.closed,
-            )
+            self.check_again(segment)
+
+    def check_again(self, segment: Segment) -> None:
+        """Go through all that was in a segment before this process, and fence off what is damaged. Worker
+        thread.
+        """
+        number = self.segments.index(segment)
+        find_damages(
+            segment,
+            self.name,
+            next_offset=segment_ends(self.segments, self.log_end_offset)[number],
+            epoch_of=self._believed_epochs(segment),
+            gaps_allowed=self._config.is_compacted,
+            is_kept=not self.closed,
+        )
+
+    def _believed_epochs(self, segment: Segment) -> Callable[[int], int]:
+        """The epochs that the batches of a segment should have, unless it and its neighbours contradict."""
+        number = segment_number(self.segments, segment.base_offset)
+        near = self.segments[max(0, number - 1) : number + 2]
+        if not contradicts_epochs(near, self.epochs.epoch_for_offset):
+            return self.epochs.epoch_for_offset
+        logger.warning("%s: the leader epochs contradict segment %d", self.name, segment.base_offset)
+        return no_epoch_known
 
     def _aborted_later(
         self, segments: tuple[Segment, ...], offset: int, upper_bound: int

@@ -152,7 +152,7 @@ class Scan:
         self._size = size
         self._base_offset = base_offset
         #: The epoch under which an offset was appended, as far as the leader-epoch-checkpoint knows; else -1.
-        self._epoch_of = epoch_of or _no_epoch_known
+        self._epoch_of = epoch_of or no_epoch_known
         self._gaps_allowed = gaps_allowed
         #: End of the last good batch: what lies behind it is a torn tail.
         self.valid_end = start_position
@@ -304,5 +304,6 @@ class Scan:
             self._gaps_allowed = gaps_allowed
 
 
-def _no_epoch_known(offset: int) -> int:
+def no_epoch_known(offset: int) -> int:
+    """The epochs of a log of which nobody has kept them."""
     return -1

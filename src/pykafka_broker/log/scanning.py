@@ -8,7 +8,7 @@ judgement is `recovery.Scan`'s; this is what is done about it. Blocking; worker-
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pykafka_broker.log.files import Buffer
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET, Damage, Scan, sound_end
@@ -77,6 +77,20 @@ def scan_segment(
     segment.was_scanned = True
     segment.note_all_checked()
     return next_offset
+
+
+def contradicts_epochs(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> bool:
+    """Whether several batches have other epochs than the checkpoint gives them: then that is wrong. No disk
+    spoils the same field of two batches, so a single one is damaged.
+    """
+    seen = 0
+    for segment in segments:
+        for _, header in segment.headers(0):
+            if epoch_of(header.base_offset) not in (header.partition_leader_epoch, -1):
+                seen += 1
+                if seen > 1:
+                    return True
+    return False
 
 
 def check_batches(

@@ -20,8 +20,6 @@ from pykafka_broker.log.files import Buffer, File, FileSystem, join
 from pykafka_broker.log.names import LOG_SUFFIX, offset_file
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET, Scan, sound_end
-from pykafka_broker.log.scanning import find_damages
-from pykafka_broker.log.segment import segment_ends
 
 logger = logging.getLogger(__name__)
 
@@ -209,19 +207,11 @@ def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
 def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
     """Believe what is sound, go through what is odd. Worker-safe."""
     sizes = dict(job.segments)
-    ends = segment_ends(log.segments, log.log_end_offset)
-    for segment, next_offset in zip(log.segments[:-1], ends, strict=False):
+    for segment in log.segments[:-1]:
         if sizes.get(segment.base_offset) != segment.size or log.closed:
             continue  # compacted meanwhile, or not asked for
         if segment.base_offset in scrubbed.sound:
             segment.note_all_checked()
         elif segment.base_offset in scrubbed.odd:
             segment.unchecked_end = segment.size
-            find_damages(
-                segment,
-                log.name,
-                next_offset=next_offset,
-                epoch_of=log.epochs.epoch_for_offset,
-                gaps_allowed=log.config.is_compacted,
-                is_kept=True,
-            )
+            log.check_again(segment)

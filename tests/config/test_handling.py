@@ -19,6 +19,7 @@ READ_AS_ATTRIBUTES = {
     "controller.listener.names",
     "controller.quorum.bootstrap.servers",
     "controller.quorum.voters",
+    "cordoned.log.dirs",
     "inter.broker.listener.name",
     "listener.security.protocol.map",
     "listeners",

@@ -322,3 +322,38 @@ async def test_the_coordinators_topics_can_be_moved_too() -> None:
     async with home.running() as user:
         await user.find_coordinator("readers")
         assert await user.committed("readers") == {("orders", 0): 3}
+
+
+# --- directories that are to be emptied -------------------------------------------------------------------
+
+
+async def test_a_cordoned_directory_keeps_its_partitions_and_gets_no_new_ones() -> None:
+    home = Home({"cordoned.log.dirs": "/b"}, data_dir="/a,/b")
+    async with home.running() as user:
+        for number in range(3):
+            await user.create_topic(f"topic-{number}")
+            assert place(home, f"topic-{number}") == "/a"
+        assert await alter(user, ("/b", "topic-0", [0])) == {
+            ("topic-0", 0): ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        }
+        answer = await user.send(describe_log_dirs.DescribeLogDirsRequest(topics=None), 5)
+        assert {result.log_dir: result.is_cordoned for result in answer.results} == {"/a": False, "/b": True}
+        node_id, [a, b] = home.broker.node_id, home.broker.logs.dirs.of_partitions
+        assert home.broker.image.brokers[node_id].cordoned_directories == (b.directory_id,)
+
+        await user.alter_broker(node_id, cordoned_log_dirs="/a")
+        await until(lambda: home.broker.image.brokers[node_id].cordoned_directories == (a.directory_id,))
+        await user.create_topic("new")
+        assert place(home, "new") == "/b"
+        await alter(user, ("/b", "topic-0", [0]))
+        await moved(home)
+        assert place(home, "topic-0") == "/b"
+
+
+async def test_nothing_new_comes_to_a_broker_whose_directories_are_all_cordoned() -> None:
+    home = Home({"cordoned.log.dirs": "*"}, data_dir="/a,/b")
+    async with home.running() as user:
+        assert await user.try_to_create_topic("orders") == ErrorCode.INVALID_REPLICATION_FACTOR
+        await user.alter_broker(home.broker.node_id, cordoned_log_dirs="")
+        await until(lambda: not home.broker.image.brokers[home.broker.node_id].cordoned_directories)
+        await user.create_topic("orders")

@@ -28,8 +28,8 @@ from tests.torture.history import anomalies
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "6"))
 RECORDS_A_ROUND = 1_000
-#: Moves that a round is expected to see on the average.
-MOVES_A_ROUND = 3
+#: Moves that a round is expected to see at least, on the average; on a machine at leisure it is four.
+MOVES_A_ROUND = 1
 UNEXPECTED = {ErrorCode.LOG_DIR_NOT_FOUND, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR}
 
 

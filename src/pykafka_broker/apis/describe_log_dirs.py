@@ -59,6 +59,7 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
                 ),
                 total_bytes=total_bytes,
                 usable_bytes=usable_bytes,
+                is_cordoned=log_dir.is_cordoned,
             )
         )
     return DescribeLogDirsResponse(error_code=0, results=results)

@@ -236,7 +236,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Folder of the data; used when log.dirs is not given."),
     Key("log.dirs", LIST, None, ListOf(may_be_empty=False, may_be_null=True), HIGH, READ_ONLY, ACTS,
         "Folders of the data, separated by commas."),
-    Key("cordoned.log.dirs", LIST, (), ListOf(may_be_null=True), MEDIUM, PER_BROKER, UNHEEDED,
+    Key("cordoned.log.dirs", LIST, (), ListOf(may_be_null=True), MEDIUM, PER_BROKER, ACTS,
         "Folders that keep their partitions but get no new ones."),
     Key("log.segment.bytes", INT, 1073741824, Range(1048576), HIGH, CLUSTER_WIDE, ACTS,
         "Size at which a segment is closed and the next begun."),

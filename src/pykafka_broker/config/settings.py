@@ -97,6 +97,12 @@ class BrokerConfig:
         return self.values["log.dir"] if dirs is None else dirs
 
     @property
+    def cordoned_log_dirs(self) -> tuple[str, ...]:
+        """Which of `log_dirs` get no new partitions (KIP-1066)."""
+        named: tuple[str, ...] = self.values["cordoned.log.dirs"] or ()
+        return self.log_dirs if "*" in named else named
+
+    @property
     def metadata_log_dir(self) -> str:
         """Where the metadata log is."""
         return self.values["metadata.log.dir"] or self.log_dirs[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from pykafka_broker.log.checkpoints import (
     MalformedFile,
@@ -34,6 +34,8 @@ class LogDir:
     def __init__(self, path: str) -> None:
         self.path = absolute(path)
         self.directory_id = bytes(16)
+        #: Keeps its partitions and gets no new ones (KIP-1066).
+        self.is_cordoned = False
         self.error: OSError | None = None
         self.lock: Lock | None = None
         self.environment: Environment | None = None
@@ -70,6 +72,12 @@ class LogDirs:
     def online(self) -> list[LogDir]:
         """Those for partitions that are in service."""
         return [log_dir for log_dir in self.of_partitions if log_dir.is_online]
+
+    def cordon(self, paths: Iterable[str]) -> None:
+        """Let these directories, and no others, get no new partitions."""
+        cordoned = {absolute(path) for path in paths}
+        for log_dir in self.of_partitions:
+            log_dir.is_cordoned = log_dir.path in cordoned
 
     def holding(self, directory: str) -> LogDir:
         """The one that a partition's folder lies in."""

@@ -400,7 +400,12 @@ class LogManager:
                 return log_dir
         if not online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No log directory is in service")
-        return min(online, key=lambda log_dir: counts[log_dir.path])
+        if all(log_dir.is_cordoned for log_dir in online):  # since the partition was assigned to this node
+            return online[0]
+        return min(
+            (log_dir for log_dir in online if not log_dir.is_cordoned),
+            key=lambda log_dir: counts[log_dir.path],
+        )
 
     def _log_counts(self) -> Counter[str]:
         """How many logs each directory has, by path."""

@@ -273,6 +273,7 @@ class Broker:
         self._moves = self._log_dir_moves()
         undo.push_async_callback(self._moves.stop)
         self._moves.resume()
+        self.controller.cordon(self._cordon(self.config))
         await self.controller.unfence_broker(self._broker_epoch)
         self._tell_places()
         for topic in self._coordinator_topics.values():
@@ -418,6 +419,10 @@ class Broker:
     def _reconfigure_serving(self, _old: BrokerConfig, new: BrokerConfig) -> None:
         """The same for logs and listeners, once there are any."""
         self._replicas.reconfigure()
+        before = [log_dir.is_cordoned for log_dir in self.logs.dirs.of_partitions]
+        directories = self._cordon(new)
+        if before != [log_dir.is_cordoned for log_dir in self.logs.dirs.of_partitions]:
+            self._report(self._report_cordoned(directories))
         wanted = {endpoint.name: endpoint for endpoint in _endpoints(new)}
         for name, listener in tuple(self.listeners.listeners.items()):
             if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
@@ -455,6 +460,17 @@ class Broker:
             self._cannot_go_on(log_dir.error)
             return
         self._report(self._report_failed_dir(log_dir))
+
+    def _cordon(self, config: BrokerConfig) -> list[bytes]:
+        """Give the cordoned directories no more partitions; their ids."""
+        self.logs.dirs.cordon(config.cordoned_log_dirs)
+        return [d.directory_id for d in self.logs.dirs.online if d.is_cordoned]
+
+    async def _report_cordoned(self, directories: Sequence[bytes]) -> None:
+        try:
+            await self.controller.report_cordoned_directories(self._broker_epoch, directories)
+        except KafkaError as error:
+            logger.warning("The controller could not note which directories are cordoned: %s", error)
 
     def _report(self, report: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(report)

@@ -163,6 +163,7 @@ class Controller:
         #: Done when this start's first records are committed; `start` waits for it.
         self._first_commit: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._seed = random.getrandbits(63)
+        self._cordoned_directories: tuple[bytes, ...] = ()
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -546,6 +547,15 @@ class Controller:
         """Log directories of the broker of this process have failed: their partitions have no leader now."""
         await self._heartbeat(broker_epoch, offline_directories=tuple(directories))
 
+    def cordon(self, directories: Iterable[bytes]) -> None:
+        """Directories of the broker of this process that get no new replicas; said with each heartbeat."""
+        self._cordoned_directories = tuple(directories)
+
+    async def report_cordoned_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
+        """The same, said at once."""
+        self.cordon(directories)
+        await self._heartbeat(broker_epoch)
+
     async def assign_replicas_to_dirs(
         self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
     ) -> tuple[ErrorCode, ...]:
@@ -581,7 +591,7 @@ class Controller:
                 self._driver.storage.end_offset - 1,
                 want_shutdown=want_shutdown,
                 offline_directories=offline_directories,
-                cordoned_directories=(),
+                cordoned_directories=self._cordoned_directories,
             )
         )
         return result

@@ -141,6 +141,8 @@ class LogDirMoves:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, text)
         if not log_dir.is_online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+        if log_dir.is_cordoned:
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
         hosted = self._hosted(topic, partition)
         reason = self._why_not_hosted(topic, partition) if hosted is None else ErrorCode.NONE
         if reason is ErrorCode.KAFKA_STORAGE_ERROR or (hosted is not None and hosted.log.offline is not None):

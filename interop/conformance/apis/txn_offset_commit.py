@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+from interop.conformance.consumer_groups import beating, joined
 from interop.conformance.conversation import conversation
-from interop.conformance.talk import E, Talk
+from interop.conformance.talk import PAUSE_S, SET_UP_TIMEOUT_S, E, Talk
 from interop.conformance.transactions import Producer
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.offset_fetch import (
@@ -162,3 +164,26 @@ def members_and_generations_nobody_knows(talk: Talk) -> None:
     talk.ask(of(producer, group, asked, generation_id=5, member_id="nobody"), E.ILLEGAL_GENERATION)
     talk.ask(of(producer, group, asked, member_id="nobody"))
     talk.ask(of(producer, group, asked, group_instance_id="nobody"))
+
+
+@conversation("3+")
+def a_consumer_commits_in_an_older_epoch_what_it_has_had_since_then(talk: Talk) -> None:
+    topic, producer, group = talk.topic(partitions=2), Producer(talk), group_of(talk)
+    other = talk.topic("other")
+    epoch = joined(talk, group, "member", topic)
+    producer.adds_offsets(group)
+    says = beating(group, "member", epoch, names=[topic.name, other.name], owned={topic: [0, 1]})
+    deadline = time.monotonic() + SET_UP_TIMEOUT_S
+    newer = talk.do(says).member_epoch
+    while newer == epoch and time.monotonic() < deadline:
+        time.sleep(PAUSE_S)
+        newer = talk.do(beating(group, "member", newer)).member_epoch
+    member = {"member_id": "member"}
+    talk.ask(of(producer, group, (topic.name, [(0, 5)]), generation_id=newer, **member))
+    talk.ask(of(producer, group, (topic.name, [(1, 6)]), generation_id=epoch, **member))
+    talk.ask(of(producer, group, (other.name, [(0, 7)]), generation_id=epoch, **member), E.ILLEGAL_GENERATION)
+    talk.ask(
+        of(producer, group, (topic.name, [(0, 8)]), generation_id=newer + 1, **member), E.ILLEGAL_GENERATION
+    )
+    producer.ends()
+    offsets(talk, group, topic.name)

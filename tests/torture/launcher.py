@@ -15,9 +15,9 @@ def main() -> None:
 
         resource.setrlimit(resource.RLIMIT_NOFILE, (plan.max_files, plan.max_files))
     if plan.mutant:
-        from tests.torture.mutants import MUTANTS
+        from tests.torture.mutants import plant
 
-        MUTANTS[plan.mutant].plant()
+        plant(plan.mutant)
 
     import pykafka_broker.server.broker as broker_module
     from pykafka_broker.cli import main as start

@@ -6,6 +6,7 @@ A harness that finds nothing proves nothing until it has been seen to find what 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from tests.torture.files import Crash, Plan
@@ -24,6 +25,12 @@ class Mutant(NamedTuple):
 
 
 MUTANTS: dict[str, Mutant] = {}
+
+
+def plant(name: str) -> None:
+    """Plant the bug of this name in this process."""
+    MUTANTS[name].plant() if name in MUTANTS else RESOURCE_BUGS[name]()
+
 
 TWO_KILLS = (Plan(), Plan())
 TWO_POWER_CUTS = (Plan(volatile=True), Plan(volatile=True))
@@ -173,3 +180,41 @@ def drop_the_last_batch_at_recovery() -> None:
             self.valid_end, self.next_offset = before
 
     Scan.__iter__ = __iter__  # type: ignore[method-assign]
+
+
+# --- bugs that want of room, descriptors or speed must show ----------------------------------------
+
+
+def acknowledge_what_a_full_disk_refused() -> None:
+    from pykafka_broker.log.segment import Segment
+
+    original = Segment.append
+
+    def append(self: Segment, *arguments: Any) -> None:
+        with suppress(OSError):
+            original(self, *arguments)
+
+    Segment.append = append  # type: ignore[method-assign]
+
+
+def keep_the_descriptors_of_all_logs() -> None:
+    from pykafka_broker.log.manager import LogManager
+
+    LogManager._release_files = lambda self: None  # type: ignore[method-assign]
+
+
+def share_the_threads_of_all_disks() -> None:
+    from pykafka_broker.server.disk_threads import DiskThreads
+
+    original = DiskThreads.run_in
+    DiskThreads.run_in = lambda self, directory, job: original(self, "all", job)  # type: ignore[assignment]
+
+
+RESOURCE_BUGS = {
+    bug.__name__: bug
+    for bug in (
+        acknowledge_what_a_full_disk_refused,
+        keep_the_descriptors_of_all_logs,
+        share_the_threads_of_all_disks,
+    )
+}

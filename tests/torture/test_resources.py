@@ -9,12 +9,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.torture import mutants
 from tests.torture.clients import QUIET, new_consumer
 from tests.torture.files import Plan
 from tests.torture.harness import TorturedBroker
@@ -80,10 +82,11 @@ def may_mount() -> bool:
 VOLUMES = ["file layer", "tmpfs"] if may_mount() else ["file layer"]
 
 
+FullDisk = tuple[TorturedBroker, Plan, Callable[[], None]]
+
+
 @pytest.fixture(params=VOLUMES)
-def full_disk(
-    tmp_path: Path, request: pytest.FixtureRequest
-) -> Iterator[tuple[TorturedBroker, Plan, Callable[[], None]]]:
+def full_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FullDisk]:
     """A broker on a small volume, and how to make room there."""
     folder = tmp_path / "volume"
     folder.mkdir()
@@ -104,17 +107,20 @@ def full_disk(
             subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself(
-    full_disk: tuple[TorturedBroker, Plan, Callable[[], None]],
-) -> None:
+def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself(full_disk: FullDisk) -> None:
+    fill_the_disk(full_disk)
+
+
+def fill_the_disk(full_disk: FullDisk, bug: str = "") -> None:
     broker, plan, make_room = full_disk
+    plan = replace(plan, mutant=bug)
     broker.run(plan)
     create(broker.address, "orders")
     settings = {"bootstrap.servers": broker.address, "acks": "all", "retries": 0, **QUIET}
     producer = Producer(settings)
     acknowledged: list[bytes] = []
     errors: list[str] = []
-    while len(errors) < 5:
+    while len(errors) < 5 and len(acknowledged) < VOLUME_KIB // 20:
         value = b"%06d" % len(acknowledged) + bytes(20 * KIB)
         error = send(producer, "orders", value)
         if error is None:
@@ -122,6 +128,7 @@ def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself(
         else:
             errors.append(error)
     assert len(acknowledged) > 10
+    assert len(errors) == 5
     assert set(errors) == {"KAFKA_STORAGE_ERROR"}
     assert not broker.has_died()
     assert values(broker.address, "orders") == acknowledged
@@ -143,13 +150,17 @@ def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself(
 def test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new_clients_later(
     tmp_path: Path,
 ) -> None:
-    broker = TorturedBroker(tmp_path)
-    broker.run(Plan(max_files=MAX_FILES))
+    run_out_of_descriptors(tmp_path)
+
+
+def run_out_of_descriptors(folder: Path, bug: str = "") -> None:
+    broker = TorturedBroker(folder)
+    broker.run(Plan(max_files=MAX_FILES, mutant=bug))
+    crowd: list[socket.socket] = []
     try:
         create(broker.address, "orders", partitions=MAX_FILES)
         producer = Producer({"bootstrap.servers": broker.address, **QUIET})
         assert send(producer, "orders", b"first") is None
-        crowd: list[socket.socket] = []
         for _ in range(2 * MAX_FILES):
             client = socket.socket()
             client.settimeout(0.2)
@@ -158,8 +169,8 @@ def test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new
             crowd.append(client)
 
         # More logs than descriptors, while connections have taken most of these.
-        failed = [error for p in range(MAX_FILES) if (error := send(producer, "orders", b"%d" % p, p))]
-        assert failed == []
+        for partition in range(MAX_FILES):
+            assert send(producer, "orders", b"%d" % partition, partition, timeout_s=5) is None
         log_bytes = broker.log_file.stat().st_size
         time.sleep(1)
         assert broker.log_file.stat().st_size - log_bytes < 2_000, "it tells of it all the time"
@@ -169,6 +180,8 @@ def test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new
         assert values(broker.address, "orders", MAX_FILES - 1) == [b"%d" % (MAX_FILES - 1)]
         broker.stop()
     finally:
+        for client in crowd:
+            client.close()
         broker.kill()
 
 
@@ -176,17 +189,22 @@ def test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new
 
 
 def test_a_slow_disk_does_not_hold_up_the_partitions_of_another(tmp_path: Path) -> None:
+    slow_one_disk_down(tmp_path)
+
+
+def slow_one_disk_down(folder: Path, bug: str = "") -> None:
     """Every acknowledgement waits for a sync, and many partitions of the slow disk are written and read at
     once, by as many clients.
     """
-    slow, fast = tmp_path / "slow", tmp_path / "fast"
-    broker = TorturedBroker(tmp_path, FSYNC)
+    slow, fast = folder / "slow", folder / "fast"
+    broker = TorturedBroker(folder, FSYNC)
     broker.data_dir = Path(f"{fast},{slow}")
-    broker.run(Plan(delays={f"sync {slow}": SLOW_MS, f"pread {slow}": SLOW_MS}))
+    broker.run(Plan(delays={f"sync {slow}": SLOW_MS, f"pread {slow}": SLOW_MS}, mutant=bug))
     stop = threading.Event()
+    threads: list[threading.Thread] = []
     try:
         create(broker.address, "orders", partitions=16)
-        on_slow = sorted(int(folder.name.rpartition("-")[2]) for folder in slow.glob("orders-*"))
+        on_slow = sorted(int(name.name.rpartition("-")[2]) for name in slow.glob("orders-*"))
         on_fast = sorted(set(range(16)) - set(on_slow))
         assert len(on_slow) == len(on_fast) == 8
 
@@ -206,7 +224,7 @@ def test_a_slow_disk_does_not_hold_up_the_partitions_of_another(tmp_path: Path) 
                 reader.consume(1, timeout=1.5)
             reader.close()
 
-        threads = [threading.Thread(target=burden)]
+        threads.append(threading.Thread(target=burden))
         threads += [threading.Thread(target=read, args=[partition]) for partition in on_slow]
         for thread in threads:
             thread.start()
@@ -217,17 +235,34 @@ def test_a_slow_disk_does_not_hold_up_the_partitions_of_another(tmp_path: Path) 
             began = time.monotonic()
             assert send(producer, "orders", b"fast", on_fast[number % len(on_fast)]) is None
             waits_ms.append((time.monotonic() - began) * 1000)
+            assert waits_ms[-1] < BOUND_MS, [round(wait) for wait in waits_ms]
         began = time.monotonic()
         reader = new_consumer(broker.address)
         reader.assign([TopicPartition("orders", on_fast[0], 0)])
         assert len(reader.consume(4, timeout=10)) == 4
         read_ms = (time.monotonic() - began) * 1000
         reader.close()
-        stop.set()
-        for thread in threads:
-            thread.join()
-        assert max(waits_ms) < BOUND_MS, [round(wait) for wait in waits_ms]
         assert read_ms < BOUND_MS
     finally:
         stop.set()
+        for thread in threads:
+            thread.join()
         broker.kill()
+
+
+# --- planted bugs ---------------------------------------------------------------------------------------
+
+
+def test_an_acknowledgement_of_what_a_full_disk_refused_is_noticed(full_disk: FullDisk) -> None:
+    with pytest.raises(AssertionError):
+        fill_the_disk(full_disk, mutants.acknowledge_what_a_full_disk_refused.__name__)
+
+
+def test_descriptors_that_are_not_given_back_are_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        run_out_of_descriptors(tmp_path, mutants.keep_the_descriptors_of_all_logs.__name__)
+
+
+def test_disks_that_share_their_threads_are_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        slow_one_disk_down(tmp_path, mutants.share_the_threads_of_all_disks.__name__)

@@ -304,7 +304,7 @@ class ConsumerGroupHeartbeat(NamedTuple):
     member_epoch: int
     client_id: str
     client_host: str
-    #: A fresh random id, used if a member id has to be made up.
+    #: A fresh random id, where the member has none and one may have to be made up.
     uuid: str
     instance_id: str | None = None
     rack_id: str | None = None

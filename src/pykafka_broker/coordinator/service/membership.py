@@ -159,7 +159,8 @@ class Membership:
                 member_epoch=member_epoch,
                 client_id=client_id or "",
                 client_host=client_host,
-                uuid=_in_base64(self._new_uuid()),
+                # Making one takes a seventh of a heartbeat's time, and only who joins may need it.
+                uuid="" if member_id else _in_base64(self._new_uuid()),
                 instance_id=instance_id,
                 rack_id=rack_id,
                 rebalance_timeout_ms=rebalance_timeout_ms,

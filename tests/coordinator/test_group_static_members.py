@@ -148,6 +148,21 @@ def test_a_restarted_member_has_a_session_under_its_new_name_only() -> None:
     assert members["a"] not in world.group().members
 
 
+def test_a_static_member_that_restarts_before_it_has_synced_is_waited_for_by_its_new_id() -> None:
+    world = GroupWorld()
+    leader, follower = (world.join(instance=name, rebalance_timeout_ms=8_000) for name in "ab")
+    world.advance(6_000)
+    first, second = (world.joined(token).member_id for token in (leader, follower))
+    world.sync(first, 1, {first: b"A", second: b"B"}, instance="a")
+
+    back = world.joined(world.join(instance="b", rebalance_timeout_ms=8_000)).member_id
+    assert world.group().unsynced == {back}
+    assert world.synced(world.sync(back, 1, instance="b")).assignment == b"B"
+    world.advance(8_000)
+
+    assert (world.group().phase, world.group().generation) == (Phase.STABLE, 1)
+
+
 def test_a_static_member_that_restarts_before_its_first_generation_keeps_its_place_in_the_queue() -> None:
     world = GroupWorld(group_initial_rebalance_delay_ms=30_000)
     world.join(instance="a", session_timeout_ms=10_000)

@@ -3,8 +3,10 @@
 KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake), KIP-814 (a static leader that
 comes back need not assign again).
 
-Where Apache Kafka forgets the parked request of a member that sends it once more, the older request is
-answered here with REBALANCE_IN_PROGRESS: nothing may stay parked for ever.
+Three things differ from Apache Kafka, and nobody waits longer for it. The parked request of a member that
+sends it once more is answered with REBALANCE_IN_PROGRESS, not forgotten. A rebalance that has waited for
+nobody but a member that is turned away from a full group goes on at once, not after the rebalance timeout. A
+static member that restarts before it has synced is waited for by its new id, not by its old one.
 """
 
 from __future__ import annotations

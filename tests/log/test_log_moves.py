@@ -19,7 +19,7 @@ from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.moving import LogMove
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values
 from tests.log.test_log_manager import OTHER_ID, Broker, folders
 from tests.support.memory_files import MemoryFiles
@@ -333,6 +333,23 @@ async def test_damage_is_not_copied_and_does_not_vanish():
         await copy(move)
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
     assert move.lag > 0
+
+
+async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right():
+    """No checksum covers it; a copy would make the wrong offset a right one."""
+    files = MemoryFiles()
+    manager = await two_dirs(files)
+    source = orders(manager)
+    await manager.close()
+    data = files.inodes[f"{source.segments[0].path}.log"].data
+    second = next(iter(list(iter_batches(bytes(data)))[1:2]))[0]
+    data[second + 7] ^= 4
+    manager = await two_dirs(files)
+    move = await begin(manager)
+    with pytest.raises(KafkaError) as refused:
+        await copy(move)
+    assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert move.future.log_end_offset == 1
 
 
 # --- disks that fail --------------------------------------------------------------------------------------

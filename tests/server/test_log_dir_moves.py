@@ -251,6 +251,32 @@ async def test_a_target_that_fails_after_the_controller_was_told_is_taken_back()
 # --- moves that do not come to their end ------------------------------------------------------------------
 
 
+async def test_a_source_that_fails_leaves_its_copy_to_be_seen() -> None:
+    home = two_dirs()
+    async with home.running() as user:
+        await user.alter_broker(replica_alter_log_dirs_io_max_bytes_per_second="1")
+        for number in range(2):
+            await user.create_topic(f"topic-{number}")
+        name = next(f"topic-{n}" for n in range(2) if place(home, f"topic-{n}") == "/b")
+        for _ in range(3):
+            await user.produce(name, bytes(700 * KIB))
+        await alter(user, ("/a", name, [0]))
+        future = home.broker.logs.moves[name, 0].future
+        await until(lambda: future.log_end_offset > 0)
+        home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
+        assert (await user.try_to_produce(name, b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        await home.pass_time(3_000)
+        await moved(home)
+        copied = future.size_bytes
+        assert await shown(user, name) == {"/a": (copied, -1, True)}
+    home.files.heal()
+    async with home.running() as user:
+        await user.alter_broker(replica_alter_log_dirs_io_max_bytes_per_second="1000000000")
+        await home.pass_time(3_000)
+        await moved(home)
+        assert (place(home, name), len(await user.values(name))) == ("/a", 3)
+
+
 async def test_a_move_back_ends_a_move() -> None:
     home = two_dirs()
     async with home.running() as user:

@@ -361,6 +361,9 @@ class MemoryFiles:
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._inode(path).modified_ms = modified_ms
+
     def space(self, path: str) -> tuple[int, int]:
         return 1 << 40, (1 << 39) if self.free_bytes is None else self.free_bytes
 

@@ -142,6 +142,9 @@ class FileSystem(Protocol):
     def modified_ms(self, path: str) -> int:
         """Wall clock of the file's last change."""
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Make a file as old as another."""
+
     def space(self, path: str) -> tuple[int, int]:
         """(total bytes, bytes a process may still use) of the volume that holds `path`."""
 
@@ -357,6 +360,9 @@ class OsFileSystem:
 
     def modified_ms(self, path: str) -> int:
         return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def space(self, path: str) -> tuple[int, int]:
         import shutil

@@ -260,6 +260,25 @@ async def test_compact_and_delete_sheds_what_is_old_too() -> None:
     assert log.log_start_offset == 50
 
 
+async def test_records_without_timestamps_stay_as_old_as_their_file_was() -> None:
+    """Retention goes by it: compaction makes nothing younger."""
+    files = MemoryFiles()
+    broker = await a_broker(files)
+    log = a_log(broker.manager, cleanup_policy=frozenset({"compact", "delete"}), retention_ms=50_000)
+    files.now_ms = NOW - 20_000
+    for number in range(20):
+        data = build_batch([(-1, b"%d" % (number % 5), b"%d" % number + bytes(60), ())])
+        log.append(bytearray(data), leader_epoch=0, now_ms=NOW)
+    log.advance_high_watermark(log.log_end_offset)
+    files.now_ms = NOW
+    await cleaned(broker)
+    assert log.compaction.cleaned_offset == log.segments[-1].base_offset
+    assert {segment.newest_timestamp_or_mtime() for segment in log.segments[:-1]} == {NOW - 20_000}
+    await broker.pass_time(40)
+    await settled(broker)
+    assert log.log_start_offset == 20
+
+
 # --- what interrupts it ---------------------------------------------------------------------------
 
 

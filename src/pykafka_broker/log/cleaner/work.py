@@ -71,7 +71,7 @@ def clean(files: FileSystem, job: Job, meter: Meter, on_group: Callable[[Cleaned
                 if left is not None:
                     writer.append(left.batch, header.last_offset, left.max_timestamp)
                     meter(len(left.batch))
-        writer.finish(transactions.kept)
+        writer.finish(transactions.kept, age_of=group[-1].base_offset)
         on_group(
             CleanedSegment(
                 group[0].base_offset,
@@ -177,6 +177,7 @@ class _Writer:
 
     def __init__(self, files: FileSystem, job: Job, base_offset: int) -> None:
         self._files = files
+        self._directory = job.directory
         self._path = join(job.directory, offset_file(base_offset, ""))
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX):
             files.remove(self._path + suffix + CLEANED_SUFFIX)
@@ -211,9 +212,15 @@ class _Writer:
         self._written += len(self._buffer)
         self._buffer = bytearray()
 
-    def finish(self, aborted: Sequence[AbortedTxn]) -> None:
-        """Write and sync everything. There is a `.txnindex` even without entries: see swap.py."""
+    def finish(self, aborted: Sequence[AbortedTxn], *, age_of: int) -> None:
+        """Write and sync everything. There is a `.txnindex` even without entries: see swap.py.
+
+        The file is as old as that of the segment `age_of`: retention goes by it where records have no
+        timestamps.
+        """
         self._write()
+        old = join(self._directory, offset_file(age_of, LOG_SUFFIX))
+        self._files.set_modified_ms(self._path + LOG_SUFFIX + CLEANED_SUFFIX, self._files.modified_ms(old))
         self._file.sync()
         self._times.maybe_append(*self._newest)
         for suffix, data in (

@@ -196,6 +196,17 @@ ACCEPTED: tuple[Accepted, ...] = (
         "It is refused as one without a sequence is.",
     ),
     Accepted(
+        "a batch that was turned away holds up nobody",
+        "produce/a_batch_that_the_coordinator_turned_away_holds_up_nobody_else",
+        {
+            "2 Produce v*.responses.*.partition_responses.0.error_code": '"0 NONE"',
+            "2 Produce v*.responses.*.partition_responses.0.base_offset": "1",
+        },
+        "Apache Kafka remembers that somebody asked to write under a producer id, and refuses the next batch "
+        "of whoever has it and a transaction open, until that is ended. Here only a transaction's first "
+        "batch waits for such a question.",
+    ),
+    Accepted(
         "offsets in a batch count up",
         "produce/offsets_inside_a_batch_that_do_not_count_up",
         refused("[12]", "87 INVALID_RECORD"),

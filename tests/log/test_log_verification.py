@@ -97,6 +97,14 @@ def test_a_later_batch_may_not_overtake_the_one_that_is_being_verified(log: Part
     write(log, guard, sequence=3)
 
 
+def test_a_question_that_came_to_nothing_does_not_hold_up_who_has_a_transaction_open(log: PartitionLog):
+    """Apache Kafka refuses the second batch: the question of a stranger was about sequence 0."""
+    write(log, ask(log))
+    ask(log, epoch=1, sequence=0)
+
+    assert write(log, NO_GUARD, sequence=1).first_offset == 1
+
+
 def test_a_new_epoch_starts_its_sequences_anew(log: PartitionLog):
     ask(log, sequence=3)
     guard = ask(log, epoch=1, sequence=7)

@@ -948,6 +948,18 @@ def a_transaction_begins_with_any_sequence_but_goes_on_in_order(talk: Talk) -> N
     talk.ask(producer.producing(topic, producer.batch(topic, b"y", base_sequence=9)), ANY)
 
 
+@conversation(LATEST)
+def a_batch_that_the_coordinator_turned_away_holds_up_nobody_else(talk: Talk) -> None:
+    """Under the producer id of somebody whose transaction is open: that one writes on."""
+    topic, producer, other = talk.topic(), TransactionalProducer(talk), TransactionalProducer(talk, "other")
+    producer.writes(topic, b"first")
+    strange = other.batch(
+        topic, b"strange", producer_id=producer.producer_id, producer_epoch=producer.epoch + 1
+    )
+    talk.ask(other.producing(topic, strange), E.INVALID_PRODUCER_ID_MAPPING)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"second")), ANY)
+
+
 # ---- frames ----
 
 

@@ -8,8 +8,9 @@ takes over when there are many takes 24, as Apache Kafka's does, and is filled t
     offsets    8 bytes each
 
 Keys of up to 15 bytes are thus never mistaken for one another; longer ones with a chance of one to 2**120
-for a pair. CPython 3.11, per key: dictionary 0.7 us to put and 0.4 us to get, table twice that, and up to
-five times where it is full.
+for a pair. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11:
+a key takes two to three times as long in the table as in the dictionary, and where that is full, one that is
+not there twelve times as long; a round less saves more.
 """
 
 from __future__ import annotations

@@ -239,3 +239,16 @@ def test_leader_epochs_that_are_well_formed_and_wrong_make_no_batch_a_damaged_on
     whole, _ = served(started(files.killed()), 1)
     files.write_file(f"{FOLDER}/leader-epoch-checkpoint", wrong, sync=False)
     assert served(started(files), 1) == (whole, [])
+
+
+def test_damage_of_a_segment_that_retention_took_meanwhile_leaves_no_file_behind():
+    files = stopped()
+    files.inodes[FIRST + ".log"].data[100] ^= 1
+    log = started(files)
+    [gone, *rest] = log.segments
+    assert gone.file.size() == gone.size
+    log.segments = tuple(rest)
+    gone.unlink()
+    log.check_again(gone)
+    assert len(gone.damages) == 1
+    assert not files.exists(FIRST + ".damaged")

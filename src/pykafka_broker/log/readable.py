@@ -164,14 +164,15 @@ class ReadableLog(LogState):
         """Go through all that was in a segment before this process, and fence off what is damaged. Worker
         thread.
         """
-        number = self.segments.index(segment)
+        segments = self.segments
+        ends = dict(zip(segments, segment_ends(segments, self.log_end_offset), strict=True))
         find_damages(
             segment,
             self.name,
-            next_offset=segment_ends(self.segments, self.log_end_offset)[number],
+            next_offset=ends.get(segment, self.log_end_offset),
             epoch_of=self._believed_epochs(segment),
             gaps_allowed=self._config.is_compacted,
-            is_kept=not self.closed,
+            is_kept=segment in ends and not self.closed,  # retention may have been faster
         )
 
     def _believed_epochs(self, segment: Segment) -> Callable[[int], int]:

@@ -20,7 +20,7 @@ MESSAGES = 20_000
 TRANSACTION_SIZE = 50
 #: Kills of the broker while a story runs, and the seconds it lives in between.
 KILLS = 4
-LIFE_S = (2.0, 6.0)
+LIFE_S = (1.0, 3.0)
 PATIENCE_S = 300
 
 PROPERTIES = {
@@ -157,7 +157,7 @@ def let_copy(broker: BrokerProcess, copiers: Sequence[Program]) -> str:
                 kill_and_start(broker)
                 kills += 1
                 next_kill_s = time.monotonic() + chance.uniform(*LIFE_S)
-            if victim_lives and kills >= 2:
+            if victim_lives and kills >= 1:
                 victim_lives = False
                 copiers[0].kill()
                 copiers[0].start()

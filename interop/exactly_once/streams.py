@@ -79,7 +79,6 @@ def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:
             assert status == 0 and "\nSUCCESS\n" in printed, (
                 f"the driver ended with {status}:\n{driver.tail(60)}"
             )
-            assert "All transactions finished successfully" in printed, driver.tail(60)
             assert "ALL-RECORDS-DELIVERED" in printed and "PROCESSED-MORE" not in printed, driver.tail(60)
             for processor in processors:
                 processor.ask_to_stop()

@@ -45,9 +45,10 @@ def expired_segments(
     excess = sum(s.size_bytes for s in segments) - config.retention_bytes
     reasons: list[str] = []
     for segment in segments:
-        if segment.next_offset > high_watermark or segment.next_offset == segment.base_offset:
+        is_active = segment is segments[-1]
+        if segment.next_offset > high_watermark or (is_active and not segment.size_bytes):
             break
-        if segment.next_offset <= log_start_offset and segment is not segments[-1]:
+        if segment.next_offset <= log_start_offset and not is_active:
             reason = "log start offset"
         elif not config.deletes_old_segments:
             break

@@ -24,6 +24,7 @@ from pykafka_broker.coordinator.service import GroupService
 from pykafka_broker.coordinator.service.offsets import GroupOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
+from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.server.wall_timers import WallTimers
 from tests.support.clock import VirtualClock, settle
 from tests.support.groups import subscription
@@ -522,7 +523,7 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
 
 
 async def test_the_codec_of_the_records_is_configurable() -> None:
-    offsets = Offsets(offsets_topic_compression_codec=1)
+    offsets = Offsets(offsets_topic_compression_codec=Codec.GZIP)
     batches: list[bytes] = []
     append = offsets.append
     offsets.service.append = lambda partition, batch: (
@@ -533,4 +534,4 @@ async def test_the_codec_of_the_records_is_configurable() -> None:
 
     await offsets.commit(1)
 
-    assert read_header(batches[0]).codec == 1
+    assert read_header(batches[0]).codec is Codec.GZIP

@@ -277,16 +277,18 @@ def test_flush_messages_asks_the_caller_to_flush_before_the_acknowledgement():
 # --- other origins --------------------------------------------------------------------------------
 
 
-def test_a_coordinator_may_write_several_batches_of_plain_bytes():
+def test_what_a_coordinator_made_gets_its_offset_and_epoch_in_the_log_and_stays_as_it_was():
     log = new_log(MemoryFiles())
     append(log, b"a")
+    made = bytes(batch(b"b", b"c"))
 
-    result = log.append(
-        bytes(batch(b"b") + batch(b"c", b"d")), leader_epoch=3, now_ms=NOW, origin=AppendOrigin.COORDINATOR
-    )
+    results = [
+        log.append(made, leader_epoch=3, now_ms=NOW, origin=AppendOrigin.COORDINATOR) for _ in range(2)
+    ]
 
-    assert (result.first_offset, result.last_offset, log.latest_epoch) == (1, 3, 3)
-    assert values(log) == [b"a", b"b", b"c", b"d"]
+    assert [(result.first_offset, result.last_offset) for result in results] == [(1, 2), (3, 4)]
+    assert (log.latest_epoch, log.log_end_offset, made) == (3, 5, bytes(batch(b"b", b"c")))
+    assert values(log) == [b"a", b"b", b"c", b"b", b"c"]
 
 
 def test_the_raft_leader_brings_offsets_and_epoch_along():

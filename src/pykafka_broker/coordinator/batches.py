@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Protocol, Union
 
 #: Deletions that do not fit into one batch may be spread over several; anything else must stay together.
@@ -27,17 +26,16 @@ class Append(Protocol):
         """
 
 
-def batches_of(entries: list[Entry]) -> Iterable[list[Entry]]:
+def batches_of(entries: list[Entry]) -> list[list[Entry]]:
     """One batch, unless these are only deletions, and too many of them for one."""
     if len(entries) == 1 or any(value is not None for _, _, value, _ in entries):
-        yield entries
-        return
-    batch: list[Entry] = []
+        return [entries]
+    batches: list[list[Entry]] = [[]]
     size = 0
     for entry in entries:
         if size > MAX_TOMBSTONE_BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-        batch.append(entry)
+            batches.append([])
+            size = 0
+        batches[-1].append(entry)
         size += len(entry[1])
-    yield batch
+    return batches

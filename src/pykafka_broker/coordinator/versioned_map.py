@@ -20,6 +20,8 @@ Value = TypeVar("Value")
 Default = TypeVar("Default")
 
 _ABSENT: Final[Any] = object()
+#: What the newest version has to undo. Never changed.
+_NOTHING: Final[dict[Any, Any]] = {}
 
 
 class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
@@ -31,7 +33,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
     def __init__(self, data: Mapping[Key, Value] | None = None) -> None:
         self._data: dict[Key, Value] | None = dict(data) if data else {}
         self._newer: VersionedMap[Key, Value] | None = None
-        self._undo: dict[Key, Value] = {}
+        self._undo: dict[Key, Value] = _NOTHING
 
     @classmethod
     def owning(cls, data: dict[Key, Value]) -> VersionedMap[Key, Value]:
@@ -53,18 +55,25 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
             if key in data:
                 value = data.pop(key)
                 undo.setdefault(key, value)
+        return self._next(data, undo)
+
+    def with_item(self, key: Key, value: Value) -> VersionedMap[Key, Value]:
+        """The version after setting one entry."""
+        data = self._dict()
+        undo = {key: data.get(key, _ABSENT)}
+        data[key] = value
+        return self._next(data, undo)
+
+    def _next(self, data: dict[Key, Value], undo: dict[Key, Value]) -> VersionedMap[Key, Value]:
+        """The version that `data` now holds, from which `undo` leads back to this one."""
         newer: VersionedMap[Key, Value] = VersionedMap.__new__(VersionedMap)
         newer._data = data
         newer._newer = None
-        newer._undo = {}
+        newer._undo = _NOTHING
         self._data = None
         self._newer = newer
         self._undo = undo
         return newer
-
-    def with_item(self, key: Key, value: Value) -> VersionedMap[Key, Value]:
-        """The version after setting one entry."""
-        return self.with_changes({key: value})
 
     def without(self, key: Key) -> VersionedMap[Key, Value]:
         """The version after dropping one entry."""
@@ -89,7 +98,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
                 else:
                     data[key] = value
             version._data, version._newer, version._undo = None, older, redo
-            older._data, older._newer, older._undo = data, None, {}
+            older._data, older._newer, older._undo = data, None, _NOTHING
             version = older
         return data
 

@@ -30,13 +30,21 @@ from pykafka_broker.log.segment import Segment, segment_ends
 from pykafka_broker.log.validation import prepare_client_batch
 from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import BatchHeader, check_batch, iter_batches
+from pykafka_broker.protocol.records.batch import (
+    BASE_OFFSET_OFFSET,
+    HEADER,
+    LEADER_EPOCH_OFFSET,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    check_batch,
+    iter_batches,
+)
 from pykafka_broker.protocol.records.crc import crc32c
 
 logger = logging.getLogger(__name__)
 
-#: How a batch begins: base offset, length, leader epoch.
-_STAMP = Struct(">qii")
+_BASE_OFFSET = Struct(">q")
+_LEADER_EPOCH = Struct(">i")
 
 
 class AppendResult(NamedTuple):
@@ -182,35 +190,38 @@ class WritableLog(ReadableLog):
         if self.offline is not None:
             raise self._storage_error(self.offline)
         if origin is AppendOrigin.COORDINATOR:
-            batches = _stamped(records, self.log_end_offset, leader_epoch)
+            batch, header = _stamped(records, self.log_end_offset, leader_epoch)
+            first_offset = header.base_offset
+            last_offset = self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
         else:
-            batches = _checked(records, leader_epoch, origin)
-        first_offset = last_offset = -1
-        for batch, header in batches:
-            if header.base_offset < self.log_end_offset:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"Unexpected offset in append to {self.name}: first offset "
-                    f"{header.base_offset} is less than the next offset {self.log_end_offset}",
-                )
-            self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
-            first_offset = header.base_offset if first_offset < 0 else first_offset
-            last_offset = header.last_offset
-        if first_offset < 0:
+            first_offset = last_offset = -1
+            for batch, header in _checked(records, leader_epoch, origin):
+                if header.base_offset < self.log_end_offset:
+                    raise KafkaError(
+                        ErrorCode.OFFSET_OUT_OF_RANGE,
+                        f"Unexpected offset in append to {self.name}: first offset "
+                        f"{header.base_offset} is less than the next offset {self.log_end_offset}",
+                    )
+                last_offset = self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
+                first_offset = header.base_offset if first_offset < 0 else first_offset
+        if last_offset < 0:
             raise KafkaError(ErrorCode.INVALID_RECORD, "Record batch has no batches at all")
-        flush_due = self.unflushed_messages >= self.config.flush_messages
+        flush_due = last_offset + 1 - self._flusher.recovery_point >= self._config.flush_messages
         return AppendResult(first_offset, last_offset, -1, self.log_start_offset, False, flush_due)
 
     def _append_batch(
         self,
-        batch: memoryview,
+        batch: Buffer,
         header: BatchHeader,
         now_ms: int,
         origin: AppendOrigin,
         guard: int,
         transaction_version: int,
-    ) -> None:
+    ) -> int:
+        """Write one batch; returns its last offset."""
         marker = None
+        base_offset = header.base_offset
+        last_offset = base_offset + header.last_offset_delta
         if header.producer_id >= 0:
             marker = transaction_marker(batch, header)
             verified_by = guard if self._config.transaction_partition_verification_enable else None
@@ -221,19 +232,21 @@ class WritableLog(ReadableLog):
             batch,
             header.partition_leader_epoch,
             now_ms,
-            header.base_offset,
-            header.last_offset,
+            base_offset,
+            last_offset,
             header.max_timestamp,
-            header.last_offset,
+            last_offset,
         )
-        aborted = self.producers.note(header, marker)
-        self.producers.end_offset = self.log_end_offset = header.next_offset
+        producers = self.producers
+        aborted = producers.note(header, marker) if header.producer_id >= 0 else None
+        producers.end_offset = self.log_end_offset = last_offset + 1
         if aborted is not None:
             self._flusher.note_names()  # the file may be new
             try:
                 self._active.append_aborted(aborted)
             except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
                 self._environment.write_failed(error)
+        return last_offset
 
     def _write(
         self,
@@ -435,19 +448,16 @@ class WritableLog(ReadableLog):
         self.wake_waiting()
 
 
-def _stamped(
-    records: Buffer, next_offset: int, leader_epoch: int
-) -> Iterator[tuple[memoryview, BatchHeader]]:
-    """Batches that a coordinator of this broker has made, each with its base offset and leader epoch stamped
-    into it, in place if possible.
+def _stamped(records: Buffer, next_offset: int, leader_epoch: int) -> tuple[Buffer, BatchHeader]:
+    """The one batch that a coordinator of this broker has made, with its base offset and leader epoch stamped
+    into it.
     """
-    stamped = memoryview(bytearray(records) if memoryview(records).readonly else records)
-    for position, unstamped in iter_batches(stamped):
-        stamp = (next_offset, unstamped.batch_length, leader_epoch)
-        _STAMP.pack_into(stamped, position, *stamp)
-        header = BatchHeader._make(stamp + unstamped[len(stamp) :])
-        yield stamped[position : position + header.size_in_bytes], header
-        next_offset = header.next_offset
+    batch = bytearray(records)
+    _BASE_OFFSET.pack_into(batch, BASE_OFFSET_OFFSET, next_offset)
+    _LEADER_EPOCH.pack_into(batch, LEADER_EPOCH_OFFSET, leader_epoch)
+    header = tuple.__new__(BatchHeader, HEADER.unpack_from(batch))
+    assert header.batch_length + LOG_OVERHEAD_BYTES == len(batch), "a coordinator writes batches one by one"
+    return batch, header
 
 
 def _checked(

@@ -41,7 +41,7 @@ def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordi
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
         offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
-        offsets_topic_compression_codec=int(Codec(config["offsets.topic.compression.codec"])),
+        offsets_topic_compression_codec=Codec(config["offsets.topic.compression.codec"]),
         consumer_group=consumer_group_settings(config, {}),
         consumer_group_overrides=overrides,
         consumer_group_max_size=config["group.consumer.max.size"],

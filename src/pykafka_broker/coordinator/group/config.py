@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pykafka_broker.protocol.records.compression import Codec
+
 
 class MigrationPolicy(enum.Enum):
     """May a live group change between the classic and the consumer protocol, and which way?"""
@@ -45,8 +47,8 @@ class GroupCoordinatorConfig(NamedTuple):
     offsets_commit_timeout_ms: int = 5_000
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000
-    #: The number of a compression codec (0: none); for the records, not for the topic.
-    offsets_topic_compression_codec: int = 0
+    #: For the records, not for the topic.
+    offsets_topic_compression_codec: Codec = Codec.NONE
     consumer_group: ConsumerGroupSettings = ConsumerGroupSettings()
     #: Settings of single groups, by group id.
     consumer_group_overrides: Mapping[str, ConsumerGroupSettings] = MappingProxyType({})

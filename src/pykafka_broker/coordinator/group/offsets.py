@@ -45,7 +45,8 @@ Changes = dict[str, dict[int, CommittedOffset | None]]
 
 def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Store offsets; a partition whose metadata is too long is refused alone."""
-    group = groups.groups.get(event.group_id)
+    group_id = event.group_id
+    group = groups.groups.get(group_id)
     error = _commit_error(group, event)
     if error is not ErrorCode.NONE:
         result: CommitResult = tuple(
@@ -57,23 +58,24 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     records: list[Record] = []
     changes: Changes = {}
     answers = []
-    for topic in event.topics:
+    for topic, partitions, topic_id in event.topics:
         errors = []
-        for commit in topic.partitions:
-            if utf16_length(commit.metadata) > config.offset_metadata_max_bytes:
-                errors.append((commit.partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
+        for commit in partitions:
+            partition = commit.partition
+            if commit.metadata and utf16_length(commit.metadata) > config.offset_metadata_max_bytes:
+                errors.append((partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
-            committed = _committed(commit, topic.topic_id, event)
-            records.append(offset_record(event.group_id, topic.topic, commit.partition, committed))
-            changes.setdefault(topic.topic, {})[commit.partition] = committed
-            errors.append((commit.partition, ErrorCode.NONE))
-        answers.append((topic.topic, topic.topic_id, tuple(errors)))
+            committed = _committed(commit, topic_id, event)
+            records.append(offset_record(group_id, topic, partition, committed))
+            changes.setdefault(topic, {})[partition] = committed
+            errors.append((partition, ErrorCode.NONE))
+        answers.append((topic, topic_id, tuple(errors)))
 
     state = groups
     if group is None:
-        state = state.with_group(ClassicGroup(event.group_id))
+        state = state.with_group(ClassicGroup(group_id))
     if changes:
-        state = state.with_offsets(event.group_id, changes)
+        state = state.with_offsets(group_id, changes)
     alive = [] if group is None else kind_of(group).commit_effects(group, event)
     return Step(state, tuple(records), (Reply(event.token, tuple(answers)), *alive))
 

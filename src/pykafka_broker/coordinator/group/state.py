@@ -127,21 +127,30 @@ class Groups(NamedTuple):
         self, group_id: str, changes: Mapping[str, Mapping[int, CommittedOffset | None]]
     ) -> Groups:
         """The state with other committed offsets, whatever is pending."""
-        topics = self.offsets.get(group_id) or VersionedMap()
-        changed_topics: dict[str, PartitionOffsets] = {}
-        emptied_topics: list[str] = []
+        topics = self.offsets.get(group_id)
+        if topics is None:
+            topics = VersionedMap()
         for topic, partitions in changes.items():
-            before = topics.get(topic) or VersionedMap()
-            kept = {partition: offset for partition, offset in partitions.items() if offset is not None}
-            if kept and len(kept) == len(partitions):  # as nearly always
-                changed_topics[topic] = before.with_changes(kept)
-                continue
-            after = before.with_changes(kept, partitions.keys() - kept.keys())
-            if after:
-                changed_topics[topic] = after
-            else:
-                emptied_topics.append(topic)
-        topics = topics.with_changes(changed_topics, emptied_topics)
-        if changed_topics or topics:
-            return self._replace(offsets=self.offsets.with_item(group_id, topics))
-        return self._replace(offsets=self.offsets.without(group_id))
+            after = _after(topics.get(topic), partitions)
+            topics = topics.without(topic) if after is None else topics.with_item(topic, after)
+        offsets = self.offsets
+        return Groups(
+            self.groups,
+            offsets.with_item(group_id, topics) if topics else offsets.without(group_id),
+            self.consumer_group_ids,
+            self.pending,
+            self.topics,
+            self.new_topics_version,
+            self.expiry_backlog,
+        )
+
+
+def _after(
+    before: PartitionOffsets | None, changes: Mapping[int, CommittedOffset | None]
+) -> PartitionOffsets | None:
+    """The offsets of a topic after commits and deletions; None if there are none any more."""
+    offsets: PartitionOffsets = VersionedMap() if before is None else before
+    kept = {partition: offset for partition, offset in changes.items() if offset is not None}
+    if len(kept) == len(changes):  # as nearly always
+        return offsets.with_changes(kept)
+    return offsets.with_changes(kept, changes.keys() - kept.keys()) or None

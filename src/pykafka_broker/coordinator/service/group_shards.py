@@ -24,7 +24,6 @@ from pykafka_broker.coordinator.service.writing import write
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
 from pykafka_broker.protocol.errors import KafkaError
-from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.step import Step
 
 Answer = TypeVar("Answer")
@@ -115,7 +114,7 @@ class GroupShards(Shards[Groups, Event]):
         return step
 
     def _write(self, partition: int, records: tuple[object, ...]) -> int:
-        codec = Codec(self.config.offsets_topic_compression_codec)
+        codec = self.config.offsets_topic_compression_codec
         return write(self.append, partition, records, now_ms=self._scheduler.now_ms(), codec=codec)
 
     def _start(self, partition: int, work: Any) -> None:

@@ -91,10 +91,10 @@ def _known_partitions(
             continue
         commits.append(
             PartitionCommit(
-                partition=partition.partition_index,
-                offset=partition.committed_offset,
-                leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.committed_metadata,
+                partition.partition_index,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata,
             )
         )
     return TopicCommit(name, tuple(commits), topic_id)

@@ -190,6 +190,15 @@ class Shards(Generic[State, Event]):
         loading = shard is not None
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR)
 
+    def shard_for(self, key: str) -> Shard[State, Event]:
+        """The shard of an id.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+
+        """
+        return self.shard_of(self.partition_for(key))
+
     async def ask(self, key: str, event_with: Callable[[int], Event]) -> Any:
         """Let the shard of an id answer; `event_with(token)` builds the question.
 
@@ -198,9 +207,9 @@ class Shards(Generic[State, Event]):
 
         """
         try:
-            return await self.shard_of(self.partition_for(key)).ask(event_with)
+            return await self.shard_for(key).ask(event_with)
         except KafkaError as error:
-            raise KafkaError(as_answered(error.code), error.message) from None
+            raise as_answered(error) from None
 
 
 _ANSWERED = {
@@ -216,9 +225,9 @@ _ANSWERED = {
 }
 
 
-def as_answered(code: ErrorCode) -> ErrorCode:
-    """What a client is told when the log says `code`: a client of the coordinator knows no log."""
-    return _ANSWERED.get(code, code)
+def as_answered(error: KafkaError) -> KafkaError:
+    """What a client is told when the log says `error`: a client of the coordinator knows no log."""
+    return KafkaError(_ANSWERED.get(error.code, error.code), error.message)
 
 
 async def _let_others_run() -> None:

@@ -465,7 +465,7 @@ class TransactionService:
                     )
                 )
         except KafkaError as error:
-            return as_answered(error.code), [], []
+            return as_answered(error).code, [], []
         return ErrorCode.NONE, [name for name in named if name not in STATES_BY_NAME], listed
 
 

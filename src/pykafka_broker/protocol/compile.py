@@ -73,7 +73,8 @@ def encode(message: object, version: int, before: bytes = b"") -> bytes:
     """The bytes of `message` in this version, behind those of `before`."""
     out = bytearray(before)
     cuts: list[Cut] = []
-    encoder(type(message), version)(message, out, cuts)
+    cls = message.__class__
+    (_encoders.get((cls, version)) or encoder(cls, version))(message, out, cuts)
     return b"".join(cast("list[Buffer]", assemble(out, cuts))) if cuts else bytes(out)
 
 

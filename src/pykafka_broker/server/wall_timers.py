@@ -10,13 +10,11 @@ from pykafka_broker.server.clock import Clock, Timer
 class WallTimers:
     """Calls back at a time of the wall clock; a clock that is set later does not move a running timer."""
 
-    __slots__ = ("_clock",)
+    __slots__ = ("_clock", "now_ms")
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
+        self.now_ms = clock.now_ms
 
     def call_at(self, at_ms: int, callback: Callable[[], None]) -> Timer:
         clock = self._clock

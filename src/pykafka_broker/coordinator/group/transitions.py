@@ -67,6 +67,8 @@ TIMERS: dict[object, Callable[..., Step[Groups]]] = {
 def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> Step[Groups]:
     """What `event` does to the groups; the frequent events come first."""
     match event:
+        case CommitOffsets():
+            return offsets.on_commit(groups, event, config)
         case Heartbeat() | JoinGroup() | SyncGroup() | LeaveGroup():
             group = groups.groups.get(event.group_id)
             if isinstance(group, ConsumerGroup):
@@ -74,8 +76,6 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
             return _in_classic_group(groups, event, config)
         case ConsumerGroupHeartbeat():
             return heartbeat.on_heartbeat(groups, event, config)
-        case CommitOffsets():
-            return offsets.on_commit(groups, event, config)
         case FetchOffsets():
             return offsets.on_fetch(groups, event)
         case CommitTransactionalOffsets():

@@ -32,7 +32,7 @@ class Administration:
                 listed += await shard.ask(lambda token: events.ListGroups(token, wanted_states, wanted_types))
             except KafkaError as error:
                 if error.code is not ErrorCode.NOT_COORDINATOR:
-                    return as_answered(error.code), ()
+                    return as_answered(error).code, ()
         return ErrorCode.NONE, listed
 
     async def describe(self, group_id: str, *, version: int) -> DescribedGroup:

@@ -62,9 +62,11 @@ class GroupShards(Shards[Groups, Event]):
         has the code a client is to see.
         """
         try:
-            result: Answer = await self.ask(group_id, lambda token: question(token, self._scheduler.now_ms()))
+            result: Answer = await self.shard_for(group_id).ask(
+                lambda token: question(token, self._scheduler.now_ms())
+            )
         except KafkaError as error:
-            return refused(error)
+            return refused(as_answered(error))
         return result
 
     def set_topics(self, topics: TopicDirectory, changed: frozenset[str], *, has_new_topics: bool) -> None:
@@ -126,7 +128,7 @@ def _refused_event(event: Event, error: KafkaError) -> Event | None:
     """Only an assignment has others than its sender waiting for it."""
     if not isinstance(event, events.SyncGroup):
         return None
-    return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error.code))
+    return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error).code)
 
 
 def _timer_event(key: Hashable, now_ms: int) -> Event:

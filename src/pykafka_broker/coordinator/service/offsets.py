@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable
 from typing import NamedTuple
 
 from pykafka_broker.coordinator.group import events
@@ -33,7 +33,7 @@ class Offsets:
     def __init__(self, shards: GroupShards) -> None:
         self._shards = shards
 
-    async def commit(
+    def commit(
         self,
         *,
         version: int,
@@ -43,25 +43,25 @@ class Offsets:
         generation: int = -1,
         group_instance_id: str | None = None,
         retention_ms: int = -1,
-    ) -> CommitResult:
+    ) -> Awaitable[CommitResult]:
         """OffsetCommit."""
-        return await self._shards.answer(
+        return self._shards.answer(
             group_id,
             lambda token, now_ms: events.CommitOffsets(
-                token=token,
-                now_ms=now_ms,
-                version=version,
-                group_id=group_id,
-                topics=topics,
-                member_id=member_id,
-                generation=generation,
-                group_instance_id=group_instance_id,
-                retention_ms=retention_ms,
+                token,
+                now_ms,
+                version,
+                group_id,
+                topics,
+                member_id,
+                generation,
+                group_instance_id,
+                retention_ms,
             ),
             refused=lambda error: _all_refused(topics, error.code),
         )
 
-    async def commit_in_transaction(
+    def commit_in_transaction(
         self,
         *,
         group_id: str,
@@ -72,21 +72,21 @@ class Offsets:
         member_id: str = "",
         generation: int = -1,
         group_instance_id: str | None = None,
-    ) -> CommitResult:
+    ) -> Awaitable[CommitResult]:
         """TxnOffsetCommit, once the transaction coordinator has given its leave."""
-        return await self._shards.answer(
+        return self._shards.answer(
             group_id,
             lambda token, now_ms: events.CommitTransactionalOffsets(
-                token=token,
-                now_ms=now_ms,
-                group_id=group_id,
-                topics=topics,
-                producer_id=producer_id,
-                producer_epoch=producer_epoch,
-                guard=guard,
-                member_id=member_id,
-                generation=generation,
-                group_instance_id=group_instance_id,
+                token,
+                now_ms,
+                group_id,
+                topics,
+                producer_id,
+                producer_epoch,
+                guard,
+                member_id,
+                generation,
+                group_instance_id,
             ),
             refused=lambda error: _all_refused(topics, error.code),
         )
@@ -104,9 +104,9 @@ class Offsets:
             return failure.code
         return error
 
-    async def fetch(self, group: GroupOffsets, *, require_stable: bool = False) -> FetchResult:
+    def fetch(self, group: GroupOffsets, *, require_stable: bool = False) -> Awaitable[FetchResult]:
         """OffsetFetch, for one of its groups."""
-        return await self._shards.answer(
+        return self._shards.answer(
             group.group_id,
             lambda token, _: events.FetchOffsets(
                 token, group.group_id, group.topics, require_stable, group.member_id, group.member_epoch
@@ -114,9 +114,9 @@ class Offsets:
             refused=_fetch_refused,
         )
 
-    async def delete(self, *, group_id: str, topics: tuple[TopicPartitions, ...]) -> DeleteOffsetsResult:
+    def delete(self, *, group_id: str, topics: tuple[TopicPartitions, ...]) -> Awaitable[DeleteOffsetsResult]:
         """OffsetDelete."""
-        return await self._shards.answer(
+        return self._shards.answer(
             group_id,
             lambda token, _: events.DeleteOffsets(token, group_id, topics),
             refused=lambda error: DeleteOffsetsResult(error.code),

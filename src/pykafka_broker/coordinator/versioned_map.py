@@ -46,7 +46,9 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         self, changes: Mapping[Key, Value], removed: Iterable[Key] = ()
     ) -> VersionedMap[Key, Value]:
         """The version after setting `changes` and dropping `removed`, where those are there."""
-        data = self._dict()
+        data = self._data
+        if data is None:
+            data = self._dict()
         undo: dict[Key, Value] = {}
         for key, value in changes.items():
             undo[key] = data.get(key, _ABSENT)
@@ -59,7 +61,9 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
 
     def with_item(self, key: Key, value: Value) -> VersionedMap[Key, Value]:
         """The version after setting one entry."""
-        data = self._dict()
+        data = self._data
+        if data is None:
+            data = self._dict()
         undo = {key: data.get(key, _ABSENT)}
         data[key] = value
         return self._next(data, undo)
@@ -79,6 +83,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         """The version after dropping one entry."""
         return self.with_changes({}, (key,))
 
+    # What is done for each commit looks at `_data` before it asks: a call costs more than what is looked up.
     def _dict(self) -> dict[Key, Value]:
         if self._data is not None:
             return self._data
@@ -103,7 +108,8 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         return data
 
     def __getitem__(self, key: Key) -> Value:
-        return self._dict()[key]
+        data = self._data
+        return (self._dict() if data is None else data)[key]
 
     @overload
     def get(self, key: Key, /) -> Value | None: ...
@@ -114,13 +120,15 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         return (self._dict() if data is None else data).get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._dict()
+        data = self._data
+        return key in (self._dict() if data is None else data)
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._dict())
 
     def __len__(self) -> int:
-        return len(self._dict())
+        data = self._data
+        return len(self._dict() if data is None else data)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, VersionedMap):

@@ -125,7 +125,7 @@ class WritableLog(ReadableLog):
         KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
         """
         if origin is not AppendOrigin.CLIENT:
-            return self._append_internal(records, leader_epoch, now_ms, origin, guard, transaction_version)
+            return self.append_internal(records, leader_epoch, now_ms, origin, guard, transaction_version)
         if self.offline is not None:
             raise self._storage_error(self.offline)
         buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
@@ -175,7 +175,7 @@ class WritableLog(ReadableLog):
             producer_id, producer_epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms
         )
 
-    def _append_internal(
+    def append_internal(
         self,
         records: Buffer,
         leader_epoch: int,
@@ -184,8 +184,8 @@ class WritableLog(ReadableLog):
         guard: int,
         transaction_version: int,
     ) -> AppendResult:
-        """Batches that this broker or the leader made: trusted in content, checked against the log's
-        state.
+        """`append` of batches that this broker or the leader made: trusted in content, checked against the
+        log's state.
         """
         if self.offline is not None:
             raise self._storage_error(self.offline)

@@ -114,13 +114,8 @@ class Partition:
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        result = log.append(
-            batch,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            origin=AppendOrigin.COORDINATOR,
-            guard=guard,
-            transaction_version=transaction_version,
+        result = log.append_internal(
+            batch, self.leader_epoch, now_ms, AppendOrigin.COORDINATOR, guard, transaction_version
         )
         self._appended(result.flush_due)
         return log.log_end_offset

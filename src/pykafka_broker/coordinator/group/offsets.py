@@ -26,7 +26,7 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.records import offset_record
-from pykafka_broker.coordinator.group.state import NO_TOPIC_ID, CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.state import NO_EXPIRY, NO_TOPIC_ID, CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.errors import ErrorCode
@@ -94,7 +94,7 @@ def _committed(commit: PartitionCommit, topic_id: bytes, event: CommitOffsets) -
     """The offset as it will be read back: a record with an expiry keeps neither epoch nor topic id."""
     if event.retention_ms == -1:
         return CommittedOffset(
-            commit.offset, commit.leader_epoch, commit.metadata or "", event.now_ms, topic_id=topic_id
+            commit.offset, commit.leader_epoch, commit.metadata or "", event.now_ms, NO_EXPIRY, topic_id
         )
     return CommittedOffset(
         commit.offset,

@@ -16,7 +16,7 @@ from pykafka_broker.coordinator.group.consumer import records as consumer_record
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.pending import PendingOffsets
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.state import NO_EXPIRY, CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import (
@@ -38,19 +38,19 @@ Entry = Union[Record, TransactionalRecord, TransactionEnd]
 
 def offset_record(group_id: str, topic: str, partition: int, committed: CommittedOffset) -> Record:
     """The record of a committed offset."""
+    expires_ms = committed.expire_timestamp_ms
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
         metadata=committed.metadata,
         commit_timestamp=committed.commit_timestamp_ms,
-        expire_timestamp=committed.expire_timestamp_ms,
+        expire_timestamp=expires_ms,
         topic_id=committed.topic_id,
     )
-    expires = committed.expire_timestamp_ms != -1
     return Record(
         OffsetCommitKey(group=group_id, topic=topic, partition=partition),
         value,
-        OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION if expires else OFFSET_COMMIT_VALUE_VERSION,
+        OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION if expires_ms != NO_EXPIRY else OFFSET_COMMIT_VALUE_VERSION,
     )
 
 

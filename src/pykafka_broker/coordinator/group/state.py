@@ -17,6 +17,7 @@ from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 
 NO_TOPIC_ID = bytes(16)
+NO_EXPIRY = -1
 
 
 class CommittedOffset(NamedTuple):
@@ -26,8 +27,8 @@ class CommittedOffset(NamedTuple):
     leader_epoch: int = -1
     metadata: str = ""
     commit_timestamp_ms: int = -1
-    #: When the commit carried its own retention (OffsetCommit v2-4); -1 otherwise.
-    expire_timestamp_ms: int = -1
+    #: When the commit carried its own retention (OffsetCommit v2-4).
+    expire_timestamp_ms: int = NO_EXPIRY
     topic_id: bytes = NO_TOPIC_ID
 
     def is_for(self, topic_id: bytes) -> bool:

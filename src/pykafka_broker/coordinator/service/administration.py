@@ -39,7 +39,7 @@ class Administration:
         """DescribeGroups, for one classic group."""
         return await self._shards.answer(
             group_id,
-            lambda token, _: events.DescribeGroup(token, version, group_id),
+            lambda token: events.DescribeGroup(token, version, group_id),
             refused=lambda error: DescribedGroup(error.code, group_id),
         )
 
@@ -49,7 +49,7 @@ class Administration:
             return DescribedConsumerGroup(ErrorCode.INVALID_GROUP_ID, group_id)
         return await self._shards.answer(
             group_id,
-            lambda token, _: events.DescribeConsumerGroup(token, group_id),
+            lambda token: events.DescribeConsumerGroup(token, group_id),
             refused=lambda error: DescribedConsumerGroup(error.code, group_id, error.message),
         )
 
@@ -57,6 +57,6 @@ class Administration:
         """DeleteGroups, for one group."""
         return await self._shards.answer(
             group_id,
-            lambda token, _: events.DeleteGroup(token, group_id),
+            lambda token: events.DeleteGroup(token, group_id),
             refused=lambda error: error.code,
         )

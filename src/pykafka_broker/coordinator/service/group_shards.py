@@ -45,26 +45,25 @@ class GroupShards(Shards[Groups, Event]):
         #: May be replaced at any time; holds for the next event.
         self.config = config
         self.append = append
+        self.now_ms = scheduler.now_ms
         self._scheduler = scheduler
         self._topics: TopicDirectory = NO_TOPICS
-        self._regexes = RegexResolver(run_blocking, scheduler.now_ms)
+        self._regexes = RegexResolver(run_blocking, self.now_ms)
 
     async def answer(
         self,
         group_id: str,
-        question: Callable[[int, int], Event],
+        question: Callable[[int], Event],
         *,
         refused: Callable[[KafkaError], Answer],
     ) -> Answer:
-        """Let the shard of a group answer `question(token, now_ms)`.
+        """Let the shard of a group answer `question(token)`.
 
         `refused(error)` is the answer where there is no such shard, or its log takes nothing in; the error
         has the code a client is to see.
         """
         try:
-            result: Answer = await self.shard_for(group_id).ask(
-                lambda token: question(token, self._scheduler.now_ms())
-            )
+            result: Answer = await self.shard_for(group_id).ask(question)
         except KafkaError as error:
             return refused(as_answered(error))
         return result
@@ -107,7 +106,7 @@ class GroupShards(Shards[Groups, Event]):
             refused_event=_refused_event,
         )
         shard.tell(events.TopicsChanged(self._topics, frozenset(), False))
-        shard.tell(events.Loaded(self._scheduler.now_ms()))
+        shard.tell(events.Loaded(self.now_ms()))
         return shard
 
     def _transition(self, state: Groups, event: Event) -> Step[Groups]:
@@ -117,7 +116,7 @@ class GroupShards(Shards[Groups, Event]):
 
     def _write(self, partition: int, records: tuple[object, ...]) -> int:
         codec = self.config.offsets_topic_compression_codec
-        return write(self.append, partition, records, now_ms=self._scheduler.now_ms(), codec=codec)
+        return write(self.append, partition, records, now_ms=self.now_ms(), codec=codec)
 
     def _start(self, partition: int, work: Any) -> None:
         assert isinstance(work, ResolveRegexes), work

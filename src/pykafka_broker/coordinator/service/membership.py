@@ -54,9 +54,9 @@ class Membership:
             offered.setdefault(name, Protocol(name, bytes(metadata)))
         result = await self._shards.answer(
             group_id,
-            lambda token, now_ms: events.JoinGroup(
+            lambda token: events.JoinGroup(
                 token=token,
-                now_ms=now_ms,
+                now_ms=self._shards.now_ms(),
                 version=version,
                 group_id=group_id,
                 member_id=member_id,
@@ -93,9 +93,9 @@ class Membership:
         assigned = tuple((member, bytes(assignment)) for member, assignment in assignments)
         return await self._shards.answer(
             group_id,
-            lambda token, now_ms: events.SyncGroup(
+            lambda token: events.SyncGroup(
                 token=token,
-                now_ms=now_ms,
+                now_ms=self._shards.now_ms(),
                 group_id=group_id,
                 member_id=member_id,
                 generation=generation,
@@ -113,8 +113,8 @@ class Membership:
         """Heartbeat."""
         return await self._shards.answer(
             group_id,
-            lambda token, now_ms: events.Heartbeat(
-                token, now_ms, group_id, member_id, generation, group_instance_id
+            lambda token: events.Heartbeat(
+                token, self._shards.now_ms(), group_id, member_id, generation, group_instance_id
             ),
             refused=_heartbeat_refused,
         )
@@ -124,7 +124,7 @@ class Membership:
         leaving = tuple(LeavingMember(*member) for member in members)
         return await self._shards.answer(
             group_id,
-            lambda token, now_ms: events.LeaveGroup(token, now_ms, group_id, leaving),
+            lambda token: events.LeaveGroup(token, self._shards.now_ms(), group_id, leaving),
             refused=lambda error: LeaveResult(error.code),
         )
 
@@ -150,9 +150,9 @@ class Membership:
         partitions = None if owned is None else tuple((topic, tuple(each)) for topic, each in owned)
         return await self._shards.answer(
             group_id,
-            lambda token, now_ms: events.ConsumerGroupHeartbeat(
+            lambda token: events.ConsumerGroupHeartbeat(
                 token=token,
-                now_ms=now_ms,
+                now_ms=self._shards.now_ms(),
                 version=version,
                 group_id=group_id,
                 member_id=member_id,

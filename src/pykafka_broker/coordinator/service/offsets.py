@@ -47,9 +47,9 @@ class Offsets:
         """OffsetCommit."""
         return self._shards.answer(
             group_id,
-            lambda token, now_ms: events.CommitOffsets(
+            lambda token: events.CommitOffsets(
                 token,
-                now_ms,
+                self._shards.now_ms(),
                 version,
                 group_id,
                 topics,
@@ -76,9 +76,9 @@ class Offsets:
         """TxnOffsetCommit, once the transaction coordinator has given its leave."""
         return self._shards.answer(
             group_id,
-            lambda token, now_ms: events.CommitTransactionalOffsets(
+            lambda token: events.CommitTransactionalOffsets(
                 token,
-                now_ms,
+                self._shards.now_ms(),
                 group_id,
                 topics,
                 producer_id,
@@ -108,7 +108,7 @@ class Offsets:
         """OffsetFetch, for one of its groups."""
         return self._shards.answer(
             group.group_id,
-            lambda token, _: events.FetchOffsets(
+            lambda token: events.FetchOffsets(
                 token, group.group_id, group.topics, require_stable, group.member_id, group.member_epoch
             ),
             refused=_fetch_refused,
@@ -118,7 +118,7 @@ class Offsets:
         """OffsetDelete."""
         return self._shards.answer(
             group_id,
-            lambda token, _: events.DeleteOffsets(token, group_id, topics),
+            lambda token: events.DeleteOffsets(token, group_id, topics),
             refused=lambda error: DeleteOffsetsResult(error.code),
         )
 

@@ -197,7 +197,8 @@ class Segment:
         """Account for bytes that are in the file: timestamps, indexes, the exactly known tail."""
         if position == 0:
             self.first_timestamp = max_timestamp
-        if max_timestamp > self.max_timestamp:
+        newest = self._max_timestamp
+        if max_timestamp > (self.max_timestamp if newest is None else newest):
             self._max_timestamp = max_timestamp
             self._offset_of_max_timestamp = offset_of_max_timestamp
         if self.bytes_since_index_entry > self.index_interval_bytes:
@@ -464,9 +465,13 @@ class Segment:
 
     def index_is_full(self, max_index_bytes: int) -> bool:
         """Kafka rolls when an index file has no room, one time entry being kept for the roll itself."""
+        # Asked for each batch: a property costs as much as the rest.
+        index, time_index = self._index, self._time_index
+        if index is None or time_index is None:
+            index, time_index = self.index, self.time_index
         return (
-            len(self.index.positions) >= max_index_bytes // OFFSET_ENTRY_BYTES
-            or len(self.time_index.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
+            len(index.positions) >= max_index_bytes // OFFSET_ENTRY_BYTES
+            or len(time_index.timestamps) >= max_index_bytes // TIME_ENTRY_BYTES - 1
         )
 
     # --- finding batches --------------------------------------------------------------------------

@@ -111,7 +111,8 @@ class GroupShards(Shards[Groups, Event]):
 
     def _transition(self, state: Groups, event: Event) -> Step[Groups]:
         step = transition(state, event, self.config)
-        log_progress(state, event, step.state)
+        if step.state.groups is not state.groups:
+            log_progress(state, event, step.state)
         return step
 
     def _write(self, partition: int, records: tuple[object, ...]) -> int:

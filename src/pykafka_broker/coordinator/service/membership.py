@@ -6,7 +6,7 @@ A heartbeat during the load is answered well: the session starts anew when the l
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import Protocol
@@ -107,11 +107,11 @@ class Membership:
             refused=lambda error: SyncResult(error.code),
         )
 
-    async def heartbeat(
+    def heartbeat(
         self, *, group_id: str, member_id: str, generation: int, group_instance_id: str | None = None
-    ) -> ErrorCode:
+    ) -> Awaitable[ErrorCode]:
         """Heartbeat."""
-        return await self._shards.answer(
+        return self._shards.answer(
             group_id,
             lambda token: events.Heartbeat(
                 token, self._shards.now_ms(), group_id, member_id, generation, group_instance_id
@@ -128,7 +128,7 @@ class Membership:
             refused=lambda error: LeaveResult(error.code),
         )
 
-    async def consumer_heartbeat(
+    def consumer_heartbeat(
         self,
         *,
         version: int,
@@ -144,11 +144,11 @@ class Membership:
         subscribed_topic_regex: str | None = None,
         server_assignor: str | None = None,
         owned: Iterable[tuple[bytes, Iterable[int]]] | None = None,
-    ) -> ConsumerGroupHeartbeatResult:
+    ) -> Awaitable[ConsumerGroupHeartbeatResult]:
         """ConsumerGroupHeartbeat."""
         names = None if subscribed_topic_names is None else tuple(subscribed_topic_names)
         partitions = None if owned is None else tuple((topic, tuple(each)) for topic, each in owned)
-        return await self._shards.answer(
+        return self._shards.answer(
             group_id,
             lambda token: events.ConsumerGroupHeartbeat(
                 token=token,

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.support.broker import Home, User
+from pykafka_broker.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
+from tests.support.broker import Home, User, until
+from tests.support.clock import settle
 
 #: Real seconds; the brokers' own clock stands still here, so a fetch that nobody wakes never ends.
 PATIENCE_SECONDS = 10
@@ -22,3 +29,50 @@ async def test_a_record_appended_in_the_turn_in_which_a_fetch_arrives_wakes_it()
             async with asyncio.timeout(PATIENCE_SECONDS):
                 assert await produce == offset
                 assert (await fetch).high_watermark == offset + 1
+
+
+def whole_topic(partitions: int, min_bytes: int) -> FetchRequest:
+    """A fetch of all partitions of the topic "t"."""
+    wanted = [
+        FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
+        for partition in range(partitions)
+    ]
+    topic = FetchTopic(topic="t", partitions=wanted)
+    return FetchRequest(max_wait_ms=10_000, min_bytes=min_bytes, max_bytes=1 << 25, topics=[topic])
+
+
+def sizes(answer: FetchResponse) -> list[int]:
+    """How many bytes came of each partition."""
+    return [len(partition.records or b"") for partition in answer.responses[0].partitions]
+
+
+async def test_a_fetch_that_wants_much_is_woken_when_all_its_partitions_together_have_it() -> None:
+    home = Home()
+    async with home.running() as reader, await User.connect(home.broker.bootstrap_servers) as writer:
+        await reader.create_topic("t", 3)
+        asked = asyncio.create_task(reader.send(whole_topic(3, min_bytes=3_000), 12))
+        await until(lambda: home.broker._waiting.parked)
+        for partition in range(3):
+            assert not asked.done()
+            await writer.produce("t", b"x" * 1_000, partition=partition)
+            await settle()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            answer = await asked
+        assert [size > 1_000 for size in sizes(answer)] == [True, True, True]
+
+
+async def test_a_woken_fetch_gets_no_more_than_there_is_room_for_by_then() -> None:
+    home = Home()
+    async with home.running() as reader, await User.connect(home.broker.bootstrap_servers) as writer:
+        await reader.create_topic("t", 3)
+        asked = asyncio.create_task(reader.send(whole_topic(3, min_bytes=150_000), 12))
+        await until(lambda: home.broker._waiting.parked)
+        unsent = home.broker.listeners.network.unsent
+        await writer.produce("t", b"x" * 50_000, partition=0)
+        await writer.produce("t", b"x" * 50_000, partition=1)
+        unsent.count(unsent.limit_bytes)
+        await writer.produce("t", b"x" * 50_000, partition=2)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            answer = await asked
+        unsent.count(-unsent.limit_bytes)
+        assert 0 < sum(sizes(answer)) <= 64 * 1024

@@ -39,6 +39,12 @@ LISTED = ListGroupsResponse(error_code=0, groups=[])
 PRODUCED = ProduceResponse(responses=[])
 
 
+def listing_of(size_bytes: int) -> ListGroupsResponse:
+    """An answer of about so many bytes."""
+    group = ListedGroup(group_id="g" * 1000, protocol_type="consumer")
+    return ListGroupsResponse(error_code=0, groups=[group] * (size_bytes // 1000))
+
+
 def beat(request: Any, ctx: Any) -> HeartbeatResponse:
     return BEATEN
 
@@ -719,6 +725,50 @@ async def test_while_too_much_is_unread_fetches_wait_and_everything_else_goes_on
     unsent.count(-5_000)
     await settle()
     assert served.answered() == [1, 2, 3]
+
+
+async def test_answers_that_wait_for_an_earlier_one_are_bounded_and_counted() -> None:
+    doors = Doors()
+    unsent = UnsentAnswers()
+    listed = listing_of(40_000)
+    served = Served(
+        unsent=unsent,
+        produce=lambda request, ctx: Later(doors.wait()),
+        list_groups=lambda request, ctx: listed,
+    )
+    served.send(produce_of(b""), *[LIST_GROUPS] * 50)
+    await settle()
+    assert served.connection.outstanding_answers == 3, "the second list is above the high water mark"
+    assert 80_000 < unsent.used_bytes < 100_000
+
+    doors.open(PRODUCED)
+    await settle(200)
+    assert served.answered() == list(range(1, 52))
+    assert unsent.used_bytes == 0
+
+
+async def test_answers_that_wait_are_forgotten_with_their_connection() -> None:
+    doors = Doors()
+    unsent = UnsentAnswers()
+    listed = listing_of(40_000)
+    served = Served(
+        unsent=unsent,
+        produce=lambda request, ctx: Later(doors.wait()),
+        list_groups=lambda request, ctx: listed,
+    )
+    served.send(produce_of(b""), LIST_GROUPS)
+    assert unsent.used_bytes > 40_000
+    served.transport.disconnect()
+    assert unsent.used_bytes == 0
+
+
+async def test_large_answers_leave_turns_to_others() -> None:
+    listed = listing_of(250 * 1024)
+    served = Served(list_groups=lambda request, ctx: listed)
+    served.send(*[LIST_GROUPS] * 5)
+    assert served.answered() == [1]
+    await settle()
+    assert served.answered() == [1, 2, 3, 4, 5]
 
 
 # Deadlines, as the sweep sees them.

@@ -47,6 +47,7 @@ async def test_an_answer_read_from_its_file_is_the_frame_it_announces():
     stored = Stored(3 * PIECE_BYTES + 1)
     served = Served(fetch=stored.fetch)
     served.send(API_VERSIONS, FETCH, API_VERSIONS)
+    await settle()
 
     (_, _), (_, fetched), (_, _) = served.answers()
 
@@ -101,6 +102,7 @@ async def test_an_answer_written_while_a_large_one_is_being_sent_waits_for_its_e
     stored = Stored(2 * PIECE_BYTES)
     served = Served(fetch=stored.fetch, produce=lambda request, ctx: Later(doors.wait()))
     served.send(produce_of(b""), FETCH, produce_of(b""))
+    await settle()
     served.transport.peer_reads = False
     doors.open(ProduceResponse(responses=[]))
     await settle()

@@ -92,7 +92,7 @@ async def test_a_cheap_question_keeps_those_asleep_who_want_more() -> None:
     room = WaitingRoom(clock)
     batches: list[bytes] = []
     parked = asyncio.create_task(
-        room.wait([log], in_ms(clock, 500), Client(), ready=lambda: len(batches) == 2)
+        room.wait([log], in_ms(clock, 500), Client(), ready=lambda log: len(batches) == 2)
     )
     await settle()
     for batch in (b"first", b"second"):

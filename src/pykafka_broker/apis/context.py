@@ -54,6 +54,10 @@ class ClientConnection(Protocol):
         """How large an answer may be, given what peers have not read yet; one batch is always allowed."""
         ...
 
+    def reads_ahead(self, change_bytes: int) -> None:
+        """So much more, or less, is being read into memory for an answer of this connection."""
+        ...
+
     def on_close(self, callback: Callable[[], None]) -> None:
         """Call `callback` once when the connection is lost."""
         ...
@@ -208,11 +212,11 @@ class Node(Protocol):
         logs: Iterable[PartitionLog],
         until_ms: int,
         ctx: RequestContext,
-        ready: Callable[[], bool] | None = None,
+        ready: Callable[[PartitionLog], bool] | None = None,
     ) -> bool:
         """Park until one of `logs` moves (True), or `until_ms`, or the broker stops (False).
 
-        `ready` is asked at each move, and only a true answer ends the wait.
+        `ready` is asked at each move, with the log that moved, and only a true answer ends the wait.
 
         Raises:
             Disconnected: the peer went away; the handler ends.

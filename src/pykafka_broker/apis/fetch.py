@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.log.stored import LEAST_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -103,8 +104,11 @@ async def _parked(
     while planned.available_bytes < enough_bytes and not planned.at_once:
         parked_on = len(planned.logs)
         # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
-        ready = None if enough_bytes <= 1 else partial(_may_answer, planned, enough_bytes)
+        ready = None if enough_bytes <= 1 else _Enough(planned, enough_bytes)
         moved = await node.wait_for(planned.logs, until_ms, ctx, ready)
+        # Others may have been answered meanwhile, and may not have read their answers.
+        max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
+        enough_bytes = min(enough_bytes, max_bytes)
         planned = _plan(request, context, max_bytes, ctx, planned)
         if not moved or len(planned.logs) < parked_on:
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
@@ -113,11 +117,41 @@ async def _parked(
 
 
 def _may_answer(planned: _Planned, enough_bytes: int) -> bool:
-    """True if planning again may find enough bytes, or an error; asked at every move, so it is cheap."""
+    """True if planning again may find enough bytes, or an error."""
     for log, (offset, _) in zip(planned.logs, planned.wanted_at, strict=True):
-        if log.closed or log.offline or offset < log.log_start_offset:
+        if _has_error(log, offset):
             return True
     return _readable_bytes(planned) >= enough_bytes
+
+
+def _has_error(log: PartitionLog, offset: int) -> bool:
+    return log.closed or log.offline is not None or offset < log.log_start_offset
+
+
+class _Enough:
+    """Whether there may be enough for a parked fetch. Asked at every move, it looks at that log only: a
+    reader of a thousand partitions costs the writers of each no more than a reader of one.
+    """
+
+    __slots__ = ("_limit", "_missing_bytes", "_readable", "_wanted_at")
+
+    def __init__(self, planned: _Planned, enough_bytes: int) -> None:
+        self._limit = planned.limit
+        self._wanted_at = dict(zip(planned.logs, planned.wanted_at, strict=True))
+        self._readable = {log: self._readable_in(log) for log in planned.logs}
+        self._missing_bytes = enough_bytes - sum(self._readable.values())
+
+    def __call__(self, log: PartitionLog) -> bool:
+        if _has_error(log, self._wanted_at[log][0]):
+            return True
+        readable = self._readable_in(log)
+        self._missing_bytes -= readable - self._readable[log]
+        self._readable[log] = readable
+        return self._missing_bytes <= 0
+
+    def _readable_in(self, log: PartitionLog) -> int:
+        offset, max_bytes = self._wanted_at[log]
+        return min(log.available_bytes(offset, self._limit), max_bytes)
 
 
 def _readable_bytes(planned: _Planned) -> int:
@@ -141,12 +175,18 @@ async def _cold(
             cold.append((data, read_cold(partial(plan.answer, read_cold))))
         else:
             data.records = records
-    for data, reading in cold:
-        try:
-            data.records = await reading
-        except KafkaError as error:
-            data.error_code = int(error.code)
-            data.records = b""
+    # Larger ones stay in their files.
+    in_memory_bytes = sum(min(plan.size_bytes, LEAST_BYTES) for _, plan, _ in planned.reads) if cold else 0
+    ctx.connection.reads_ahead(in_memory_bytes)
+    try:
+        for data, reading in cold:
+            try:
+                data.records = await reading
+            except KafkaError as error:
+                data.error_code = int(error.code)
+                data.records = b""
+    finally:
+        ctx.connection.reads_ahead(-in_memory_bytes)
     return _response(request, context, planned.answers, ctx)
 
 

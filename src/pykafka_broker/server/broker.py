@@ -557,7 +557,7 @@ class Broker:
         logs: Iterable[PartitionLog],
         until_ms: int,
         ctx: RequestContext,
-        ready: Callable[[], bool] | None = None,
+        ready: Callable[[PartitionLog], bool] | None = None,
     ) -> bool:
         return await self._waiting.wait(logs, until_ms, ctx.connection, ready)
 

@@ -72,6 +72,9 @@ SENDING = 128
 #: more of `requests_per_round`.
 COROUTINE_COST = 9
 
+#: So do answers, for each KiB of theirs: a hundred large ones are not for one round.
+ANSWER_BYTES_PER_REQUEST = 1024
+
 #: ApiVersions v0, as the first four bytes of a request say it.
 API_VERSIONS_V0 = 18 << 16
 
@@ -91,13 +94,15 @@ _pack_frame_length = FRAME_LENGTH.pack_into
 class _Slot:
     """The place of an answer that is not ready yet."""
 
-    __slots__ = ("closes", "cuts", "out", "ready")
+    __slots__ = ("closes", "cuts", "held_bytes", "out", "ready")
 
     def __init__(self) -> None:
         self.ready = False
         self.closes = False
         self.out = bytearray()
         self.cuts: list[Cut] = []
+        #: What of it is in memory.
+        self.held_bytes = 0
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -120,6 +125,7 @@ class Connection(asyncio.BufferedProtocol):
         "_on_lost",
         "_out",
         "_patience",
+        "_queued_bytes",
         "_reader",
         "_reads",
         "_reads_ahead",
@@ -169,6 +175,8 @@ class Connection(asyncio.BufferedProtocol):
         self._sender: Sender
         self._holds = 0
         self._slots: list[_Slot] = []
+        # What is in memory of answers whose turn has not come.
+        self._queued_bytes = 0
         self._out = bytearray()
         self._cuts: list[Cut] = []
         self._written_bytes = 0
@@ -269,6 +277,7 @@ class Connection(asyncio.BufferedProtocol):
         self._account()
         network.unsent.forget(self)
         self._count_unsent(0)
+        self._count_queued(-self._queued_bytes)
         self._slots.clear()
         self._out = bytearray()
         self._cuts = []
@@ -413,7 +422,7 @@ class Connection(asyncio.BufferedProtocol):
             pass
         elif kind is Later:
             self._await(route, correlation_id, request, answer.awaitable, holds=0)
-            if len(self._slots) >= self._limits.outstanding_answers:
+            if self._is_queue_full():
                 self._holds |= OUTSTANDING
         elif not self._slots:
             if answer is CLOSE:
@@ -427,7 +436,17 @@ class Connection(asyncio.BufferedProtocol):
             slot = _Slot()
             self._slots.append(slot)
             self._fill(slot, route, correlation_id, answer)
+            if self._is_queue_full():
+                self._holds |= OUTSTANDING
         return self._holds
+
+    def _is_queue_full(self) -> bool:
+        """Too much waits behind an answer that is not ready; it lets go of the hold when it is."""
+        limits = self._limits
+        return (
+            len(self._slots) >= limits.outstanding_answers
+            or self._queued_bytes > limits.unsent_high_water_bytes
+        )
 
     def _read_client_id(self, name: memoryview, size: int) -> str:
         """The text of a client id that differs from the last one."""
@@ -472,7 +491,7 @@ class Connection(asyncio.BufferedProtocol):
         self._fill(slot, route, correlation_id, answer)
         self._patience.active = True
         self._send_ready()
-        if len(self._slots) < self._limits.outstanding_answers:
+        if not self._is_queue_full():
             holds |= OUTSTANDING
         self._let_go(holds)
 
@@ -484,12 +503,27 @@ class Connection(asyncio.BufferedProtocol):
             slot.closes = True
         elif answer is not NO_RESPONSE:
             slot.closes = not self._write(route, correlation_id, answer, slot.out, slot.cuts)
+            slot.held_bytes = len(slot.out) + sum(
+                buffers_length(content)
+                for _, content in slot.cuts
+                if isinstance(content, (*IN_MEMORY, list, tuple))
+            )
+            self._count_queued(slot.held_bytes)
+
+    def _count_queued(self, change_bytes: int) -> None:
+        self._queued_bytes += change_bytes
+        self._network.unsent.count(change_bytes)
+
+    def reads_ahead(self, change_bytes: int) -> None:
+        """So much more, or less, is being read into memory for an answer."""
+        self._network.unsent.count(change_bytes)
 
     def _send_ready(self) -> None:
         """Send the answers whose turn has come."""
         slots = self._slots
         while slots and slots[0].ready:
             slot = slots.pop(0)
+            self._count_queued(-slot.held_bytes)
             if slot.out:
                 self._out, self._cuts = slot.out, slot.cuts
                 self._flush()
@@ -521,6 +555,7 @@ class Connection(asyncio.BufferedProtocol):
             for _, content in cuts[cuts_before:]:
                 size += buffers_length(content)
         _pack_frame_length(out, start, size)
+        self._round_left -= size // ANSWER_BYTES_PER_REQUEST
         if self._log_requests:
             request_logger.debug(
                 "> %r %s v%d #%d %d bytes", self, route.name, route.version, correlation_id, size

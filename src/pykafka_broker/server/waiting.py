@@ -4,8 +4,9 @@ A parked handler costs one entry per partition it watches, one timer and its own
 Whoever moves a partition (append, high watermark, log start) wakes its waiters in the same turn of the event
 loop. Waiters leave every table when they end, however they end.
 
-A waiter may bring `ready`, a cheap question asked on each move; only a true answer wakes the handler. Ten
-thousand fetches that want a gigabyte each then cost an append ten thousand questions, not ten thousand tasks.
+A waiter may bring `ready`, a cheap question asked on each move about the log that moved; only a true answer
+wakes the handler. Ten thousand fetches that want a gigabyte each then cost an append ten thousand questions,
+not ten thousand tasks.
 
 Limit: `max_parked` waiters. One more releases the oldest, as if its time were up: answering early is always
 legal for a long poll.
@@ -49,7 +50,7 @@ class _Parked:
 
     __slots__ = ("future", "ready", "watches")
 
-    def __init__(self, ready: Callable[[], bool] | None) -> None:
+    def __init__(self, ready: Callable[[Any], bool] | None) -> None:
         self.future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self.ready = ready
         self.watches: list[_Watch] = []
@@ -78,7 +79,7 @@ class _Watch:
 
     def moved(self, *_: object) -> None:
         for parked in self.parked:
-            if parked.ready is None or parked.ready():
+            if parked.ready is None or parked.ready(self.log):
                 parked.wake(True)
 
 
@@ -108,7 +109,7 @@ class WaitingRoom:
         logs: Iterable[Moving],
         until_ms: int,
         connection: Watched | None = None,
-        ready: Callable[[], bool] | None = None,
+        ready: Callable[[Any], bool] | None = None,
     ) -> bool:
         """Park until one of `logs` moves (True), or until `until_ms` of the wall clock or the stop (False).
 
@@ -135,7 +136,7 @@ class WaitingRoom:
             parked.wake(False)
 
     def _park(
-        self, logs: Iterable[Moving], connection: Watched | None, ready: Callable[[], bool] | None
+        self, logs: Iterable[Moving], connection: Watched | None, ready: Callable[[Any], bool] | None
     ) -> _Parked:
         if len(self._all) >= self._max_parked:
             oldest, _ = self._all.popitem(last=False)

@@ -184,3 +184,19 @@ def test_times_are_milliseconds_or_iso_8601() -> None:
     assert parse_time_ms("2026-01-02T03:04:05+00:00") == 1767323045000
     with pytest.raises(Exception, match="is no time"):
         parse_time_ms("yesterday")
+
+
+@pytest.mark.parametrize(("partitions", "wrong"), [("x", "x"), ("0,x", "x"), ("", ""), ("0,-1", "-1")])
+def test_partitions_that_are_no_numbers_are_refused(run: Run, partitions: str, wrong: str) -> None:
+    result = run("groups", "reset-offsets", "g", "--topic", f"t:{partitions}", "--to-earliest", "--execute")
+    assert (result.status, result.out) == (2, "")
+    assert result.err.endswith(f"Invalid value for --topic: {wrong!r} is no partition of 't'\n")
+
+
+def test_a_duration_that_no_time_can_be_is_wrong_usage(run: Run, read_group: str) -> None:
+    reset = ("groups", "reset-offsets", read_group, "--all-topics", "--by-duration")
+    result = run(*reset, "P99999999999999D")
+    assert result.status == 2
+    assert "is longer than" in result.err
+    # Longer ago than 1970: everything.
+    assert rows(run(*reset, "P99999999999D").out)[-1][-1] == "0"

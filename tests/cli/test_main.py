@@ -11,7 +11,7 @@ import pytest
 
 from pykafka_broker import __version__
 from pykafka_broker.cli import COMMANDS, cli
-from tests.cli.conftest import run_command
+from tests.cli.conftest import Run, run_command
 
 
 def unused_address() -> str:
@@ -74,3 +74,73 @@ def test_python_m_runs_the_same_command() -> None:
     )
     assert done.returncode == 2
     assert "Usage: pykafka-broker" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["health", "a..b:9092"],
+        ["topics", "list", "-b", "a..b:9092"],
+        ["topics", "list", "-b", f"{'a' * 64}.org:9092"],
+    ],
+)
+def test_an_address_whose_host_is_no_name_is_one_line_and_status_1(arguments: list[str]) -> None:
+    address = arguments[-1]
+    host = address.partition(":")[0]
+    line = f"Error: Cannot connect to {address}: {host!r} is no host name\n"
+    assert run_command(*arguments) == (1, "", line)
+
+
+def test_a_listener_whose_host_is_no_name_is_one_line_and_status_1(tmp_path: Path) -> None:
+    result = run_command("start", "--listen", "a..b:0", "-d", str(tmp_path / "data"))
+    assert (result.status, result.out) == (1, "")
+    assert result.err.endswith("'a..b' of listener PLAINTEXT is no host name\n")
+    assert len(result.err.splitlines()) == 1
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("topics create x --partitions 2147483648", "is not in the range 1<=x<=2147483647"),
+        ("topics create x --replication-factor 32768", "is not in the range 1<=x<=32767"),
+        ("topics create x --timeout 2147484", "is not in the range 0.1<=x<=2147483"),
+        ("topics create x --timeout nan", "'nan' is no time"),
+        ("topics alter x --partitions 2147483648", "is not in the range 1<=x<=2147483647"),
+        ("topics list -b 127.0.0.1:65536", "'127.0.0.1:65536' is not HOST:PORT"),
+        ("produce x v --partition 2147483648", "is not in the range 0<=x<=2147483647"),
+        ("consume x --partition -1", "is not in the range 0<=x<=2147483647"),
+        ("consume x --idle nan", "'nan' is no time"),
+        ("consume x --idle inf", "inf is not in the range 0<=x<=2147483"),
+        ("consume x --idle -1", "-1.0 is not in the range 0<=x<=2147483"),
+        ("health 127.0.0.1:1 --timeout nan", "'nan' is no time"),
+    ],
+)
+def test_numbers_that_the_protocol_cannot_carry_are_wrong_usage(arguments: str, complaint: str) -> None:
+    result = run_command(*arguments.split())
+    assert result.status == 2
+    assert complaint in result.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["x" * 40_000, "no text \udcff"], ids=["too long", "no text"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["topics", "create", "{}"],
+        ["topics", "describe", "{}"],
+        ["groups", "describe", "{}"],
+        ["groups", "delete", "{}"],
+        ["produce", "{}", "value"],
+        ["consume", "{}"],
+        ["configs", "describe", "--topic", "{}"],
+        ["configs", "alter", "--broker-defaults", "--set", "log.retention.ms={}"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_names_that_the_protocol_cannot_carry_are_one_line_and_status_1(
+    run: Run, arguments: list[str], name: str
+) -> None:
+    result = run(*(argument.format(name) for argument in arguments))
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith("Error: Kafka's ")
+    assert len(result.err.splitlines()) == 1

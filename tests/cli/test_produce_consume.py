@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 
 import pytest
@@ -164,3 +165,34 @@ def test_a_group_goes_on_where_it_stopped(run: Run) -> None:
     assert run("consume", name, "-g", "readers", "-n", "2").out == "a\nb\n"
     assert run("consume", name, "-g", "readers", "-u", "end").out == "c\n"
     assert run("consume", name, "-g", "readers", "-u", "end").out == ""
+
+
+def test_arguments_need_not_be_text(run: Run) -> None:
+    name = topic(run, "arguments")
+    header = ("-H", "head\udcff=h\udcfe")
+    assert run("produce", name, "v\udcff", "-k", "k\udcfe", *header).status == 0
+    [shown] = run("consume", name, "--json", "-u", "end").out.splitlines()
+    record = json.loads(shown)
+    assert base64.b64decode(record["value_base64"]) == b"v\xff"
+    assert base64.b64decode(record["key_base64"]) == b"k\xfe"
+    assert record["headers"] == [{"key": "head\ufffd", "value_base64": base64.b64encode(b"h\xfe").decode()}]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["produce", "-t", f"{1 << 63}", "{}", "v"], f"{1 << 63} is larger than {(1 << 63) - 1}"),
+        (["produce", "-t", "1969-12-31T23:59:59Z", "{}", "v"], "'1969-12-31T23:59:59Z' is before 1970"),
+        (["produce", "-t", "0001-01-01T00:00:00+14:00", "{}", "v"], "'0001-01-01T00:00:00+14:00' is"),
+        (["consume", "{}", "--from", f"@{1 << 63}"], f"{1 << 63} is larger than {(1 << 63) - 1}"),
+        (["consume", "{}", "--from", "9" * 5000], "is larger than"),
+        (["consume", "{}", "--from", f"-{1 << 63}"], f"{1 << 63} is larger than {(1 << 63) - 1}"),
+    ],
+)
+def test_times_and_offsets_that_cannot_be_are_wrong_usage(
+    run: Run, arguments: list[str], complaint: str
+) -> None:
+    assert run("topics", "create", "limits", "--if-not-exists").status == 0
+    result = run(*(argument.format("limits") for argument in arguments))
+    assert result.status == 2
+    assert complaint in result.err.splitlines()[-1]

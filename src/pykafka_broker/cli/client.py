@@ -57,6 +57,8 @@ class Connection:
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConnectionError(f"Cannot connect to {self.address}: {reason}") from None
+        except UnicodeError:
+            raise ConnectionError(f"Cannot connect to {self.address}: {host!r} is no host name") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
         try:
@@ -86,9 +88,16 @@ class Connection:
             correlation_id=self._correlation_id,
             client_id=CLIENT_ID,
         )
-        payload = b"".join(
-            (*encode_parts(header, request_header_version(api_key, version)), *encode_parts(request, version))
-        )
+        try:
+            parts = (
+                *encode_parts(header, request_header_version(api_key, version)),
+                *encode_parts(request, version),
+            )
+        except (ValueError, struct.error) as error:
+            # What the user named does not fit: it is too long, too large, or no text.
+            name = API_NAMES[api_key]
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Kafka's {name} cannot say this: {error}") from None
+        payload = b"".join(parts)
         try:
             self._socket.sendall(struct.pack(">i", len(payload)) + payload)
             if getattr(request, "acks", None) == 0:
@@ -284,7 +293,7 @@ def parse_addresses(text: str) -> list[tuple[str, int]]:
     addresses = []
     for entry in text.split(","):
         host, colon, port = entry.strip().rpartition(":")
-        if not colon or not port.isdecimal():
+        if not colon or not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
             raise ValueError(f"{entry.strip()!r} is not HOST:PORT")
         addresses.append((host.strip("[]") or "127.0.0.1", int(port)))
     return addresses

@@ -7,6 +7,7 @@ consumer that assigns partitions to itself: it does not join, so a group with me
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 import click
 
 from pykafka_broker.cli.client import RETRIABLE, Client
-from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets, parse_time_ms
-from pykafka_broker.cli.options import cluster_options
+from pykafka_broker.cli.offsets import EARLIEST, LATEST, LONG_MAX, list_offsets, parse_number, parse_time_ms
+from pykafka_broker.cli.options import INT32_MAX, Seconds, cluster_options
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.records.batch import BatchHeader, Record, iter_batches, read_records
@@ -28,7 +29,6 @@ MAX_WAIT_MS = 500
 PARTITION_MAX_BYTES = 1024 * 1024
 COMMIT_INTERVAL_S = 5.0
 READ_COMMITTED = 1
-LONG_MAX = (1 << 63) - 1
 PARTS = ("timestamp", "partition", "offset", "headers", "key", "value")
 
 
@@ -163,7 +163,14 @@ class AbortedTransactions:
 
 @click.command()
 @click.argument("topic")
-@click.option("-p", "--partition", "partitions", type=int, multiple=True, help="Only this one; repeatable.")
+@click.option(
+    "-p",
+    "--partition",
+    "partitions",
+    type=click.IntRange(0, INT32_MAX),
+    multiple=True,
+    help="Only this one; repeatable.",
+)
 @click.option(
     "-f",
     "--from",
@@ -174,7 +181,7 @@ class AbortedTransactions:
 @click.option("-u", "--until", metavar="WHERE", help="end, an offset, or @TIME; by default goes on for ever.")
 @click.option("-n", "--max-messages", type=click.IntRange(min=1), help="Stop after this many.")
 @click.option(
-    "-i", "--idle", "idle_s", type=float, metavar="SECONDS", help="Stop after this long without records."
+    "-i", "--idle", "idle_s", type=Seconds(0), metavar="SECONDS", help="Stop after this long without records."
 )
 @click.option("-g", "--group", help="Start where this group is, and commit how far it came.")
 @click.option(
@@ -300,10 +307,11 @@ class Places:
         if where == "end":
             return self._at(LATEST)
         if where.isdecimal():
-            return dict.fromkeys(self.partitions, int(where))
+            return dict.fromkeys(self.partitions, parse_number(where))
         if where.startswith("-") and where[1:].isdecimal():
+            back = parse_number(where[1:])
             first, end = self._at(EARLIEST), self._at(LATEST)
-            return {p: max(first[p], end[p] - int(where[1:])) for p in self.partitions}
+            return {p: max(first[p], end[p] - back) for p in self.partitions}
         if where.startswith("@"):
             end = self._at(LATEST)
             found = self._at(parse_time_ms(where[1:]))
@@ -359,8 +367,8 @@ class TextOutput:
 
     def __init__(self, parts: tuple[str, ...], separator: str, null_marker: str) -> None:
         self.parts = frozenset(parts)
-        self.separator = separator.encode()
-        self.null = null_marker.encode()
+        self.separator = os.fsencode(separator)
+        self.null = os.fsencode(null_marker)
 
     def line(self, read: ReadRecord) -> bytes:
         record = read.record
@@ -373,7 +381,10 @@ class TextOutput:
         if "offset" in self.parts:
             printed.append(b"Offset:%d" % record.offset)
         if "headers" in self.parts:
-            headers = b",".join(name.encode() + b":" + self._shown(value) for name, value in record.headers)
+            headers = b",".join(
+                name.encode(errors="surrogateescape") + b":" + self._shown(value)
+                for name, value in record.headers
+            )
             printed.append(headers or b"NO_HEADERS")
         if "key" in self.parts:
             printed.append(self._shown(record.key))
@@ -401,11 +412,18 @@ class JsonOutput:
             "offset": record.offset,
             "timestamp": record.timestamp,
             "timestamp_type": "LogAppendTime" if read.is_append_time else "CreateTime",
-            "headers": [{"key": name, **_as_text("value", value)} for name, value in record.headers],
+            "headers": [
+                {"key": _printable(name), **_as_text("value", value)} for name, value in record.headers
+            ],
             **_as_text("key", record.key),
             **_as_text("value", record.value),
         }
         return json.dumps(shown, ensure_ascii=False).encode() + b"\n"
+
+
+def _printable(name: str) -> str:
+    """A header's name; bytes of it that are not UTF-8 as the sign for what is unknown."""
+    return name.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def _as_text(name: str, data: bytes | None) -> dict[str, str | None]:

@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 import click
 
 from pykafka_broker.cli.client import Client, check
-from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets, parse_duration_ms, parse_time_ms
+from pykafka_broker.cli.offsets import (
+    EARLIEST,
+    LATEST,
+    list_offsets,
+    parse_duration_ms,
+    parse_number,
+    parse_time_ms,
+)
 from pykafka_broker.cli.options import cluster_options
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -307,13 +314,20 @@ def reset_offsets(
 
 
 def chosen_partitions(client: Client, topics: Iterable[str]) -> list[tuple[str, int]]:
-    """The partitions that `topic` and `topic:0,1` entries name."""
+    """The partitions that `topic` and `topic:0,1` entries name.
+
+    Raises:
+        click.BadParameter: what stands behind a topic is not numbers of partitions.
+        KafkaError: there is no such topic or partition.
+    """
     chosen = []
     for entry in topics:
-        topic, _, numbers = entry.partition(":")
+        topic, colon, numbers = entry.partition(":")
+        named = [number.strip() for number in numbers.split(",")] if colon else []
+        if wrong := [number for number in named if not number.isdecimal()]:
+            raise click.BadParameter(f"{wrong[0]!r} is no partition of {topic!r}", param_hint="--topic")
         existing = client.leaders(topic)
-        wanted = [int(n) for n in numbers.split(",") if n.strip().isdecimal()] if numbers else list(existing)
-        for partition in wanted:
+        for partition in map(parse_number, named) if colon else existing:
             if partition not in existing:
                 raise KafkaError(
                     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{topic}' has no partition {partition}."
@@ -339,7 +353,7 @@ def new_offsets(
         since = (
             parse_time_ms(value)
             if how == "to_datetime"
-            else int(time.time() * 1000) - parse_duration_ms(value)
+            else max(int(time.time() * 1000) - parse_duration_ms(value), 0)
         )
         at_time = list_offsets(client, dict.fromkeys(partitions, since))
         # -1: no record is that young.

@@ -13,6 +13,7 @@ import os
 import click
 
 from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.options import Seconds
 
 HEALTHY = "healthy: broker {node_id} of cluster {cluster_id} at {address}"
 
@@ -21,7 +22,13 @@ HEALTHY = "healthy: broker {node_id} of cluster {cluster_id} at {address}"
 @click.argument("address", required=False, metavar="[HOST:PORT]", envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER")
 @click.option("-c", "--config", "file", metavar="FILE", help="The broker's server.properties, if it has one.")
 @click.option(
-    "--timeout", "timeout_s", type=float, default=5.0, show_default=True, metavar="SECONDS", help="Patience."
+    "--timeout",
+    "timeout_s",
+    type=Seconds(0.1),
+    default=5.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Patience.",
 )
 def health(address: str | None, file: str | None, timeout_s: float) -> None:
     """Check that a broker answers; exit status 1 if it does not.

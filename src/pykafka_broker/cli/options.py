@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -11,7 +12,23 @@ from pykafka_broker.cli.client import parse_addresses
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+#: The bounds of the protocol's numbers.
+INT16_MAX, INT32_MAX = (1 << 15) - 1, (1 << 31) - 1
+
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
+
+
+class Seconds(click.FloatRange):
+    """A time in seconds that the protocol can tell in milliseconds."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(min=least, max=INT32_MAX // 1000)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        # Not a number is in every range.
+        if math.isnan(float(seconds := super().convert(value, param, ctx))):
+            self.fail(f"{value!r} is no time", param, ctx)
+        return seconds
 
 
 def _check_addresses(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -27,7 +44,7 @@ def cluster_options(command: Command) -> Command:
     command = click.option(
         "--timeout",
         "timeout_s",
-        type=click.FloatRange(min=0.1),
+        type=Seconds(0.1),
         default=30.0,
         show_default=True,
         metavar="SECONDS",

@@ -8,6 +8,7 @@ stops.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,7 @@ import click
 
 from pykafka_broker.cli.client import RETRIABLE, Client, check
 from pykafka_broker.cli.offsets import parse_time_ms
-from pykafka_broker.cli.options import cluster_options, pairs
+from pykafka_broker.cli.options import INT32_MAX, cluster_options, pairs
 from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -134,7 +135,7 @@ class Writer:
 @click.option("-K", "--key-separator", metavar="TEXT", help="Each line or VALUE is a key, this, and a value.")
 @click.option("-H", "--header", "headers", metavar="KEY=VALUE", multiple=True, help="A header; repeatable.")
 @click.option(
-    "-p", "--partition", type=click.IntRange(min=0), help="Write here instead of where the key says."
+    "-p", "--partition", type=click.IntRange(0, INT32_MAX), help="Write here instead of where the key says."
 )
 @click.option("-t", "--timestamp", metavar="TIME", help="Milliseconds or ISO 8601 [now].")
 @click.option(
@@ -169,17 +170,18 @@ def produce(
     """Write VALUEs to TOPIC, or each line of standard input if there is none."""
     if key is not None and key_separator is not None:
         raise click.UsageError("Use --key or --key-separator, not both.")
-    fixed_key = None if key is None else key.encode()
-    separator = None if key_separator is None else key_separator.encode()
-    marker = None if null_marker is None else null_marker.encode()
-    lines = [[value.encode() for value in values]] if values else read_lines(sys.stdin.buffer)
+    # Arguments are bytes to whoever typed them, and need not be text.
+    fixed_key = None if key is None else os.fsencode(key)
+    separator = None if key_separator is None else os.fsencode(key_separator)
+    marker = None if null_marker is None else os.fsencode(null_marker)
+    lines = [[os.fsencode(value) for value in values]] if values else read_lines(sys.stdin.buffer)
     with Client(bootstrap_server, timeout_s) as client:
         writer = Writer(
             client,
             topic,
             acks=ACKS[acks],
             codec=Codec[compression.upper()],
-            headers=tuple((name, value.encode()) for name, value in pairs(headers, "--header")),
+            headers=tuple((name, os.fsencode(value)) for name, value in pairs(headers, "--header")),
             partition=partition,
             timestamp_ms=None if timestamp is None else parse_time_ms(timestamp),
         )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pykafka_broker.cli.client import Client, check
-from pykafka_broker.cli.options import cluster_options, pairs
+from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, cluster_options, pairs
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.schema import ZERO_UUID
 
@@ -28,9 +28,11 @@ def topics() -> None:
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @click.option(
-    "-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions [broker's default]."
+    "-p", "--partitions", type=click.IntRange(1, INT32_MAX), help="Number of partitions [broker's default]."
 )
-@click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="Replicas [broker's default].")
+@click.option(
+    "-r", "--replication-factor", type=click.IntRange(1, INT16_MAX), help="Replicas [broker's default]."
+)
 @click.option("--config", "configs", metavar="KEY=VALUE", multiple=True, help="A topic config; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed where the topic exists already.")
 @cluster_options
@@ -231,7 +233,9 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, list[str]
 
 @topics.command()
 @click.argument("name")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), required=True, help="The new, larger number.")
+@click.option(
+    "-p", "--partitions", type=click.IntRange(1, INT32_MAX), required=True, help="The new, larger number."
+)
 @cluster_options
 def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float) -> None:
     """Give a topic more partitions."""

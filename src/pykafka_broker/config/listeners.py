@@ -92,7 +92,19 @@ def _endpoint(entry: str, protocols: dict[str, str]) -> Endpoint:
     number = int(port)
     if not 0 <= number <= 65_535:
         raise ConfigError(f"Port {number} of listener {listener} is not between 0 and 65535")
+    if not _is_host(host):
+        raise ConfigError(f"{host!r} of listener {listener} is no host name")
     return Endpoint(listener, host.strip("[]"), number, protocols[listener])
+
+
+def _is_host(host: str) -> bool:
+    """Whether the name can be looked up at all; no host is every interface."""
+    try:
+        # Only names in other alphabets need the codec, which takes time to load.
+        encoded = host.encode("ascii" if host.isascii() else "idna")
+    except UnicodeError:
+        return False
+    return not host or all(0 < len(label) < 64 for label in encoded.removesuffix(b".").split(b"."))
 
 
 def _check_ports(endpoints: tuple[Endpoint, ...], shown: str) -> None:

@@ -14,7 +14,7 @@ from pykafka_broker.protocol.messages.records import control
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.server.storage import open_metadata_log
+from pykafka_broker.server.storage import format_directories, open_metadata_log
 from tests.support.broker import DATA, Home
 from tests.support.memory_files import MemoryFiles
 
@@ -65,16 +65,78 @@ async def test_a_first_start_formats_every_folder(caplog: pytest.LogCaptureFixtu
     ]
 
 
-async def test_a_folder_that_comes_later_joins_the_cluster() -> None:
+def format_what_is_new(home: Home) -> None:
+    """`pykafka-broker format --ignore-formatted`."""
+    format_directories(home.files, home.config(), now_ms=0, ignore_formatted=True)
+
+
+async def test_a_folder_that_comes_later_joins_the_cluster_once_it_is_formatted() -> None:
     files = MemoryFiles()
     async with Home(data_dir="/a", files=files).running():
         pass
-    async with Home(data_dir="/a,/b", files=files).running() as user:
+    home = Home(data_dir="/a,/b", files=files)
+    with pytest.raises(LogDirError, match=r"No `meta\.properties` found in /b \(have you run "):
+        await home.new_broker().start()
+    assert not files.exists("/b/meta.properties")
+    assert files.locked == set()
+    format_what_is_new(home)
+    async with home.running() as user:
         for number in range(4):
             await user.create_topic(f"topic-{number}")
     assert meta(files, "/b") == meta(files, "/a")
     placed = sorted(path for path in files.directories if "/topic-" in path)
     assert [path[:2] for path in placed] == ["/a", "/a", "/b", "/b"]
+
+
+def carry(files: MemoryFiles, old: str, new: str) -> None:
+    """Let a disk be mounted elsewhere."""
+    for folder in [path for path in files.directories if path.startswith(f"{old}/")]:
+        files.rename(folder, new + folder.removeprefix(old))
+    files.rename(old, new)
+
+
+@pytest.mark.parametrize("then", ["the disk is back", "an empty folder is made", "the topic is deleted"])
+async def test_a_disk_that_is_not_mounted_is_not_replaced_by_an_empty_folder(
+    then: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    files = MemoryFiles()
+    home = Home(data_dir="/a,/b", files=files)
+    async with home.running() as user:
+        await user.create_topic("orders", partitions=2)
+        for partition in range(2):
+            await user.produce("orders", b"%d" % partition, partition=partition)
+    away = next(p for p in range(2) if files.exists(f"/b/orders-{p}"))
+    carry(files, "/b", "/elsewhere")
+
+    with pytest.raises(LogDirError, match=r"No `meta\.properties` found in /b .* mount its disk"):
+        await home.new_broker().start()
+
+    format_what_is_new(home)
+    for _ in range(2):
+        async with home.running() as user:
+            assert await user.values("orders", partition=1 - away) == [b"%d" % (1 - away)]
+            answer = await user.try_to_produce("orders", b"x", partition=away)
+            assert answer.error_code == 56  # KAFKA_STORAGE_ERROR
+        [line] = [r.message for r in caplog.records if f"orders-{away} is offline" in r.message]
+        assert f"make an empty folder orders-{away} in one of log.dirs" in line
+        caplog.clear()
+    assert not any(path.endswith(f"/orders-{away}") for path in files.directories if path[:2] in ("/a", "/b"))
+
+    if then == "the disk is back":
+        carry(files, "/b", "/unused")
+        carry(files, "/elsewhere", "/b")
+        expected = [b"%d" % away]
+    else:
+        expected = []
+    if then == "an empty folder is made":
+        files.make_directory(f"/b/orders-{away}")
+    async with home.running() as user:
+        if then == "the topic is deleted":
+            await user.delete_topic("orders")
+            await user.create_topic("orders", partitions=2)
+        assert await user.values("orders", partition=away) == expected
+        await user.produce("orders", b"new", partition=away)
+        assert await user.values("orders", partition=away) == [*expected, b"new"]
 
 
 async def test_the_metadata_log_may_have_a_folder_of_its_own() -> None:

@@ -20,6 +20,8 @@ from typing import NamedTuple
 
 from pykafka_broker.log.epochs import EpochEntry
 
+_RESERVED_IDS = 100
+
 
 class MalformedFile(Exception):
     """The file is not what its name says."""
@@ -89,6 +91,11 @@ def _decode(data: bytes) -> list[str]:
 def uuid_text(value: bytes) -> str:
     """16 bytes as Kafka prints ids: base64url without padding, 22 characters."""
     return urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def is_reserved_id(value: bytes | bytearray) -> bool:
+    """Whether an id names nothing but a word of the protocol: "unassigned", "lost", the metadata topic."""
+    return int.from_bytes(value, "big") < _RESERVED_IDS
 
 
 def uuid_bytes(text: str) -> bytes:

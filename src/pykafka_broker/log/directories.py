@@ -146,6 +146,28 @@ class LogDirs:
                     "begin a new cluster, which will set these partitions aside."
                 )
 
+    def refuse_unformatted(self) -> None:
+        """A start on formatted directories must not take in one that is not: most likely its disk is not
+        mounted, and its partitions would be made anew, without their records. Blocking.
+
+        Raises:
+            LogDirError: there is one; Apache Kafka refuses it as well.
+        """
+        for log_dir in self.all:
+            if log_dir.is_online and self._lacks_meta(log_dir):
+                raise LogDirError(
+                    f"No `meta.properties` found in {log_dir.path} (have you run `pykafka-broker format "
+                    "--ignore-formatted` to format the directory?). If it is not new, mount its disk; "
+                    "formatting does not bring its partitions back."
+                )
+
+    def _lacks_meta(self, log_dir: LogDir) -> bool:
+        try:
+            return self.read_meta(log_dir) is None
+        except OSError as error:
+            logger.debug("%s cannot be read: %s", log_dir.path, error)
+            return False
+
     def _first_partition(self, log_dir: LogDir) -> str | None:
         for entry in self._files.entries(log_dir.path):
             folder = parse_partition_folder(entry.name) if entry.is_directory else None

@@ -21,7 +21,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from pykafka_broker.log.checkpoints import PartitionKey, encode_clean_shutdown, encode_partition_metadata
+from pykafka_broker.log.checkpoints import (
+    PartitionKey,
+    encode_clean_shutdown,
+    encode_partition_metadata,
+    is_reserved_id,
+    uuid_text,
+)
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, LogCleaner, ThreadWorker, Worker
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.directories import LogDir, LogDirError, LogDirs
@@ -391,6 +397,15 @@ class LogManager:
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"The log of {wanted.topic}-{wanted.partition} may be in a directory that is out of service",
             )
+        if not wanted.is_new and self._is_elsewhere(wanted.directory_id):
+            folder = partition_folder(wanted.topic, wanted.partition)
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"Its log is in a directory that is not among log.dirs (directory.id "
+                f"{uuid_text(wanted.directory_id or b'')}). Bring that directory back and start again; if it "
+                f"is lost, make an empty folder {folder} in one of log.dirs to begin anew, or delete the "
+                "topic.",
+            )
         online = self.dirs.online
         preferred = self._preferred.pop((wanted.topic, wanted.partition), None)
         if preferred is not None and preferred.is_online:
@@ -406,6 +421,11 @@ class LogManager:
             (log_dir for log_dir in online if not log_dir.is_cordoned),
             key=lambda log_dir: counts[log_dir.path],
         )
+
+    def _is_elsewhere(self, directory_id: bytes | None) -> bool:
+        """Whether this is the id of a directory, and of none that is here."""
+        known = {log_dir.directory_id for log_dir in self.dirs.of_partitions}
+        return directory_id is not None and not is_reserved_id(directory_id) and directory_id not in known
 
     def _log_counts(self) -> Counter[str]:
         """How many logs each directory has, by path."""

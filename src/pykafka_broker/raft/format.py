@@ -20,6 +20,7 @@ from pykafka_broker.log.checkpoints import (
     MetaProperties,
     decode_meta_properties,
     encode_meta_properties,
+    is_reserved_id,
     uuid_text,
 )
 from pykafka_broker.log.files import FileSystem, join
@@ -28,8 +29,6 @@ from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, BOOTSTRAP_SNAPSHOT, encode_snapshot
 
 METADATA_FOLDER = partition_folder(METADATA_TOPIC, 0)
-#: Ids below this number are words of the protocol ("unassigned", "lost", the metadata topic), not things.
-_RESERVED_IDS = 100
 
 
 class StorageFormatError(Exception):
@@ -52,7 +51,7 @@ def random_uuid() -> bytes:
         value = bytearray(urandom(16))
         value[6] = value[6] & 0x0F | 0x40
         value[8] = value[8] & 0x3F | 0x80
-        if int.from_bytes(value, "big") >= _RESERVED_IDS and not uuid_text(bytes(value)).startswith("-"):
+        if not is_reserved_id(value) and not uuid_text(bytes(value)).startswith("-"):
             return bytes(value)
 
 

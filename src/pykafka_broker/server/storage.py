@@ -91,6 +91,7 @@ def prepare_directories(
         formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
         cluster_id = formatted.cluster_id
     else:
+        logs.dirs.refuse_unformatted()
         cluster_id = config.cluster_id or meta.cluster_id or ""
     logs.dirs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
     return cluster_id, formatted

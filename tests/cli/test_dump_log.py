@@ -193,3 +193,11 @@ def test_an_unknown_file_is_passed_over(copied: Path) -> None:
 def test_a_file_that_is_not_there_is_an_error(copied: Path) -> None:
     result = dump("gone.log")
     assert (result.status, result.err) == (1, "Error: No such file or directory: gone.log\n")
+
+
+def test_an_empty_index_is_said_to_be_empty(copied: Path) -> None:
+    for name in (INDEX, TIME_INDEX):
+        (copied / name).write_bytes(b"")
+    assert dump(INDEX) == (0, f"Dumping {INDEX}\n{INDEX} is empty.\n", "")
+    # Of indexes of times Apache Kafka says nothing.
+    assert dump(TIME_INDEX) == (0, f"Dumping {TIME_INDEX}\n", "")

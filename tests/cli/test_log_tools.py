@@ -303,3 +303,21 @@ def test_dump_is_dump_log(folder: Path) -> None:
 
 def test_what_apache_wrote_is_ok() -> None:
     assert run("verify", Path(__file__).parent / "apache" / "f-demo-0").status == 0
+
+
+@pytest.mark.parametrize("command", ["verify", "repair", "stats"])
+def test_a_folder_that_is_not_kafkas_is_refused_and_left_as_it_is(tmp_path: Path, command: str) -> None:
+    (tmp_path / "polkit-1").mkdir()
+    (tmp_path / "polkit-1" / "rules").write_text("none of ours")
+    for path in (tmp_path, tmp_path / "polkit-1"):
+        refusal = f"Error: {path} is no log directory and no partition: there are no files of Kafka in it.\n"
+        assert run(command, path) == (1, "", refusal)
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "polkit-1",
+        "polkit-1/rules",
+    ]
+
+
+def test_a_log_directory_without_partitions_is_one(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert run("verify", tmp_path) == (0, "", "")

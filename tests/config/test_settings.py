@@ -101,6 +101,22 @@ def test_connection_limits_per_address_are_a_map() -> None:
     assert config.connections_per_ip_overrides == {"127.0.0.1": 5, "::1": 6}
 
 
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("localhost", "127.0.0.1"), ("[0:0::1]", "::1"), ("::ffff:127.0.0.2", "127.0.0.2")],
+)
+def test_hosts_with_limits_of_their_own_are_looked_up(host: str, address: str) -> None:
+    config = configured(max_connections_per_ip_overrides=f"{host}:5")
+    assert config.connections_per_ip_overrides == {address: 5}
+
+
+@pytest.mark.parametrize("host", ["no.such.invalid", "a..b"])
+def test_an_unknown_host_with_a_limit_of_its_own_is_refused(host: str) -> None:
+    config = configured(max_connections_per_ip_overrides=f"{host}:5")
+    with pytest.raises(ConfigError, match=f"Unknown host in max.connections.per.ip.overrides: {host}"):
+        _ = config.connections_per_ip_overrides
+
+
 @pytest.mark.parametrize("port", ["65536", "-1"])
 def test_a_port_out_of_range_is_refused(port: str) -> None:
     with pytest.raises(ConfigError, match="is not between 0 and 65535"):

@@ -25,7 +25,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "consume": ("consume", "consume", "Read records from a topic."),
     "configs": ("configs", "configs", "Describe and alter dynamic configurations."),
     "dump-log": ("dump_log", "dump_log", "Show what is in the files of a log."),
-    "log": ("log_tools", "log", "Look into the data of a stopped broker: dump, verify, repair, stats."),
+    "log": (
+        "log_tools",
+        "log",
+        "Look into the data of a broker: dump, verify, count; of a stopped one, repair.",
+    ),
     "health": ("health", "health", "Check that a broker answers."),
 }
 

@@ -262,6 +262,8 @@ def dump_offset_index(path: str, options: Options) -> Dump:
     base_offset = int(os.path.basename(path).split(".")[0])
     log = memoryview(_read_if_there(_log_of(path)))
     data = _read(path)
+    if len(data) < 8:
+        yield Item(f"{path} is empty.", {"kind": "empty index"})
     for at in range(0, len(data) - len(data) % 8, 8):
         offset = base_offset + int.from_bytes(data[at : at + 4], "big", signed=True)
         position = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)

@@ -7,8 +7,9 @@ running broker has, `verify` and `stats` say so, and tell how far they have read
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
@@ -19,12 +20,25 @@ from pykafka_broker.cli.record_json import compact_json
 from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, segment_offsets
 from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.files import FileLockedError, OsFileSystem, lock_holder
-from pykafka_broker.log.names import LOCK_FILE, parse_partition_folder
+from pykafka_broker.log.names import (
+    CLEAN_SHUTDOWN_FILE,
+    LOCK_FILE,
+    LOG_START_CHECKPOINT,
+    META_PROPERTIES,
+    RECOVERY_POINT_CHECKPOINT,
+    parse_partition_folder,
+)
 
 Found = TypeVar("Found")
 
 #: How often a partition is looked into whose files a broker replaces meanwhile.
 ATTEMPTS = 5
+#: What a log directory is known by, besides partitions.
+LOG_DIRECTORY_FILES = frozenset(
+    {META_PROPERTIES, CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
+)
+#: What a partition's folder is known by: a file of a segment, or one that describes the partition.
+_PARTITION_FILE = re.compile(r"\d{20}\.|partition\.metadata$|leader-epoch-checkpoint$")
 
 
 @click.group()
@@ -48,6 +62,7 @@ def verify(paths: tuple[str, ...], as_json: bool) -> int:
     segment of each partition is read as far as it has been written.
     """
     problems = 0
+    _check_is_kafkas(paths)
     in_use = _told_in_use(paths)
     for folder, checked in _checked(paths, in_use):
         problems += sum(finding.remedy is not Remedy.START for finding in checked.findings)
@@ -65,6 +80,7 @@ def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
     Damaged records are fenced off, never removed: reads of their offsets are answered with CORRUPT_MESSAGE,
     everything before and behind is served. Exit status 1 if something is left that cannot be mended here.
     """
+    _check_is_kafkas(paths)
     left = 0
     files = OsFileSystem()
     with ExitStack() as locks:
@@ -83,6 +99,7 @@ def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> int:
 @_as_json
 def stats(paths: tuple[str, ...], as_json: bool) -> int:
     """Count segments, bytes, batches and records of every partition, without a look into the records."""
+    _check_is_kafkas(paths)
     in_use = _told_in_use(paths)
     for folder, found in _each(paths, in_use, _counted):
         shown = {**found, "in_use": _log_directory(folder) in in_use}
@@ -150,6 +167,35 @@ def _tell(folder: str, checked: Checked, as_json: bool, is_in_use: bool) -> None
     click.echo(f"{folder}: {partition.records} records in {partition.segments} segments{read}: {verdict}")
     for finding in findings:
         click.echo(f"  {os.path.basename(finding.path)} {finding.text} ({finding.remedy.value})")
+
+
+def _check_is_kafkas(paths: Iterable[str]) -> None:
+    """Refuse what is no log directory and no folder of a partition, before anything is done there.
+
+    Raises:
+        LogDirError: a folder has nothing of Kafka in it.
+    """
+    for path in paths:
+        if parse_partition_folder(os.path.basename(os.path.abspath(path))) is not None:
+            is_kafkas = _is_partition(path)
+        else:
+            with os.scandir(path) as entries:
+                is_kafkas = any(_is_log_directorys(entry) for entry in entries)
+        if not is_kafkas:
+            raise LogDirError(
+                f"{path} is no log directory and no partition: there are no files of Kafka in it."
+            )
+
+
+def _is_partition(folder: str) -> bool:
+    with os.scandir(folder) as entries:
+        return any(_PARTITION_FILE.match(entry.name) for entry in entries)
+
+
+def _is_log_directorys(entry: os.DirEntry[str]) -> bool:
+    if entry.is_dir():
+        return parse_partition_folder(entry.name) is not None and _is_partition(entry.path)
+    return entry.name in LOG_DIRECTORY_FILES
 
 
 def _told_in_use(paths: tuple[str, ...]) -> dict[str, int]:

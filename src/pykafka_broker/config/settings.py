@@ -114,8 +114,13 @@ class BrokerConfig:
 
     @property
     def connections_per_ip_overrides(self) -> dict[str, int]:
-        """`max.connections.per.ip.overrides`, by address."""
-        return _connection_overrides(self.values["max.connections.per.ip.overrides"])
+        """`max.connections.per.ip.overrides`, by address; names are looked up, which may block.
+
+        Raises:
+            ConfigError: there is no such host.
+        """
+        overrides = _connection_overrides(self.values["max.connections.per.ip.overrides"])
+        return {_address_of(host): count for host, count in overrides.items()}
 
     @property
     def unknown(self) -> list[str]:
@@ -440,6 +445,21 @@ def _group_bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
                 (v[name] <= v[high], f"{name} must be less than or equal to {high}"),
             ]
     return checks
+
+
+def _address_of(host: str) -> str:
+    """The first address of a host, IPv4 ones before others, as of Java's `InetAddress.getByName`."""
+    import socket
+
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or "no host name"
+        raise ConfigError(f"Unknown host in max.connections.per.ip.overrides: {host}: {reason}") from None
+    addresses = [str(address[0]) for _, _, _, _, address in found]
+    address = next((a for a in addresses if "." in a), addresses[0])
+    # An IPv4 address stays one when it is written as of IPv6.
+    return address.removeprefix("::ffff:") if "." in address else address
 
 
 def _connection_overrides(text: str) -> dict[str, int]:

@@ -32,6 +32,7 @@ from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
+from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
 from pykafka_broker.log.directories import LogDir
@@ -427,7 +428,12 @@ class Broker:
         for name, listener in tuple(self.listeners.listeners.items()):
             if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
                 self.listeners.remove(name)
-        self.listeners.reconfigure(_listener_limits(new), wanted)
+        try:
+            limits = _listener_limits(new)
+        except ConfigError as error:
+            logger.error("Limits of connections stay as they are: %s", error)
+            limits = self.listeners.limits
+        self.listeners.reconfigure(limits, wanted)
         for name in wanted.keys() - self.listeners.listeners.keys():
             try:
                 self.listeners.add(wanted[name], Dispatch(APIS)).start()

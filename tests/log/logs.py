@@ -33,7 +33,7 @@ def reopened(files: MemoryFiles, *, clean: bool = False, **settings: Any) -> Par
     return open_log(environment, FOLDER, "orders", 0, TOPIC_ID, config, clean=clean, now_ms=NOW, **offsets)
 
 
-CHECKPOINTED = ("recovery_point", "log_start_offset", "high_watermark")
+CHECKPOINTED = ("recovery_point", "log_start_offset", "high_watermark", "cleaned_offset")
 
 
 def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearray:

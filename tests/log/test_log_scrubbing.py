@@ -88,11 +88,11 @@ async def test_what_was_not_in_the_page_cache_does_not_stay_there():
     assert log is not None
     job = job_for(log, only_unchecked=True)
     assert job is not None
-    assert ThreadScrubber(files).scrub(job, UNLIMITED) == Scrubbed([base for base, _ in job.segments], [])
+    assert ThreadScrubber(files).scrub(job, UNLIMITED) == Scrubbed([base for base, _, _ in job.segments], [])
     assert files.forgotten == []
     files.is_cached = False
     ThreadScrubber(files).scrub(job, UNLIMITED)
-    assert files.forgotten == [(f"{FOLDER}/{base:020d}.log", 0, size) for base, size in job.segments]
+    assert files.forgotten == [(f"{FOLDER}/{base:020d}.log", 0, size) for base, size, _ in job.segments]
 
 
 async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_are_not_judged():
@@ -103,7 +103,7 @@ async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_ar
     job = job_for(log, only_unchecked=True)
     assert job is not None
     files.remove(log.segments[0].path + ".log")
-    assert ThreadScrubber(files).scrub(job, UNLIMITED).sound == [base for base, _ in job.segments[1:]]
+    assert ThreadScrubber(files).scrub(job, UNLIMITED).sound == [base for base, _, _ in job.segments[1:]]
 
 
 # --- in a process ---------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
     path.write_bytes(data)
     job = job_for(real_log, only_unchecked=False)
     assert job is not None
-    bases = [base for base, _ in job.segments]
+    bases = [base for base, _, _ in job.segments]
     process = ScrubProcess()
     assert process.scrub(job, UNLIMITED) == ([bases[0], *bases[2:]], [bases[1]])
 

@@ -22,12 +22,18 @@ from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from pykafka_broker.log.checkpoints import MalformedFile, decode_epochs, decode_partition_metadata
+from pykafka_broker.log.checkpoints import (
+    MalformedFile,
+    decode_epochs,
+    decode_offsets,
+    decode_partition_metadata,
+)
 from pykafka_broker.log.epochs import LeaderEpochs
-from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.files import FileSystem, directory_name, join
 from pykafka_broker.log.index import InvalidIndexError, OffsetIndex, TimeIndex, read_aborted_txns
 from pykafka_broker.log.names import (
     CLEANED_SUFFIX,
+    CLEANER_CHECKPOINT,
     DAMAGED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -42,9 +48,11 @@ from pykafka_broker.log.names import (
     WINDOW_SUFFIX,
     offset_file,
     parse_offset_file,
+    parse_partition_folder,
 )
 from pykafka_broker.log.producers import CorruptSnapshotError, read_snapshot, restore_windows
-from pykafka_broker.log.recovery import Damage, Scan
+from pykafka_broker.log.recovery import Damage, Scan, no_epoch_known
+from pykafka_broker.log.scanning import is_dense_but_for, survey
 from pykafka_broker.log.segment import Segment
 
 _LEFTOVERS = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
@@ -123,11 +131,29 @@ def check_partition(
     findings += problem
     segments = segment_offsets(files, directory)
     batches = records = end_offset = 0
+    whole = [
+        Segment(files, join(directory, offset_file(base_offset, "")), base_offset, size, 4096)
+        for base_offset, size in segments
+    ]
+    found = survey(whole, epochs.epoch_for_offset)
+    may_have_gaps = found.has_gaps or _was_cleaned(files, directory)
+    epoch_of = epochs.epoch_for_offset
+    if found.contradicts_epochs:
+        epoch_of = no_epoch_known
+        path = join(directory, LEADER_EPOCH_CHECKPOINT)
+        findings.append(Finding(path, "contradicts the log", Remedy.REMOVE))
     for number, (base_offset, size) in enumerate(segments):
         following = segments[number + 1][0] if number + 1 < len(segments) else None
-        segment = Segment(files, join(directory, offset_file(base_offset, "")), base_offset, size, 4096)
+        segment = whole[number]
         pread = _metered(segment.file.pread, on_bytes)
-        scan = Scan(pread, size, base_offset, epoch_of=epochs.epoch_for_offset)
+        scan = Scan(
+            pread,
+            size,
+            base_offset,
+            epoch_of=epoch_of,
+            gaps_allowed=may_have_gaps or is_in_use,
+            following_offset=following,
+        )
         places: dict[int, int] = {}
         timestamps: dict[int, int] = {}
         for position, header in scan:
@@ -137,12 +163,26 @@ def check_partition(
             timestamps[header.last_offset] = header.max_timestamp
         end_offset = scan.next_offset
         is_written = is_in_use and following is None
-        findings += _judge_scan(segment, scan, following, names, is_written=is_written)
+        is_short = scan.valid_end == size and following is not None and end_offset < following
+        is_hole = is_short and not may_have_gaps and is_dense_but_for(segment, whole)
+        findings += _judge_scan(segment, scan, following, names, is_written=is_written, is_hole=is_hole)
         if not is_written:
             findings += _check_indexes(files, segment, names, places, timestamps)
     findings += _check_snapshots(files, directory, names)
     total = sum([size for _, size in segments])
     return Checked(Partition(len(segments), total, batches, records, end_offset), findings)
+
+
+def _was_cleaned(files: FileSystem, directory: str) -> bool:
+    """Whether the cleaner has left a note of it; taken for granted where its notes are not readable."""
+    folder = parse_partition_folder(directory.rsplit("/", 1)[-1])
+    try:
+        cleaned = decode_offsets(files.read_file(join(directory_name(directory), CLEANER_CHECKPOINT)))
+    except FileNotFoundError:
+        return False
+    except MalformedFile:
+        return True
+    return folder is None or (folder.topic, folder.partition) in cleaned
 
 
 def _metered(
@@ -183,7 +223,13 @@ def _read_epochs(files: FileSystem, directory: str) -> tuple[LeaderEpochs, list[
 
 
 def _judge_scan(
-    segment: Segment, scan: Scan, following: int | None, names: set[str], *, is_written: bool
+    segment: Segment,
+    scan: Scan,
+    following: int | None,
+    names: set[str],
+    *,
+    is_written: bool,
+    is_hole: bool,
 ) -> Iterator[Finding]:
     path = segment.path + LOG_SUFFIX
     known: tuple[Damage, ...] = ()
@@ -198,9 +244,16 @@ def _judge_scan(
         if following is None:
             torn = scan.tail_damage(scan.next_offset)
             text = f"ends in {segment.size - scan.valid_end} bytes that are no batch, at offset {torn[2]}"
-            yield Finding(path, text, Remedy.CUT, torn)
+            # The start of a broker knows how far the log was synced, and decides.
+            remedy = Remedy.START if _is_sound_at(segment, scan.valid_end) else Remedy.CUT
+            yield Finding(path, text, remedy, torn)
         else:
             damages.append(scan.tail_damage(following))
+    elif following is not None and (missing := scan.tail_damage(following)) in known:
+        damages.append(missing)
+    elif is_hole and following is not None:
+        text = f"offsets {missing.first_offset} to {missing.next_offset - 1} are missing behind it"
+        yield Finding(path, text, Remedy.NONE, missing)
     for damage in damages:
         yield Finding(
             path,
@@ -209,6 +262,14 @@ def _judge_scan(
             Remedy.FENCED if damage in known else Remedy.FENCE,
             damage,
         )
+
+
+def _is_sound_at(segment: Segment, position: int) -> bool:
+    """Whether a batch with the right checksum begins there, be its offset or epoch what they may."""
+    scan = Scan(
+        segment.file.pread, segment.size, segment.base_offset, gaps_allowed=True, start_position=position
+    )
+    return next(iter(scan), (None, None))[0] == position
 
 
 def _check_indexes(

@@ -54,7 +54,7 @@ from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producer_files import ProducerFiles
 from pykafka_broker.log.producers import ProducerStates
 from pykafka_broker.log.recovery import Scan, walk
-from pykafka_broker.log.scanning import contradicts_epochs, scan_segment
+from pykafka_broker.log.scanning import scan_segment, survey
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
 
@@ -122,14 +122,17 @@ def open_log(
     recovery_point: int | None = None,
     log_start_offset: int = 0,
     high_watermark: int = 0,
+    cleaned_offset: int | None = None,
     now_ms: int = 0,
 ) -> PartitionLog:
     """The partition in an existing folder. The offsets are what the checkpoints say, 0 (None) where they say
     nothing.
     """
-    return _Loading(environment, directory, topic, partition, topic_id, config, clean, now_ms).load(
-        recovery_point, log_start_offset, high_watermark
-    )
+    loading = _Loading(environment, directory, topic, partition, topic_id, config, clean, now_ms)
+    loading.gaps_allowed = config.is_compacted or cleaned_offset is not None
+    log = loading.load(recovery_point, log_start_offset, high_watermark)
+    log.compaction.cleaned_offset = cleaned_offset
+    return log
 
 
 class _Loading:
@@ -161,6 +164,8 @@ class _Loading:
         self.snapshots: list[int] = []
         #: Everything below was on stable storage.
         self.synced_end = 0
+        #: Compaction is, or was, at work here.
+        self.gaps_allowed = False
         #: Base offset of the first segment that had to be scanned.
         self.first_scanned: int | None = None
 
@@ -319,7 +324,7 @@ class _Loading:
         last_entry = segment.last_index_entry()
         indexed_offset, start = last_entry or (-1, 0)
         segment.bytes_since_index_entry = segment.size - start
-        end_offset = self._scanned_end(segment, start, indexed_offset)
+        end_offset = self._scanned_end(segment, start, indexed_offset, expected_end)
         if end_offset is None or expected_end not in (None, end_offset):
             logger.warning("%s: not as a clean stop leaves it, so scanned", self._name)
             self.clean = False
@@ -327,7 +332,9 @@ class _Loading:
         segment.first_batch_timestamp()
         return end_offset
 
-    def _scanned_end(self, segment: Segment, start: int, indexed_offset: int) -> int | None:
+    def _scanned_end(
+        self, segment: Segment, start: int, indexed_offset: int, expected_end: int | None
+    ) -> int | None:
         """The log end offset if everything from position `start` on is sound."""
         start_offset = segment.base_offset
         if start:
@@ -343,7 +350,8 @@ class _Loading:
             segment.size,
             segment.base_offset,
             epoch_of=self.epochs.epoch_for_offset,
-            gaps_allowed=self.config.is_compacted,
+            gaps_allowed=self.gaps_allowed,
+            following_offset=expected_end,
             start_position=start,
             start_offset=start_offset,
         )
@@ -357,6 +365,15 @@ class _Loading:
 
     def _recover(self, recovery_point: int) -> int:
         """Scan every segment that may hold unflushed batches; the log end offset."""
+        found = survey(
+            [
+                segment
+                for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True)
+                if following is None or following.base_offset > recovery_point
+            ],
+            self.epochs.epoch_for_offset,
+        )
+        self.gaps_allowed = self.gaps_allowed or found.has_gaps
         self._drop_empty_end(recovery_point)
         end_offset = self.segments[-1].base_offset
         bases = [segment.base_offset for segment in self.segments]
@@ -366,7 +383,7 @@ class _Loading:
             for segment, end in zip(self.segments, ends, strict=True)
             if (end or LONG_MAX) > recovery_point
         ]
-        if contradicts_epochs([segment for segment, _ in unflushed], self.epochs.epoch_for_offset):
+        if found.contradicts_epochs:
             logger.warning("%s: leader epochs are rebuilt: the checkpoint contradicts the log", self._name)
             self.epochs, self.epochs_known = LeaderEpochs(), False
         epoch_of = LeaderEpochs(self.epochs.entries).epoch_for_offset
@@ -378,8 +395,8 @@ class _Loading:
                 self._name,
                 next_base_offset=next_base_offset,
                 epoch_of=epoch_of,
-                gaps_allowed=self.config.is_compacted,
-                reaches_next=not self.config.is_compacted,
+                gaps_allowed=self.gaps_allowed,
+                reaches_next=not self.gaps_allowed,
                 synced_end=self.synced_end,
                 on_batch=self._note_epoch,
             )
@@ -391,7 +408,7 @@ class _Loading:
         A power cut can leave the file of a new segment, and not all of the one before. Offsets would jump
         over what is lost, and the torn end before the empty file would count as damage inside the log.
         """
-        while len(self.segments) > 1 and self.segments[-1].size == 0 and not self.config.is_compacted:
+        while len(self.segments) > 1 and self.segments[-1].size == 0 and not self.gaps_allowed:
             if self.segments[-1].base_offset <= recovery_point:
                 return
             self.segments.pop().unlink()

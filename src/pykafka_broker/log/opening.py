@@ -150,9 +150,9 @@ async def open_directory(
             recovery_point=recovery_points.get(key),
             log_start_offset=log_starts.get(key, 0),
             high_watermark=high_watermarks.get(key, 0),
+            cleaned_offset=cleaned_offsets.get(key),
             now_ms=now_ms(),
         )
-        log.compaction.cleaned_offset = cleaned_offsets.get(key)
         progress.advance()
         return log
 

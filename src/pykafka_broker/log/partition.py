@@ -73,6 +73,10 @@ class PartitionLog(WritableLog):
         #: What compaction does to this log.
         self.compaction = Compaction(self, environment, self._flusher)
 
+    @property
+    def was_compacted(self) -> bool:
+        return self.config.is_compacted or self.compaction.cleaned_offset is not None
+
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new
         log start.

@@ -31,12 +31,15 @@ from pykafka_broker.log.reading import (
     unresolved_read,
 )
 from pykafka_broker.log.recovery import no_epoch_known
-from pykafka_broker.log.scanning import check_batches, contradicts_epochs, find_damages, scan_segment
+from pykafka_broker.log.scanning import check_batches, find_damages, is_dense_but_for, scan_segment, survey
 from pykafka_broker.log.segment import Segment, segment_ends
 from pykafka_broker.log.state import Limit, LogState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
+
+#: As many segments before and behind one tell whether its log is dense.
+_NEAR_SEGMENTS = 8
 
 
 class ReadableLog(LogState):
@@ -47,6 +50,11 @@ class ReadableLog(LogState):
     def __init__(self, *arguments: Any, **facts: Any) -> None:
         super().__init__(*arguments, **facts)
         self._end_at_last_release = -1
+
+    @property
+    def was_compacted(self) -> bool:
+        """Whether compaction is known to be, or to have been, at work here."""
+        return self._config.is_compacted
 
     def plan_read(
         self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
@@ -143,7 +151,7 @@ class ReadableLog(LogState):
             self.name,
             next_base_offset=next_base_offset,
             epoch_of=self._believed_epochs(segment),
-            gaps_allowed=self._config.is_compacted,
+            reaches_next=self._is_short(segment, next_base_offset),
         )
         segment.adopt(copy)
         return True
@@ -154,8 +162,8 @@ class ReadableLog(LogState):
         """Check the batches between two positions; if anything is odd there, all of the segment, and its
         indexes. Worker thread.
         """
-        epoch_of, gaps_allowed = self.epochs.epoch_for_offset, self._config.is_compacted
-        if check_batches(segment, start, end, epoch_of=epoch_of, gaps_allowed=gaps_allowed):
+        epoch_of = self.epochs.epoch_for_offset
+        if check_batches(segment, start, end, epoch_of=epoch_of, next_base_offset=next_base_offset):
             return
         if next_base_offset is None or not self._check_segment(segment, next_base_offset):
             self.check_again(segment)
@@ -171,15 +179,23 @@ class ReadableLog(LogState):
             self.name,
             next_offset=ends.get(segment, self.log_end_offset),
             epoch_of=self._believed_epochs(segment),
-            gaps_allowed=self._config.is_compacted,
             is_kept=segment in ends and not self.closed,  # retention may have been faster
         )
+
+    def _is_short(self, segment: Segment, next_base_offset: int) -> bool:
+        """Whether a segment must reach the next: nothing around it looks as if compaction was ever here."""
+        if self.was_compacted:
+            return False
+        segments = self.segments
+        number = segment_number(segments, segment.base_offset)
+        near = segments[max(0, number - _NEAR_SEGMENTS) : number + _NEAR_SEGMENTS]
+        return next_base_offset > segment.base_offset and is_dense_but_for(segment, near)
 
     def _believed_epochs(self, segment: Segment) -> Callable[[int], int]:
         """The epochs that the batches of a segment should have, unless it and its neighbours contradict."""
         number = segment_number(self.segments, segment.base_offset)
         near = self.segments[max(0, number - 1) : number + 2]
-        if not contradicts_epochs(near, self.epochs.epoch_for_offset):
+        if not survey(near, self.epochs.epoch_for_offset).contradicts_epochs:
             return self.epochs.epoch_for_offset
         logger.warning("%s: the leader epochs contradict segment %d", self.name, segment.base_offset)
         return no_epoch_known

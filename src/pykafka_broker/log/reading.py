@@ -19,6 +19,7 @@ from typing import NamedTuple, Union
 
 from pykafka_broker.log.files import Buffer, File
 from pykafka_broker.log.index import AbortedTxn
+from pykafka_broker.log.recovery import Damage
 from pykafka_broker.log.segment import Segment
 from pykafka_broker.log.stored import LEAST_BYTES, ReadCold, StoredRecords, read_through
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -208,6 +209,8 @@ def unresolved_read(
                     check_old(segment, None if following is None else following.base_offset, start, end)
                     refuse_damaged(segment, offset)
                     found = segment.locate(offset)
+            end_offset = request.limit_offset if found is None else found[1].base_offset
+            refuse_damaged_between(segment, offset, min(end_offset, request.limit_offset))
             if found is not None:
                 return _span(segment, following, found, request)
         return None  # compaction left nothing past the offset
@@ -239,10 +242,21 @@ def refuse_damaged(segment: Segment, offset: int) -> None:
     """Raise CORRUPT_MESSAGE for an offset that is in a damaged range."""
     for damage in segment.damages:
         if damage.first_offset <= offset < damage.next_offset:
-            raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE,
-                f"The log is damaged from offset {damage.first_offset} to {damage.next_offset - 1}",
-            )
+            raise _damaged(damage)
+
+
+def refuse_damaged_between(segment: Segment, offset: int, end_offset: int) -> None:
+    """Raise CORRUPT_MESSAGE where a reader at `offset` would be led past a damaged range to `end_offset`."""
+    for damage in segment.damages:
+        if max(offset, damage.first_offset) < min(damage.next_offset, end_offset):
+            raise _damaged(damage)
+
+
+def _damaged(damage: Damage) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CORRUPT_MESSAGE,
+        f"The log is damaged from offset {damage.first_offset} to {damage.next_offset - 1}",
+    )
 
 
 def segment_number(segments: Sequence[Segment], offset: int) -> int:

@@ -5,9 +5,9 @@ Pure: bytes come from a `read(size, position)` callable. Two walks:
 
 * `walk` trusts the bytes (a clean stop, or below the recovery point) and only reads headers;
 * `Scan` believes nothing: magic, length, CRC-32C of every batch, and what the CRC does not cover: base
-  offsets must go on without a gap (or ascend, where compaction made gaps), leader epochs must be those of the
-  leader-epoch-checkpoint, which is written before the first batch of an epoch (or must not go back, where it
-  is lost).
+  offsets must ascend, and where they jump, as after compaction, what is behind must agree; leader epochs
+  must be those of the leader-epoch-checkpoint, which is written before the first batch of an epoch (or must
+  not go back, where it is lost).
 
 A bad batch with a good one after it is *damage*: its range is reported, to be fenced off (CORRUPT_MESSAGE),
 and what follows is kept. A bad batch with nothing good after it is a *torn tail*, to be cut off. Kafka cuts
@@ -84,21 +84,22 @@ def sound_end(
     next_offset: int,
     max_offset: int,
     epoch_of: Callable[[int], int],
-    gaps_allowed: bool,
+    following_offset: int | None = None,
 ) -> int | None:
     """Where a row of sound batches from `start` on ends, at `end` or behind it; None if one is not as it
-    should be.
+    should be. Offsets may jump where the batch behind agrees, or the one that follows the file.
 
     What `Scan` finds out of a file that may be damaged, for one that most likely is not: 1 to 2 us a batch
     where a scan takes 8, and the checksum (a GB takes 0.1 s).
     """
     position = start
     epoch = newest = -1
+    jumps = False
     chunk_bytes = _CHUNK_BYTES
-    while position < end:
+    while position < end or (jumps and position < size):
         chunk = read(min(chunk_bytes, size - position), position)
         view, at = memoryview(chunk), 0
-        while position + at < end and at + HEADER_BYTES <= len(chunk):
+        while (position + at < end or jumps) and at + HEADER_BYTES <= len(chunk):
             header = HEADER.unpack_from(chunk, at)
             base_offset, batch_length, batch_epoch, magic, crc, _, last_offset_delta = header[:7]
             batch_end = at + batch_length + LOG_OVERHEAD_BYTES
@@ -107,9 +108,9 @@ def sound_end(
             if batch_end > len(chunk):
                 break
             last_offset = base_offset + last_offset_delta
-            jumps = base_offset > next_offset and not gaps_allowed
-            if jumps or not next_offset <= base_offset <= last_offset <= max_offset:
+            if not next_offset <= base_offset <= last_offset <= max_offset:
                 return None
+            jumps = base_offset > next_offset
             if batch_epoch != epoch:
                 if batch_epoch < epoch or epoch_of(base_offset) not in (batch_epoch, -1):
                     return None
@@ -128,6 +129,8 @@ def sound_end(
         else:
             chunk_bytes = _CHUNK_BYTES
         position += at
+    if jumps and position >= size and (following_offset is None or next_offset > following_offset):
+        return None
     # Epochs never go back: where the first and the last batch under one are right, so are those between.
     return position if epoch_of(newest) in (epoch, -1) else None
 
@@ -145,6 +148,7 @@ class Scan:
         *,
         epoch_of: Callable[[int], int] | None = None,
         gaps_allowed: bool = False,
+        following_offset: int | None = None,
         start_position: int = 0,
         start_offset: int | None = None,
     ) -> None:
@@ -153,7 +157,11 @@ class Scan:
         self._base_offset = base_offset
         #: The epoch under which an offset was appended, as far as the leader-epoch-checkpoint knows; else -1.
         self._epoch_of = epoch_of or no_epoch_known
+        #: Whether a jump to the very last batch is believed where nothing tells what offset follows.
         self._gaps_allowed = gaps_allowed
+        #: The first offset behind the file, if it is known.
+        self._following_offset = following_offset
+        self._is_searching = False
         #: End of the last good batch: what lies behind it is a torn tail.
         self.valid_end = start_position
         self.next_offset = base_offset if start_offset is None else start_offset
@@ -230,17 +238,20 @@ class Scan:
     def _fits_what_is_behind(self, position: int, header: BatchHeader) -> bool:
         """Where an offset jumps or an epoch is taken on trust, the batch behind must agree.
 
-        Offsets jump in a log that once was compacted. A single flipped bit makes a jump that the batch
-        behind denies.
+        Offsets jump in a log that once was compacted, whatever its policy is now. A single flipped bit
+        makes a jump that the batch behind denies: one that has its place between the batch before and it.
         """
-        jumps = header.base_offset > self.next_offset and not self._gaps_allowed
+        jumps = header.base_offset > self.next_offset and not self._is_searching
         unknown_epoch = header.partition_leader_epoch > self._epoch and self._epoch_of(header.base_offset) < 0
         if not jumps and not unknown_epoch:
             return True
         behind = self._header(position + header.batch_length + LOG_OVERHEAD_BYTES)
+        last_offset = header.base_offset + header.last_offset_delta
         if behind is None:
-            return not jumps
-        if jumps and behind.base_offset <= header.base_offset + header.last_offset_delta:
+            if jumps and self._following_offset is not None:
+                return last_offset < self._following_offset
+            return not jumps or self._gaps_allowed
+        if jumps and self.next_offset + header.last_offset_delta < behind.base_offset <= last_offset:
             return False
         return not self._epoch <= behind.partition_leader_epoch < header.partition_leader_epoch
 
@@ -297,11 +308,11 @@ class Scan:
 
     def _good_behind(self, position: int) -> BatchHeader | None:
         """As `_good_batch`, where a gap in the offsets is what one expects after damage."""
-        gaps_allowed, self._gaps_allowed = self._gaps_allowed, True
+        self._is_searching = True
         try:
             return self._good_batch(position)
         finally:
-            self._gaps_allowed = gaps_allowed
+            self._is_searching = False
 
 
 def no_epoch_known(offset: int) -> int:

@@ -8,7 +8,9 @@ judgement is `recovery.Scan`'s; this is what is done about it. Blocking; worker-
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from pykafka_broker.log.files import Buffer
 from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET, Damage, Scan, sound_end
@@ -17,6 +19,8 @@ from pykafka_broker.protocol.records.batch import BatchHeader
 
 logger = logging.getLogger(__name__)
 
+#: Fewer segments tell nothing of whether a log is dense.
+_SEGMENTS_OF_A_DENSE_LOG = 4
 #: A reader of old records has this much checked ahead of him, so that most of his reads need no thread.
 CHECK_BYTES = 1 << 20
 
@@ -27,7 +31,7 @@ def scan_segment(
     *,
     next_base_offset: int | None,
     epoch_of: Callable[[int], int],
-    gaps_allowed: bool,
+    gaps_allowed: bool = False,
     reaches_next: bool = False,
     synced_end: int = 0,
     on_batch: Callable[[BatchHeader], object] = lambda header: None,
@@ -41,7 +45,12 @@ def scan_segment(
     """
     segment.reset_indexes()
     scan = Scan(
-        segment.file.pread, segment.size, segment.base_offset, epoch_of=epoch_of, gaps_allowed=gaps_allowed
+        segment.file.pread,
+        segment.size,
+        segment.base_offset,
+        epoch_of=epoch_of,
+        gaps_allowed=gaps_allowed,
+        following_offset=next_base_offset,
     )
     for position, header in scan:
         size, last_offset = header.size_in_bytes, header.last_offset
@@ -79,22 +88,64 @@ def scan_segment(
     return next_offset
 
 
-def contradicts_epochs(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> bool:
-    """Whether several batches have other epochs than the checkpoint gives them: then that is wrong. No disk
-    spoils the same field of two batches, so a single one is damaged.
+class Survey(NamedTuple):
+    """What the headers of some segments say of what the checkpoints say."""
+
+    #: The leader epochs of the checkpoint cannot be those of this log.
+    contradicts_epochs: bool
+    #: Compaction was at work here: offsets are missing between batches or in them.
+    has_gaps: bool
+
+
+def survey(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> Survey:
+    """Several batches that have other epochs than the checkpoint gives them, or the only one there is, prove
+    that wrong. No disk spoils the same field of two batches, so one among others is damaged.
+
+    A jump of the offsets counts where the batch behind agrees.
     """
-    seen = 0
+    seen = batches = 0
+    has_gaps = False
     for segment in segments:
+        expected, jumps = segment.base_offset, False
         for _, header in segment.headers(0):
-            if epoch_of(header.base_offset) not in (header.partition_leader_epoch, -1):
+            batches += 1
+            base_offset, last_offset = header.base_offset, header.last_offset
+            if epoch_of(base_offset) not in (header.partition_leader_epoch, -1):
                 seen += 1
-                if seen > 1:
-                    return True
-    return False
+            if not has_gaps:
+                has_gaps = header.records_count <= header.last_offset_delta
+                has_gaps = has_gaps or (jumps and base_offset >= expected)
+                jumps, expected = base_offset > expected, last_offset + 1
+    return Survey(seen > 1 or seen == batches == 1, has_gaps)
+
+
+def is_dense_but_for(segment: Segment, segments: Sequence[Segment]) -> bool:
+    """Whether each of these closed segments, but `segment`, reaches up to the next, and no offsets are
+    missing within any.
+
+    Then compaction was not at work, and what is missing behind `segment` was lost. The last of `segments` is
+    there for its base offset alone. Reads headers; false if in doubt.
+    """
+    if len(segments) < _SEGMENTS_OF_A_DENSE_LOG:
+        return False
+    for one, following in pairwise(segments):
+        expected = one.base_offset
+        for _, header in one.headers(0):
+            if header.base_offset != expected or header.records_count != header.last_offset_delta + 1:
+                return False
+            expected = header.next_offset
+        if expected != following.base_offset and one is not segment:
+            return False
+    return True
 
 
 def check_batches(
-    segment: Segment, start: int, end: int, *, epoch_of: Callable[[int], int], gaps_allowed: bool
+    segment: Segment,
+    start: int,
+    end: int,
+    *,
+    epoch_of: Callable[[int], int],
+    next_base_offset: int | None,
 ) -> bool:
     """Check batches from before this process: from the one at `start`, or an indexed one before it, up to
     `end`, or further, so that the next reader finds it done.
@@ -127,7 +178,7 @@ def check_batches(
         next_offset=expected,
         max_offset=segment.base_offset + MAX_RELATIVE_OFFSET,
         epoch_of=epoch_of,
-        gaps_allowed=gaps_allowed,
+        following_offset=next_base_offset,
     )
     if sound is None:
         return False
@@ -141,7 +192,6 @@ def find_damages(
     *,
     next_offset: int,
     epoch_of: Callable[[int], int],
-    gaps_allowed: bool,
     is_kept: bool,
 ) -> None:
     """Go through all that was in a segment before this process, while it is served, and fence off what is
@@ -151,12 +201,15 @@ def find_damages(
     """
     size = segment.unchecked_end
     behind = next(segment.headers(size), None) if size < segment.size else None
-    scan = Scan(segment.file.pread, size, segment.base_offset, epoch_of=epoch_of, gaps_allowed=gaps_allowed)
+    following_offset = next_offset if behind is None else behind[1].base_offset
+    scan = Scan(
+        segment.file.pread, size, segment.base_offset, epoch_of=epoch_of, following_offset=following_offset
+    )
     for _ in scan:
         pass
     damages = scan.damages
     if scan.valid_end < size:
-        damages = [*damages, scan.tail_damage(behind[1].base_offset if behind is not None else next_offset)]
+        damages = [*damages, scan.tail_damage(following_offset)]
     if tuple(damages) != segment.damages:
         for damage in damages:
             _report(damage, segment, partition_name)

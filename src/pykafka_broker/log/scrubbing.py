@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
@@ -36,12 +37,13 @@ class ScrubAborted(Exception):
 
 
 class ScrubJob(NamedTuple):
-    """Closed segments of one log, (base offset, size in bytes) each, and what they must agree with."""
+    """Closed segments of one log, (base offset, size in bytes, base offset of the next) each, and what they
+    must agree with.
+    """
 
     directory: str
-    segments: Sequence[tuple[int, int]]
+    segments: Sequence[tuple[int, int, int]]
     epochs: Sequence[EpochEntry]
-    gaps_allowed: bool
 
 
 class Scrubbed(NamedTuple):
@@ -67,7 +69,7 @@ def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> S
     sound: list[int] = []
     odd: list[int] = []
     epoch_of = LeaderEpochs(job.epochs).epoch_for_offset
-    for base_offset, size in job.segments:
+    for base_offset, size, next_base_offset in job.segments:
         try:
             file = files.open(join(job.directory, offset_file(base_offset, LOG_SUFFIX)), writable=False)
             read = partial(_read, file, meter)
@@ -79,10 +81,12 @@ def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> S
                 next_offset=base_offset,
                 max_offset=base_offset + MAX_RELATIVE_OFFSET,
                 epoch_of=epoch_of,
-                gaps_allowed=job.gaps_allowed,
+                following_offset=next_base_offset,
             )
             if found is None:  # odd, or once compacted
-                scan = Scan(file.pread, size, base_offset, epoch_of=epoch_of, gaps_allowed=job.gaps_allowed)
+                scan = Scan(
+                    file.pread, size, base_offset, epoch_of=epoch_of, following_offset=next_base_offset
+                )
                 for _ in scan:
                     pass
                 found = None if scan.damages else scan.valid_end
@@ -195,18 +199,18 @@ def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
     if log.closed or log.offline is not None:
         return None
     segments = [
-        (segment.base_offset, segment.size)
-        for segment in log.segments[:-1]
+        (segment.base_offset, segment.size, following.base_offset)
+        for segment, following in pairwise(log.segments)
         if not segment.damages and (segment.unchecked_end or not only_unchecked)
     ]
     if not segments:
         return None
-    return ScrubJob(log.directory, segments, log.epochs.entries, log.config.is_compacted)
+    return ScrubJob(log.directory, segments, log.epochs.entries)
 
 
 def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
     """Believe what is sound, go through what is odd. Worker-safe."""
-    sizes = dict(job.segments)
+    sizes = {base_offset: size for base_offset, size, _ in job.segments}
     for segment in log.segments[:-1]:
         if sizes.get(segment.base_offset) != segment.size or log.closed:
             continue  # compacted meanwhile, or not asked for

@@ -8,7 +8,7 @@ Start a broker, then run this with a Python that has PySpark (`pip install 'pyka
 It puts a few minutes of made-up clicks into the topic `clicks`, counts them per page and minute of their
 event time, and writes each closed minute both to the topic `clicks-per-minute` (JSON, keyed by page, so that
 other programs can follow it) and to Parquet files below the output folder. Run it again and it continues at
-its checkpoint with new clicks.
+its checkpoint, with new clicks of the minutes after the last ones.
 """
 
 from __future__ import annotations
@@ -42,6 +42,21 @@ def made_up_clicks(spark: SparkSession, start: dt.datetime, minutes: int, seed: 
         for _ in range(10)
     ]
     return spark.createDataFrame(clicks, CLICK_SCHEMA)
+
+
+def first_free_minute(spark: SparkSession, bootstrap: str) -> dt.datetime:
+    """The minute after the newest click in the topic. Clicks of minutes that are closed would not count."""
+    newest = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", CLICKS)
+        .load()
+        .select(f.from_json(f.col("value").cast("string"), CLICK_SCHEMA).alias("click"))
+        .agg(f.max("click.at"))
+        .collect()[0][0]
+    )
+    minute: dt.datetime = newest.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
+    return minute
 
 
 def send_clicks(clicks: DataFrame, bootstrap: str) -> None:
@@ -126,8 +141,10 @@ def main() -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    now = dt.datetime.now().replace(second=0, microsecond=0)
-    run(spark, chosen.bootstrap, chosen.output, now, chosen.minutes, chosen.seed)
+    start = dt.datetime.now().replace(second=0, microsecond=0)
+    if (chosen.output / "checkpoint").exists():
+        start = max(start, first_free_minute(spark, chosen.bootstrap))
+    run(spark, chosen.bootstrap, chosen.output, start, chosen.minutes, chosen.seed)
 
     counts = spark.read.parquet(str(chosen.output / "counts")).orderBy("minute", "page")
     for row in counts.collect():

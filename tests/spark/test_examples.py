@@ -40,6 +40,20 @@ def test_the_clickstream_counts_clicks_per_minute_into_a_topic_and_parquet(
     published = [json.loads(value) for value in kafka.values(clickstream.COUNTS)]
     assert Counter({(moment(row["minute"]), row["page"]): row["count"] for row in published}) == closed
 
+    again = clickstream.first_free_minute(spark, kafka.bootstrap)
+    assert again == START + dt.timedelta(minutes=4)
+    clickstream.run(spark, kafka.bootstrap, tmp_path, again, minutes=4, seed=7)
+    stored = spark.read.parquet(str(tmp_path / "counts")).collect()
+    every_click = Counter(
+        (click.at.replace(second=0) + later, click.page)
+        for click in clicks
+        for later in (dt.timedelta(0), dt.timedelta(minutes=4))
+    )
+    last_closed = max(minute for minute, _ in closed) + dt.timedelta(minutes=4)
+    assert {(row.minute, row.page): row["count"] for row in stored} == {
+        place: count for place, count in every_click.items() if place[0] <= last_closed
+    }
+
 
 def moment(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text).replace(tzinfo=None)

@@ -340,7 +340,10 @@ class Broker:
             ),
             RequestMemory(config["queued.max.request.bytes"]),
         )
-        self.listeners = Listeners(network, _listener_limits(config), raise_open_file_limit())
+        # A host that is unknown keeps a broker from starting only where the process was given it.
+        overrides = _overrides_or(self.dynamic_config.static.connections_per_ip_overrides, config)
+        limits = _listener_limits(config, overrides)
+        self.listeners = Listeners(network, limits, raise_open_file_limit())
         undo.callback(self.listeners.stop_accepting)
         for endpoint in _endpoints(config):
             self.listeners.add(endpoint, Dispatch(APIS))
@@ -428,12 +431,8 @@ class Broker:
         for name, listener in tuple(self.listeners.listeners.items()):
             if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
                 self.listeners.remove(name)
-        try:
-            limits = _listener_limits(new)
-        except ConfigError as error:
-            logger.error("Limits of connections stay as they are: %s", error)
-            limits = self.listeners.limits
-        self.listeners.reconfigure(limits, wanted)
+        overrides = _overrides_or(self.listeners.limits.max_connections_per_ip_overrides, new)
+        self.listeners.reconfigure(_listener_limits(new, overrides), wanted)
         for name in wanted.keys() - self.listeners.listeners.keys():
             try:
                 self.listeners.add(wanted[name], Dispatch(APIS)).start()
@@ -672,11 +671,20 @@ def _run_in_thread(function: Callable[[], Result]) -> Awaitable[Result]:
     return asyncio.get_running_loop().run_in_executor(None, function)
 
 
-def _listener_limits(config: BrokerConfig) -> ListenerLimits:
+def _overrides_or(before: Mapping[str, int], config: BrokerConfig) -> Mapping[str, int]:
+    """Addresses with limits of their own; those of before if a host among the new ones is unknown."""
+    try:
+        return config.connections_per_ip_overrides
+    except ConfigError as error:
+        logger.error("Limits of single addresses stay as they are: %s", error)
+        return before
+
+
+def _listener_limits(config: BrokerConfig, overrides: Mapping[str, int]) -> ListenerLimits:
     return ListenerLimits(
         max_connections=config["max.connections"],
         max_connections_per_ip=config["max.connections.per.ip"],
-        max_connections_per_ip_overrides=config.connections_per_ip_overrides,
+        max_connections_per_ip_overrides=overrides,
         max_connection_creation_rate=config["max.connection.creation.rate"],
         socket_listen_backlog_size=config["socket.listen.backlog.size"],
         socket_send_buffer_bytes=_socket_buffer_bytes(config, "socket.send.buffer.bytes"),

@@ -7,10 +7,24 @@ import errno
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.partition import AppendOrigin, AppendResult
+from pykafka_broker.log.environment import Environment
+from pykafka_broker.log.loading import create_log, open_log
+from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
-from tests.log.logs import FOLDER, NOW, append, batch, names, new_log, read_here, records, reopened, values
+from tests.log.logs import (
+    FOLDER,
+    NOW,
+    TOPIC_ID,
+    append,
+    batch,
+    names,
+    new_log,
+    read_here,
+    records,
+    reopened,
+    values,
+)
 from tests.support.memory_files import MemoryFiles
 
 
@@ -367,6 +381,36 @@ def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
     append(log, b"c", timestamp=NOW + 1001)
 
     assert [segment.base_offset for segment in log.segments] == [0, 2]
+
+
+def test_segments_of_many_logs_roll_at_different_times_the_first_one_too():
+    def rolls_after_600_ms(log: PartitionLog) -> bool:
+        count = len(log.segments)
+        append(log, b"a", timestamp=NOW)
+        append(log, b"b", timestamp=NOW + 600)
+        return len(log.segments) > count
+
+    config = LogConfig(segment_ms=1000, segment_jitter_ms=900)
+    environment = Environment(MemoryFiles())
+    folders = [(f"/logs/orders-{number}", "orders", number, TOPIC_ID, config) for number in range(20)]
+    made = [create_log(environment, *folder) for folder in folders]
+    assert {rolls_after_600_ms(log) for log in made} == {True, False}
+    for log in made:
+        append(log, b"c", timestamp=NOW + 2000)
+        log.close()
+    found = [open_log(environment, *folder, clean=True) for folder in folders]
+    assert {log.segments[-1].jitter_ms > 400 for log in found} == {True, False}
+
+
+def test_a_jitter_above_segment_ms_does_not_roll_at_each_record():
+    log = new_log(MemoryFiles(), segment_ms=1000, segment_jitter_ms=1_000_000)
+    for _ in range(50):
+        append(log, b"a", timestamp=NOW)
+    log.roll()
+    for _ in range(50):
+        append(log, b"a", timestamp=NOW)
+
+    assert [segment.base_offset for segment in log.segments] == [0, 50]
 
 
 def test_records_without_timestamps_age_by_the_brokers_clock():

@@ -12,6 +12,8 @@ import pytest
 
 from pykafka_broker.log.checkpoints import decode_epochs
 from pykafka_broker.log.index import TIME_ENTRY_BYTES
+from pykafka_broker.log.loading import read_topic_id
+from pykafka_broker.log.names import parse_partition_folder
 from pykafka_broker.log.partition import AppendOrigin, PartitionLog
 from pykafka_broker.log.recovery import Damage, Scan
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -19,6 +21,7 @@ from pykafka_broker.protocol.records.batch import HEADER_BYTES, Codec, iter_batc
 from tests.log.logs import (
     FOLDER,
     NOW,
+    TOPIC_ID,
     append,
     batch,
     end_transaction,
@@ -401,6 +404,50 @@ def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there():
 
     assert (log.log_start_offset, log.log_end_offset, values(log)) == (100, 100, [])
     assert append(log, b"a", epoch=9).first_offset == 100
+
+
+def test_what_lies_before_a_log_start_offset_past_the_end_is_kept_in_a_folder_of_its_own():
+    files, log = written(plain, segment_bytes=300)
+    log.close()
+    before = {name: files.read_file(f"{FOLDER}/{name}") for name in names(files) if name.endswith(".log")}
+    assert len(before) > 1
+
+    reopened(files, log_start_offset=100)
+
+    [aside] = [path for path in files.directories if path.endswith("-stray")]
+    assert {name: files.read_file(f"{aside}/{name}") for name in before} == before
+    assert read_topic_id(files, aside) == TOPIC_ID
+    assert parse_partition_folder(aside.removeprefix("/logs/")) == ("orders", 0, "stray")
+
+
+def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(
+    caplog: pytest.LogCaptureFixture,
+):
+    files, log = written(plain, segment_bytes=300)
+    whole, end = records(log), log.log_end_offset
+    log.close()
+
+    log = reopened(files, clean=True, recovery_point=end, log_start_offset=90)
+
+    assert (log.log_start_offset, log.log_end_offset, records(log)) == (0, end, whole)
+    assert [record.message for record in caplog.records] == [
+        f"orders-0: the checkpointed log start offset 90 is past the log's end {end}: not believed, it is 0"
+    ]
+
+
+@pytest.mark.parametrize("recovery_point", [15, 70])
+def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(recovery_point: int):
+    files, log = written(plain)
+    assert log.log_end_offset == 15
+    whole = records(log)
+    files.write_file(LOG, files.read_file(LOG)[:-3], sync=False)
+
+    log = reopened(files, recovery_point=recovery_point)
+
+    assert log.log_end_offset == log.recovery_point == 15
+    assert [(d.first_offset, d.next_offset) for d in log.segments[0].damages] == [(13, 15)]
+    assert served_records(log) == whole[:-2]
+    assert append(log, b"a", epoch=9).first_offset == 15
 
 
 def test_a_scan_is_happy_with_batches_larger_than_its_buffer():

@@ -13,6 +13,8 @@ What is found, and what is done about it:
 | index missing or not an index | rebuilt from the log when first needed |
 | no usable producer snapshot | producer state rebuilt from an older one, or from the log |
 | leader-epoch-checkpoint missing or garbage | rebuilt from the batch headers |
+| a log start offset past the end | after a clean stop not believed, else what there is becomes `-stray` |
+| a recovery point past what a torn last batch could hold | believed up to that batch's end |
 | `.deleted`, `.cleaned`, `.tmp` | removed: leftovers of a deletion, compaction or replacement cut short |
 | `.swap` | a finished compaction: put in place of what it replaces (`cleaner/swap.py`) |
 
@@ -34,7 +36,7 @@ from pykafka_broker.log.cleaner import swap
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import LeaderEpochs
-from pykafka_broker.log.files import FileSystem, join
+from pykafka_broker.log.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.index import InvalidIndexError
 from pykafka_broker.log.names import (
     DAMAGED_SUFFIX,
@@ -42,6 +44,7 @@ from pykafka_broker.log.names import (
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     PARTITION_METADATA,
+    SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -49,6 +52,7 @@ from pykafka_broker.log.names import (
     offset_file,
     parse_offset_file,
     partition_folder,
+    set_aside_folder,
 )
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.producer_files import ProducerFiles
@@ -56,7 +60,7 @@ from pykafka_broker.log.producers import ProducerStates
 from pykafka_broker.log.recovery import Scan, walk
 from pykafka_broker.log.scanning import scan_segment, survey
 from pykafka_broker.log.segment import Segment
-from pykafka_broker.protocol.records.batch import BatchHeader
+from pykafka_broker.protocol.records.batch import HEADER, HEADER_BYTES, MAGIC, BatchHeader
 
 logger = logging.getLogger(__name__)
 
@@ -185,6 +189,15 @@ class _Loading:
         if not self.epochs_known:
             self._rebuild_epochs()
         log_start_offset = max(log_start_offset, self.segments[0].base_offset)
+        if self.clean and log_start_offset > log_end_offset:
+            logger.warning(
+                "%s: the checkpointed log start offset %d is past the log's end %d: not believed, it is %d",
+                self._name,
+                log_start_offset,
+                log_end_offset,
+                self.segments[0].base_offset,
+            )
+            log_start_offset = self.segments[0].base_offset
         if log_start_offset > log_end_offset:
             log_end_offset = self._start_over(log_start_offset)
         changed = self.epochs.truncate_from_end(log_end_offset)
@@ -386,6 +399,7 @@ class _Loading:
         if found.contradicts_epochs:
             logger.warning("%s: leader epochs are rebuilt: the checkpoint contradicts the log", self._name)
             self.epochs, self.epochs_known = LeaderEpochs(), False
+        self._doubt_synced_end()
         epoch_of = LeaderEpochs(self.epochs.entries).epoch_for_offset
         self.first_scanned = unflushed[0][0].base_offset
         for segment, next_base_offset in unflushed:
@@ -401,6 +415,28 @@ class _Loading:
                 on_batch=self._note_epoch,
             )
         return end_offset
+
+    def _doubt_synced_end(self) -> None:
+        """Do not believe that more was on disk than what the log's last batch, cut off, would have held."""
+        segment = self.segments[-1]
+        if self.synced_end <= segment.base_offset:
+            return
+        read = segment.file.pread
+        position, next_offset = 0, segment.base_offset
+        for start, header in walk(read, 0, segment.size):
+            position, next_offset = start + header.size_in_bytes, header.next_offset
+        if position + HEADER_BYTES > segment.size:
+            return
+        torn = BatchHeader._make(HEADER.unpack(read(HEADER_BYTES, position)))
+        is_cut_off = torn.magic == MAGIC and position + torn.size_in_bytes > segment.size
+        if is_cut_off and torn.base_offset == next_offset <= torn.last_offset < self.synced_end - 1:
+            logger.warning(
+                "%s: the recovery point %d is past what the log can have held, so not believed: it is %d",
+                self._name,
+                self.synced_end,
+                torn.next_offset,
+            )
+            self.synced_end = torn.next_offset
 
     def _drop_empty_end(self, recovery_point: int) -> None:
         """Let the log end in the last segment that holds anything.
@@ -420,8 +456,27 @@ class _Loading:
     def _start_over(self, log_start_offset: int) -> int:
         """The log start offset is past everything there is: what is left cannot be served; begin there."""
         logger.warning("%s: nothing is left at or past the log start offset %d", self._name, log_start_offset)
+        if any(segment.size for segment in self.segments):
+            self._set_segments_aside()
         for segment in self.segments:
             segment.unlink()
         path = self._path(log_start_offset, "")
         self.segments = [Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)]
         return log_start_offset
+
+    def _set_segments_aside(self) -> None:
+        """Keep what is not served any more in a folder of its own: the log start offset may be wrong."""
+        log_dir = directory_name(self.directory)
+        aside = join(log_dir, set_aside_folder(self.topic, self.partition, random_id(), "stray"))
+        self.files.make_directory(aside)
+        metadata = encode_partition_metadata(self.topic_id)
+        self.files.write_file(join(aside, PARTITION_METADATA), metadata, sync=True)
+        self.files.sync_directory(log_dir)
+        names = {entry.name for entry in self.files.entries(self.directory)}
+        for segment in self.segments:
+            for suffix in SEGMENT_SUFFIXES:
+                name = offset_file(segment.base_offset, suffix)
+                if name in names:
+                    self.files.rename(join(self.directory, name), join(aside, name))
+        self.files.sync_directory(aside)
+        logger.warning("%s: what the log held before is in %s", self._name, aside)

@@ -122,6 +122,7 @@ class PartitionLog(WritableLog):
             keep = segment_number(self.segments, offset) + 1
             gone, self.segments = self.segments[keep:], self.segments[:keep]
             self._active = self.segments[-1]
+            self._active.jitter_ms = self._jitter_ms(self._active)
             for segment in gone:
                 segment.unlink()
             self._active.truncate_to(offset)
@@ -138,6 +139,7 @@ class PartitionLog(WritableLog):
             self._active = Segment.create(
                 self._environment.files, path, offset, self.config.index_interval_bytes
             )
+            self._active.jitter_ms = self._jitter_ms(self._active)
             self.segments = (self._active,)
             self.log_start_offset = offset
             self.epochs.truncate_from_start(offset)

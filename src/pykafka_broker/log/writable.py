@@ -17,7 +17,6 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
-from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import Buffer, join
 from pykafka_broker.log.flushing import Flusher
@@ -80,6 +79,7 @@ class WritableLog(ReadableLog):
         self._epochs_are_saved = True
         self._snapshot_offset = snapshot_offset
         self._flusher = Flusher(environment, directory, recovery_point=recovery_point, is_new=is_new)
+        self._active.jitter_ms = self._jitter_ms(self._active)
         ends = segment_ends(self.segments, self.log_end_offset)
         for segment, end in zip(self.segments[:-1], ends, strict=False):
             segment.is_flushed = end <= recovery_point
@@ -359,13 +359,20 @@ class WritableLog(ReadableLog):
             old.cut_torn_tail()
         path = join(self.directory, offset_file(base_offset, ""))
         new = Segment.create(self._environment.files, path, base_offset, self.config.index_interval_bytes)
-        new.jitter_ms = _jitter_ms(self.config, path)
+        new.jitter_ms = self._jitter_ms(new)
         self.segments = (*self.segments, new)
         self._active = new
         self._reserve(new)
         self._flusher.note_names()
         self._take_snapshot(base_offset)
         self._environment.run_in_turn(self._flush_closed)
+
+    def _jitter_ms(self, segment: Segment) -> int:
+        """How much earlier than `segment.ms` says a segment is rolled, by `segment.jitter.ms`: differs from
+        segment to segment, so that not all roll at once.
+        """
+        limit_ms = min(self._config.segment_jitter_ms, self._roll_ms)
+        return crc32c(segment.path.encode()) % limit_ms if limit_ms > 0 else 0
 
     def _reserve(self, segment: Segment) -> None:
         """With `preallocate`, have the disk keep room for a whole segment; what is left goes back later."""
@@ -474,8 +481,3 @@ def _checked(
                 ErrorCode.INVALID_RECORD, "Append from Raft leader did not set the batch epoch correctly"
             )
         yield batch, header
-
-
-def _jitter_ms(config: LogConfig, path: str) -> int:
-    """A share of `segment.jitter.ms` that differs from segment to segment, so that not all roll at once."""
-    return crc32c(path.encode()) % config.segment_jitter_ms if config.segment_jitter_ms > 0 else 0

@@ -102,7 +102,7 @@ def expected(error: Exception) -> str | None:
     # Imported by whoever raised them; looking here must not import them.
     for module, name in (
         ("pykafka_broker.config.keys", "ConfigError"),
-        ("pykafka_broker.log.manager", "LogDirError"),
+        ("pykafka_broker.log.directories", "LogDirError"),
         ("pykafka_broker.raft.format", "StorageFormatError"),
     ):
         kind = getattr(sys.modules.get(module), name, None)

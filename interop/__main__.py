@@ -52,7 +52,22 @@ def options() -> argparse.Namespace:
         asked = [part for part in (getattr(chosen, name) or "").split(",") if part]
         if unknown := [part for part in asked if part not in there_are]:
             parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(there_are)})")
+    if not any(chosen.only in title for title in titles(chosen.lanes.split(","))):
+        parser.error(f"no scenario or story of these lanes has {chosen.only!r} in its name")
     return chosen
+
+
+def titles(lanes: Sequence[str]) -> list[str]:
+    """What `--only` chooses from; a lane that always runs whole has its own name."""
+    found: list[str] = []
+    for lane_name in lanes:
+        if lane_name == "clients":
+            found += [scenario.name for scenario in load_matrix()[1]]
+        elif lane_name in STORIES:
+            found += [lane.title_of(story) for story in STORIES[lane_name]]
+        else:
+            found.append(lane_name)
+    return found
 
 
 def java_is_missing() -> str | None:
@@ -197,6 +212,8 @@ def world_of(broker: BrokerProcess, clients: dict[str, Client]) -> Iterator[Worl
 
 Lane = Callable[[argparse.Namespace, BrokerProcess], list[str]]
 
+STORIES: dict[str, Sequence[lane.Story]] = {"copies": copying.STORIES, "streams": streams.STORIES}
+
 LANES: dict[str, Lane] = {
     "clients": clients_lane,
     "spark": spark_lane,
@@ -204,8 +221,7 @@ LANES: dict[str, Lane] = {
     "dump": dump_lane,
     "disk": disk_lane,
     "upstream": upstream_lane,
-    "copies": exactly_once_lane(copying.STORIES),
-    "streams": exactly_once_lane(streams.STORIES),
+    **{name: exactly_once_lane(stories) for name, stories in STORIES.items()},
 }
 
 

@@ -18,7 +18,7 @@ def run(
 ) -> list[str]:
     failures = []
     for story in stories:
-        title = story.__name__.replace("_", " ")
+        title = title_of(story)
         if only not in title:
             continue
         started = time.monotonic()
@@ -32,6 +32,10 @@ def run(
             shutil.rmtree(kept)
             report(f"{title:<64}ok   {time.monotonic() - started:.0f} s: {seen}")
     return failures
+
+
+def title_of(story: Story) -> str:
+    return story.__name__.replace("_", " ")
 
 
 def keeping(kind: type[BrokerProcess], folder: Path) -> type[BrokerProcess]:

@@ -33,6 +33,8 @@ def a_pattern_finds_topics_as_they_come(world: World, client: Client) -> None:
     client.create_topic(f"{prefix}-first", partitions=2)
     with following(client.consumer_member(group, f"^{prefix}-.*")) as followers:
         eventually(lambda: len(followers[0].assigned) == 2, "it found the topic", PATIENCE_S)
+        client.create_topic(f"{prefix}-second", partitions=3)
+        eventually(lambda: len(followers[0].assigned) == 3, "it found the topic that came", PATIENCE_S)
 
 
 def a_static_consumer_comes_back_to_its_partitions(world: World, client: Client) -> None:

@@ -30,6 +30,8 @@ ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "6"))
 RECORDS_A_ROUND = 1_000
 #: Moves that a round is expected to see at least, on the average; on a machine at leisure it is four.
 MOVES_A_ROUND = 1
+#: A move takes a while, so that a kill finds one under way.
+SLOWLY = {"replica.alter.log.dirs.io.max.bytes.per.second": "6000000"}
 UNEXPECTED = {ErrorCode.LOG_DIR_NOT_FOUND, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
@@ -72,13 +74,22 @@ class Mover:
             self.unexpected.append(error)
 
 
-@pytest.mark.timeout(100 + 10 * ROUNDS)
+def wait_for_a_move(directories: list[Path]) -> None:
+    """Until a copy is being filled; at most for as long as several moves take."""
+    deadline = time.monotonic() + 5
+    while not any(any(directory.glob("*-future")) for directory in directories):
+        if time.monotonic() > deadline:
+            return
+        time.sleep(0.001)
+
+
+@pytest.mark.timeout(100 + 15 * ROUNDS)
 def test_kills_during_moves_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     dice = random.Random(1)
     directories = [tmp_path / "a", tmp_path / "b"]
-    broker = TorturedBroker(tmp_path)
+    broker = TorturedBroker(tmp_path, SLOWLY)
     broker.data_dir = Path(",".join(str(directory) for directory in directories))
     try:
         broker.run(Plan())
@@ -87,6 +98,7 @@ def test_kills_during_moves_cost_nothing_that_was_acknowledged(
             with Mover(broker.address, directories, dice) as mover:
                 for _ in range(ROUNDS):
                     load.wait_for(dice.randrange(RECORDS_A_ROUND // 2, RECORDS_A_ROUND))
+                    wait_for_a_move(directories)
                     broker.kill()
                     time.sleep(dice.uniform(0, 0.1))
                     broker.run(Plan())
@@ -107,6 +119,7 @@ def test_kills_during_moves_cost_nothing_that_was_acknowledged(
     assert anomalies(load.history) == {}
     assert mover.unexpected == []
     assert moves >= MOVES_A_ROUND * ROUNDS
+    assert resumed >= 1
     assert "Traceback" not in said
     folders = [path.name for directory in directories for path in directory.glob(f"{TOPIC}-?")]
     assert sorted(folders) == [f"{TOPIC}-{partition}" for partition in range(PARTITIONS)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 
 import pytest
@@ -15,7 +16,7 @@ from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.server.storage import format_directories, open_metadata_log
-from tests.support.broker import DATA, Home
+from tests.support.broker import DATA, PATIENCE_SECONDS, Home, User
 from tests.support.memory_files import MemoryFiles
 
 
@@ -95,6 +96,16 @@ def carry(files: MemoryFiles, old: str, new: str) -> None:
     files.rename(old, new)
 
 
+async def until_led(user: User, topic: str, partition: int) -> None:
+    """Where a log is, the controller hears after the start, and gives the partition its leader back."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            [described] = (await user.metadata(topic)).topics
+            if any(p.partition_index == partition and p.leader_id >= 0 for p in described.partitions):
+                return
+            await asyncio.sleep(0)
+
+
 @pytest.mark.parametrize("then", ["the disk is back", "an empty folder is made", "the topic is deleted"])
 async def test_a_disk_that_is_not_mounted_is_not_replaced_by_an_empty_folder(
     then: str, caplog: pytest.LogCaptureFixture
@@ -134,6 +145,7 @@ async def test_a_disk_that_is_not_mounted_is_not_replaced_by_an_empty_folder(
         if then == "the topic is deleted":
             await user.delete_topic("orders")
             await user.create_topic("orders", partitions=2)
+        await until_led(user, "orders", away)
         assert await user.values("orders", partition=away) == expected
         await user.produce("orders", b"new", partition=away)
         assert await user.values("orders", partition=away) == [*expected, b"new"]

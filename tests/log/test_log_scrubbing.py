@@ -129,7 +129,7 @@ def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
     process = ScrubProcess()
     assert process.scrub(job, UNLIMITED) == ([bases[0], *bases[2:]], [bases[1]])
 
-    started = process._started()
+    started = process.worker.started()
     started.kill()
     started.wait()
     with pytest.raises(OSError, match="has died"):
@@ -144,7 +144,7 @@ async def test_a_stop_ends_a_slow_scrub_at_once(real_log: PartitionLog):
     job = job_for(real_log, only_unchecked=False)
     assert job is not None
     process = ScrubProcess()
-    process._started()
+    process.worker.started()
     slow = asyncio.get_running_loop().run_in_executor(None, process.scrub, job, 1.0)
     began = time.monotonic()
     threading.Timer(0.3, process.close).start()

@@ -69,7 +69,7 @@ def test_damage_and_a_broken_disk_are_told_as_in_a_thread(log: PartitionLog) -> 
 def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: PartitionLog) -> None:
     process = CleaningProcess()
 
-    started = process._started()
+    started = process.worker.started()
     started.kill()
     started.wait()
     with pytest.raises(OSError, match="has died"):

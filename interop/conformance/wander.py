@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import Any
 
 from interop.conformance.accepted import Accepted
 from interop.conformance.batches import batch
@@ -297,15 +298,15 @@ class Groups:
     def assignor(self) -> str | None:
         return self.chance.choices([None, "uniform", "range", "nobody"], [12, 2, 2, 1])[0]
 
-    def heard(self, member: Member, answer: object) -> None:
-        if answer.error_code == NONE:  # type: ignore[attr-defined]
-            member.epoch = answer.member_epoch  # type: ignore[attr-defined]
-            if answer.assignment is not None:  # type: ignore[attr-defined]
+    def heard(self, member: Member, answer: Any) -> None:
+        if answer.error_code == NONE:
+            member.epoch = answer.member_epoch
+            if answer.assignment is not None:
                 member.owned = {}
-                for topic_id, partition in owning(answer):  # type: ignore[arg-type]
+                for topic_id, partition in owning(answer):
                     number = [topic.id for topic in self.topics].index(topic_id)
                     member.owned.setdefault(number, []).append(partition)
-        elif answer.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID):  # type: ignore[attr-defined]
+        elif answer.error_code in (E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID):
             member.epoch, member.owned = 0, {}
 
     def join(self, member: Member) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from pykafka_broker.coordinator import java_hash as hashes
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DescribedGroup,
@@ -136,6 +137,13 @@ class Offsets:
 )
 def test_group_ids_hash_as_in_java(group_id: str, java_hash: int) -> None:
     assert string_hash_abs(group_id) == java_hash
+
+
+def test_long_names_are_hashed_as_short_ones_and_not_remembered() -> None:
+    remembered = hashes._remembered_hash.cache_info
+    before = remembered()
+    assert string_hash_abs("aB" * 1_000) == 397756648
+    assert remembered() == before
 
 
 async def test_before_the_topic_exists_nobody_is_the_coordinator_and_there_are_no_groups() -> None:

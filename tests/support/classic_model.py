@@ -38,7 +38,11 @@ class Client:
     def __init__(self, life: World, instance: str | None) -> None:
         self.life = life
         self.instance = instance
-        self.offer = life.rng.choice(OFFERS)
+        self.begin()
+
+    def begin(self) -> None:
+        """As a new process."""
+        self.offer = self.life.rng.choice(OFFERS)
         self.member_id = ""
         self.generation = -1
         self.parked: int | None = None
@@ -54,7 +58,7 @@ class Client:
         """The process is gone without a word, and a new one starts."""
         if self.instance is not None and self.member_id and self.generation > 0:
             self.life.ghosts.append((self.member_id, self.instance))
-        self.__init__(self.life, self.instance)  # type: ignore[misc]
+        self.begin()
 
     def forget(self) -> None:
         self.member_id = ""

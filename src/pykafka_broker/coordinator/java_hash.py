@@ -17,14 +17,26 @@ Key = TypeVar("Key")
 INITIAL_CAPACITY = 16
 
 
-@lru_cache(maxsize=65_536)
+#: Hashes of so many strings are remembered, of at most so many characters: clients choose their names, and
+#: may choose 32 KiB.
+REMEMBERED_STRINGS = 65_536
+REMEMBERED_LENGTH = 256
+
+
 def string_hash(text: str) -> int:
     """`String.hashCode()`, as an unsigned 32-bit number."""
+    return _remembered_hash(text) if len(text) <= REMEMBERED_LENGTH else _string_hash(text)
+
+
+def _string_hash(text: str) -> int:
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
         value = (31 * value + (high << 8) + low) & 0xFFFFFFFF
     return value
+
+
+_remembered_hash = lru_cache(maxsize=REMEMBERED_STRINGS)(_string_hash)
 
 
 #: Of the tables in which Apache Kafka keeps a coordinator's state: they begin with this many slots.

@@ -21,6 +21,7 @@ from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGr
 
 GROUPS, MEMBERS_PER_GROUP = 300, 3
 SESSION_MS = 6_000
+REBALANCE_TIMEOUT_MS = 60_000
 BEAT_S = 0.5
 #: Joins as before KIP-394, which need not be asked twice.
 JOIN_VERSION, SYNC_VERSION, BEAT_VERSION = 3, 3, 4
@@ -42,9 +43,10 @@ class Figures(NamedTuple):
 class Member:
     """One member of one group, which leads it if it was the first to come."""
 
-    def __init__(self, group: str, protocols: list[JoinGroupRequestProtocol]) -> None:
+    def __init__(self, group: str, protocols: list[JoinGroupRequestProtocol], session_ms: int) -> None:
         self.group = group
         self.protocols = protocols
+        self.session_ms = session_ms
         self.id = ""
         self.generation = 0
         self.leads = False
@@ -57,8 +59,8 @@ class Member:
             answer = await self.connection.send(
                 JoinGroupRequest(
                     group_id=self.group,
-                    session_timeout_ms=SESSION_MS,
-                    rebalance_timeout_ms=60_000,
+                    session_timeout_ms=self.session_ms,
+                    rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
                     member_id=self.id,
                     protocol_type="consumer",
                     protocols=self.protocols,
@@ -115,14 +117,18 @@ class Member:
         self.first_generation = self.generation
 
 
-async def storm(address: str, topic: str, groups: int = GROUPS) -> Figures:
-    """Let `groups` gather, and their leaders ask for a rebalance together."""
+async def storm(
+    address: str, topic: str, groups: int = GROUPS, *, prefix: str | None = None, session_ms: int = SESSION_MS
+) -> Figures:
+    """Let `groups` gather, called `prefix`-0 and so on, and their leaders ask for a rebalance together."""
     subscription = b"\0\1" + encode(ConsumerProtocolSubscription(topics=[topic]), 1)
     protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription)]
-    prefix = f"storm-{time.time_ns()}"
-    await coordinated(address, prefix)
+    prefix = prefix or f"storm-{time.time_ns()}"
+    (await coordinated(address, prefix)).writer.close()
     members = [
-        Member(f"{prefix}-{number}", protocols) for number in range(groups) for _ in range(MEMBERS_PER_GROUP)
+        Member(f"{prefix}-{number}", protocols, session_ms)
+        for number in range(groups)
+        for _ in range(MEMBERS_PER_GROUP)
     ]
     begun = time.perf_counter()
     for member in members:
@@ -146,6 +152,7 @@ async def storm(address: str, topic: str, groups: int = GROUPS) -> Figures:
     await asyncio.gather(*lives, return_exceptions=True)
     for member in members:
         member.connection.writer.close()
+    await asyncio.gather(*(member.connection.writer.wait_closed() for member in members))
     slowest_ms = 1_000 * max(member.slowest_s for member in members)
     return Figures(gathered_s, seconds, slowest_ms, sum(member.lost for member in members))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import re
 import signal
 import socket
@@ -28,6 +29,9 @@ CACHE = REPOSITORY / ".cache"
 #: ApiVersions v0 with correlation id 1 and no client id: every broker since 0.10 answers it.
 PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
+#: Linux takes its outgoing ports from here on, other systems from higher ones.
+FIRST_OUTGOING_PORT = 32_768
+
 
 def environment() -> dict[str, str]:
     """What a broker's process gets: ours, without what would make Python compile the broker at each start."""
@@ -39,10 +43,14 @@ class BrokerError(Exception):
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
+    """A port that nobody listens on, below those that the system gives to outgoing connections: a client that
+    tries to reach a broker that is away must not take its port.
+    """
+    while True:
+        port = random.randrange(10_000, FIRST_OUTGOING_PORT)
+        with socket.socket() as listener, contextlib.suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            return port
 
 
 def answers(port: int, timeout_s: float = 5.0) -> bool:
@@ -61,8 +69,8 @@ class BrokerProcess(ABC):
     """
 
     name: str
-    start_timeout_s = 60.0
-    stop_timeout_s = 30.0
+    start_timeout_s = 180.0
+    stop_timeout_s = 120.0
 
     def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
         self.properties = dict(properties or {})

@@ -1,4 +1,6 @@
-"""What tests of every kind share: Apache Kafka's jars, where Java and Maven can bring them."""
+"""What tests of every kind share: the choice of Hypothesis' examples, and Apache Kafka's jars, where Java and
+Maven can bring them.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,18 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from interop.oracle import OracleUnavailableError, libs
+
+# The same examples in every run, however slow the machine is; `make fuzz` looks for new ones.
+settings.register_profile(
+    "tests",
+    derandomize="FUZZ_CASES" not in os.environ,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("tests")
 
 
 @pytest.fixture(scope="session")

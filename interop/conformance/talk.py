@@ -66,7 +66,7 @@ NOT_YET: Final = frozenset(
         E.CONCURRENT_TRANSACTIONS,
     }
 )
-SET_UP_TIMEOUT_S = 15.0
+SET_UP_TIMEOUT_S = 60.0
 PAUSE_S = 0.01
 
 

@@ -18,7 +18,7 @@ from pykafka_broker.protocol.messages.headers import (
 )
 
 #: Longer than any answer that a conversation waits for: a broker that has not answered by then will not.
-ANSWER_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 60.0
 
 
 class Closed(Exception):

@@ -1,4 +1,7 @@
-"""A parked fetch is woken by every append that concerns it, whenever the two meet."""
+"""A parked fetch is woken by every append that concerns it, whenever the two meet.
+
+The brokers' clock stands still here, so a fetch that nobody wakes never ends.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,8 @@ from pykafka_broker.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
-from tests.support.broker import Home, User, until
+from tests.support.broker import PATIENCE_SECONDS, Home, User, until
 from tests.support.clock import settle
-
-#: Real seconds; the brokers' own clock stands still here, so a fetch that nobody wakes never ends.
-PATIENCE_SECONDS = 10
 
 
 async def test_a_record_appended_in_the_turn_in_which_a_fetch_arrives_wakes_it() -> None:

@@ -80,17 +80,17 @@ class RunningBroker:
 
     def __enter__(self) -> RunningBroker:
         self._thread.start()
-        assert self._ready.wait(20)
+        assert self._ready.wait(120)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a broker that all tests of commands share; each uses topics of its own."""
+    """The address of a broker that the tests of a command share; each uses topics of its own."""
     with RunningBroker(tmp_path_factory.mktemp("data")) as running:
         yield running.address
 

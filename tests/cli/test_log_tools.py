@@ -325,7 +325,7 @@ def test_a_log_directory_without_partitions_is_one(tmp_path: Path) -> None:
 
 def test_a_refusal_is_one_line_also_where_nothing_else_is_loaded(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pykafka_broker", "log", "repair", str(tmp_path)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     refusal = f"Error: {tmp_path} is no log directory and no partition: there are no files of Kafka in it.\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", refusal)
     assert not list(tmp_path.iterdir())

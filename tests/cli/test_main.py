@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from interop.brokers import free_port
 from pykafka_broker import __version__
 from pykafka_broker.cli import COMMANDS, cli
 from tests.cli.conftest import Run, run_command
 
 
 def unused_address() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+    return f"127.0.0.1:{free_port()}"
 
 
 def test_help_names_every_command_and_shell_completion() -> None:
@@ -94,7 +93,7 @@ def test_an_address_whose_host_is_no_name_is_one_line_and_status_1(arguments: li
 def refused_start(*arguments: str) -> str:
     """What a broker that does not start says last; a process of its own, for a start changes its process."""
     command = [sys.executable, "-m", "pykafka_broker", "start", *arguments]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr + done.stdout
     return done.stderr.splitlines()[-1]

@@ -48,7 +48,7 @@ class Process:
 
     def end(self) -> tuple[int, str]:
         """Wait for its end: exit status and everything it said."""
-        rest, _ = self.popen.communicate(timeout=30)
+        rest, _ = self.popen.communicate(timeout=120)
         return self.popen.returncode, "\n".join([*self.lines, rest])
 
 

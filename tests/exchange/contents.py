@@ -17,7 +17,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 from confluent_kafka.error import KafkaError
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200}
 
 LOADING = (

@@ -69,7 +69,7 @@ def opened_without_recovery(node: Node) -> bool:
     )
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back(node: Node) -> None:
     with node.running("apache"):
         create_topics(node.address, *TOPICS, TRANSACTIONS)
@@ -121,7 +121,7 @@ def test_a_folder_of_apache_kafka_opens_here_with_everything_in_it_and_goes_back
     assert [v for _, v in producer.acknowledged] == [r.value for r in records]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_back(node: Node) -> None:
     with node.running("ours"):
         create_topics(node.address, *TOPICS, TRANSACTIONS)
@@ -148,7 +148,7 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
     assert complaints_of_ours(node) == []
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("formatted_by", ["apache", "ours"])
 def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
     node: Node, formatted_by: Software
@@ -173,7 +173,7 @@ def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
         assert json.loads(now) == {**json.loads(election), "leaderEpoch": json.loads(now)["leaderEpoch"]}
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("begun_by", ["apache", "ours"])
 @pytest.mark.parametrize("kills", [False, True], ids=["stopped", "killed"])
 def test_a_transaction_that_one_broker_begins_is_ended_by_the_other(

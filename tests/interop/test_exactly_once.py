@@ -88,7 +88,7 @@ class Copier:
         self.consumer.close()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_copy_equals_its_source_though_transactions_fail_and_the_broker_dies_between_their_steps() -> None:
     chance = random.Random(7)
     with OurBroker(SETTINGS) as broker:

@@ -9,7 +9,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
-from tests.support.broker import DATA, Home, User, until
+from tests.support.broker import DATA, PATIENCE_SECONDS, Home, User, until
 
 KIB = 1024
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR
@@ -156,7 +156,7 @@ async def test_a_broker_whose_last_directory_failed_cannot_go_on() -> None:
         home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
         assert await produced(user, topics["/b"][0], b"x") == STORAGE_ERROR
         with pytest.raises(OSError, match="Input/output error"):
-            await asyncio.wait_for(broker.failed(), 5)
+            await asyncio.wait_for(broker.failed(), PATIENCE_SECONDS)
     await broker.stop()
 
 
@@ -202,7 +202,10 @@ async def test_a_failing_disk_takes_only_its_own_partitions_along(caplog: pytest
         assert await produced(user, broken, b"lost") == STORAGE_ERROR
 
         assert await produced(user, other, b"lost") == STORAGE_ERROR
-        assert ErrorCode((await asyncio.wait_for(parked, 5)).error_code) in (STORAGE_ERROR, ErrorCode.NONE)
+        assert ErrorCode((await asyncio.wait_for(parked, PATIENCE_SECONDS)).error_code) in (
+            STORAGE_ERROR,
+            ErrorCode.NONE,
+        )
         assert ErrorCode((await user.fetch(broken)).error_code) == STORAGE_ERROR
         assert await produced(user, healthy, b"x") == ErrorCode.NONE
         assert len(await user.values(healthy)) == 2
@@ -240,7 +243,7 @@ async def test_a_broker_that_lost_its_metadata_disk_cannot_go_on() -> None:
         home.files.fail("pwrite", errno.EIO, path=f"/a/{topics['/a'][0]}-0")
         assert await produced(user, topics["/a"][0], b"x") == STORAGE_ERROR
         with pytest.raises(OSError, match="Input/output error"):
-            await asyncio.wait_for(broker.failed(), 5)
+            await asyncio.wait_for(broker.failed(), PATIENCE_SECONDS)
     await broker.stop()
 
 

@@ -102,7 +102,7 @@ async def recorded_life(survivor: Callable[[MemoryFiles], MemoryFiles]) -> tuple
     return home, files
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 async def test_a_kill_before_any_disk_operation_costs_nothing_that_was_acknowledged() -> None:
     home, files = await recorded_life(MemoryFiles.killed)
     for moment, disk, told in files.copies:
@@ -117,7 +117,7 @@ async def test_a_kill_before_any_disk_operation_costs_nothing_that_was_acknowled
             raise
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(900)
 async def test_a_power_cut_before_any_disk_operation_leaves_all_metadata_and_a_prefix_of_the_records() -> (
     None
 ):

@@ -121,7 +121,7 @@ async def check(home: Home, user: User, told: ToldOfTransactions) -> None:
     assert (await committed_values(user, "a"))[-1] == b"9"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("old", [True, False], ids=["version 1", "version 2"])
 async def test_a_kill_before_any_disk_operation_leaves_whole_transactions(old: bool) -> None:
     files = TransactionRecorder()

@@ -14,10 +14,12 @@ import pytest
 from pykafka_broker.apis.api import Later
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from pykafka_broker.server.clock import SystemClock
+from pykafka_broker.server.clock import Clock, SystemClock
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.listeners import CreationRate, Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.network import ConnectionLimits, Network
+from tests.support.broker import PATIENCE_SECONDS, until
+from tests.support.clock import VirtualClock
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 
 LOCAL = Endpoint("PLAINTEXT", "127.0.0.1", 0)
@@ -30,15 +32,18 @@ async def listening(
     connection_limits: ConnectionLimits | None = None,
     node: Any = None,
     open_file_limit: int | None = None,
+    clock: Clock | None = None,
     **handlers: Callable[[Any, Any], Any],
 ) -> AsyncIterator[Listeners]:
-    network = Network(node, SystemClock(), connection_limits)
+    network = Network(node, clock or SystemClock(), connection_limits)
     listeners = Listeners(network, limits, open_file_limit)
     for endpoint in endpoints or (LOCAL,):
         listeners.add(endpoint, Dispatch(apis(**handlers)))
     listeners.start()
-    yield listeners
-    await listeners.stop(grace_ms=1_000)
+    try:
+        yield listeners
+    finally:
+        await listeners.stop(grace_ms=1_000)
 
 
 class Client:
@@ -65,7 +70,7 @@ class Client:
     async def receive(self, size: int = 65536) -> bytes:
         """The next bytes; b"" if the broker closed or reset the connection."""
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 return await asyncio.get_running_loop().sock_recv(self.sock, size)
         except ConnectionResetError:
             return b""
@@ -91,15 +96,6 @@ async def connected(
             client.close()
 
 
-async def until(condition: Callable[[], object]) -> None:
-    """Let the event loop run until `condition` holds."""
-    for _ in range(1_000_000):
-        if condition():
-            return
-        await asyncio.sleep(0)
-    raise AssertionError("this never happened")
-
-
 async def served(client: Client) -> bool:
     return [correlation_id for correlation_id, _ in await client.ask(API_VERSIONS)] != []
 
@@ -121,8 +117,8 @@ async def test_port_0_lets_the_system_choose_and_several_listeners_live_side_by_
 async def test_ipv6_clients_are_served(host: str) -> None:
     async with listening(Endpoint("PLAINTEXT", host, 0)) as listeners:
         client = await Client.connect(("::1", listeners.listeners["PLAINTEXT"].port))
-        assert await served(client)
-        client.close()
+        with client.sock:
+            assert await served(client)
 
 
 async def test_no_host_means_ipv4_as_well_and_addresses_are_shown_as_ipv4() -> None:
@@ -174,10 +170,10 @@ async def test_a_client_is_told_an_address_that_it_can_reach(
     async with listening(endpoint) as listeners:
         port = listeners.listeners["PLAINTEXT"].port
         client = await Client.connect(("127.0.0.2" if endpoint.is_wildcard else "127.0.0.1", port))
-        assert await served(client)
-        [connection] = listeners.network.connections
-        assert listeners.advertised_for(connection) == (expected_host, expected_port or port)
-        client.close()
+        with client.sock:
+            assert await served(client)
+            [connection] = listeners.network.connections
+            assert listeners.advertised_for(connection) == (expected_host, expected_port or port)
 
 
 # Who may connect.
@@ -202,9 +198,10 @@ async def test_the_inter_broker_listener_makes_room_for_itself() -> None:
     async with (
         listening(*endpoints, limits=ListenerLimits(max_connections=1)) as listeners,
         connected(listeners) as [client],
-        connected(listeners, name="INTERNAL") as [broker],
     ):
-        assert await served(broker)
+        assert await served(client)
+        async with connected(listeners, name="INTERNAL") as [broker]:
+            assert await served(broker)
         assert await client.receive() == b""
 
 
@@ -407,10 +404,13 @@ async def test_a_peer_that_stops_reading_costs_a_bounded_amount_and_the_others_n
 
 
 async def test_the_sweep_closes_idle_and_dribbling_connections() -> None:
-    limits = ConnectionLimits(idle_ms=100, request_arrival_ms=100)
-    async with listening(connection_limits=limits) as listeners:
+    clock, limits = VirtualClock(), ConnectionLimits(idle_ms=100, request_arrival_ms=100)
+    async with listening(connection_limits=limits, clock=clock) as listeners:
         async with connected(listeners, 2) as [idle, dribbling]:
             await dribbling.send(b"\0\0\0\x20\0")
+            connections = listeners.network.connections
+            await until(lambda: len(connections) == 2 and any(c._reader.pending_bytes for c in connections))
+            await clock.pass_time(1_000)
             assert await asyncio.gather(idle.receive(), dribbling.receive()) == [b"", b""]
         assert listeners.network.counters.connections_closed_idle == 1
         assert listeners.network.counters.connections_closed_for_errors == 1

@@ -13,7 +13,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
 from pykafka_broker.server.log_dir_moves import LONGEST_PAUSE_MS, Throttle
 from tests.apis.test_alter_replica_log_dirs import alter, moved, place
-from tests.support.broker import Home, User, until
+from tests.support.broker import PATIENCE_SECONDS, Home, User, until
 
 OTHER = {"/a": "/b", "/b": "/a"}
 KIB = 1024
@@ -68,7 +68,7 @@ async def test_a_partition_moves_while_it_is_written_and_read() -> None:
             assert place(home, "orders") == OTHER[source]
             await user.produce("orders", *([b"more" * KIB] * 2))
             written += [b"more" * KIB] * 2
-            answer = await asyncio.wait_for(parked, 5)
+            answer = await asyncio.wait_for(parked, PATIENCE_SECONDS)
             assert (ErrorCode(answer.error_code), bool(answer.records)) == (ErrorCode.NONE, True)
         assert await user.values("orders") == written
     async with home.running() as user:

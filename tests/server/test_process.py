@@ -34,7 +34,7 @@ def refused(*arguments: str) -> str:
         [sys.executable, "-m", "pykafka_broker", "start", "--listen", "127.0.0.1:0", *arguments],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     output = start.stdout + start.stderr
@@ -122,7 +122,7 @@ def test_a_signal_stops_a_broker_in_order_and_the_next_start_recovers_nothing(
         assert run_command("topics", "create", "orders", "-b", broker.address).status == 0
         assert broker.process is not None
         broker.process.send_signal(number)
-        assert broker.process.wait(20) == 0
+        assert broker.process.wait(120) == 0
         broker.process = None
         assert (broker.data_dir / ".kafka_cleanshutdown").exists()
         broker.start()

@@ -101,7 +101,7 @@ async def test_a_parked_fetch_of_a_topic_that_is_deleted_is_answered_at_once() -
         fetching = asyncio.ensure_future(reader.fetch("orders", max_wait_ms=60_000))
         await until(lambda: home.broker._waiting.parked == 1)
         await user.delete_topic("orders")
-        answer = await asyncio.wait_for(fetching, 5)
+        answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
     assert ErrorCode(answer.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 

@@ -40,7 +40,7 @@ def create_topics(broker: OurBroker, **partitions: int) -> None:
     topics = [NewTopic(name, count, 1) for name, count in partitions.items()]
     admin = AdminClient({"bootstrap.servers": broker.address})
     for created in admin.create_topics(topics).values():
-        created.result(20)
+        created.result(60)
 
 
 def read_committed(broker: OurBroker, topic: str, partitions: int) -> list[str]:
@@ -58,7 +58,7 @@ def read_committed(broker: OurBroker, topic: str, partitions: int) -> list[str]:
     values: list[str] = []
     ends = 0
     while ends < partitions:
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None, "the end does not come"
         if message.error():
             ends += 1
@@ -70,7 +70,7 @@ def read_committed(broker: OurBroker, topic: str, partitions: int) -> list[str]:
 
 def position(broker: OurBroker, group: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group})
-    [found] = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+    [found] = consumer.committed([TopicPartition(topic, 0)], timeout=60)
     consumer.close()
     offset: int = found.offset
     return offset
@@ -79,17 +79,17 @@ def position(broker: OurBroker, group: str, topic: str) -> int:
 def with_librdkafka(address: str) -> None:
     producer = Producer({"bootstrap.servers": address, "transactional.id": "copier"})
     consumer = Consumer({"bootstrap.servers": address, "group.id": GROUP})
-    producer.init_transactions(20)
+    producer.init_transactions(60)
     for number in range(TRANSACTIONS):
         producer.begin_transaction()
         for count in range(PER_TRANSACTION):
             producer.produce("out", f"{number}-{count}", partition=count % 2)
         at = [TopicPartition("in", 0, number + 1)]
-        producer.send_offsets_to_transaction(at, consumer.consumer_group_metadata(), 20)
+        producer.send_offsets_to_transaction(at, consumer.consumer_group_metadata(), 60)
         if number in ABORTED:
-            producer.abort_transaction(20)
+            producer.abort_transaction(60)
         else:
-            producer.commit_transaction(20)
+            producer.commit_transaction(60)
     consumer.close()
 
 
@@ -154,7 +154,7 @@ def test_apaches_copier_copies_exactly_although_it_aborts_and_the_broker_is_kill
         for number in range(count):
             producer.produce("source", str(number))
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         copier = subprocess.Popen(
             command(
                 f"{TOOLS}.TransactionalMessageCopier",
@@ -166,7 +166,7 @@ def test_apaches_copier_copies_exactly_although_it_aborts_and_the_broker_is_kill
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        overdue = threading.Timer(90, copier.kill)
+        overdue = threading.Timer(240, copier.kill)
         overdue.start()
         try:
             assert copier.stdout is not None
@@ -177,7 +177,7 @@ def test_apaches_copier_copies_exactly_although_it_aborts_and_the_broker_is_kill
                     kills += 1
                     broker.kill()
                     broker.start()
-            assert copier.wait(30) == 0
+            assert copier.wait(60) == 0
             assert kills == 2
         finally:
             overdue.cancel()
@@ -232,10 +232,10 @@ def test_the_stock_tool_lists_and_describes(kafka_jars: Path, tmp_path: Path) ->
     with OurBroker(SETTINGS, tmp_path) as broker:
         create_topics(broker, out=2)
         open_producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "open"})
-        open_producer.init_transactions(20)
+        open_producer.init_transactions(60)
         open_producer.begin_transaction()
         open_producer.produce("out", "v", partition=1)
-        assert open_producer.flush(20) == 0
+        assert open_producer.flush(60) == 0
 
         def tool(*arguments: str) -> list[list[str]]:
             printed = run_tool(
@@ -250,4 +250,4 @@ def test_the_stock_tool_lists_and_describes(kafka_jars: Path, tmp_path: Path) ->
         assert (described[1], described[4], described[-1]) == ("open", "Ongoing", "out-1")
         [producer] = tool("describe-producers", "--topic", "out", "--partition", "1")
         assert producer[-1] == "0"
-        open_producer.abort_transaction(20)
+        open_producer.abort_transaction(60)

@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ours = [item for item in items if HERE in item.path.parents]
     reason = why_spark_cannot_run() if ours else None
     for item in ours:
-        item.add_marker(pytest.mark.timeout(400))
+        item.add_marker(pytest.mark.timeout(900))
         # PySpark leaves the sockets and pipes of its JVM to the garbage collector.
         item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
         item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))
@@ -83,7 +83,7 @@ class Broker:
         self._process.restart()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker() -> Iterator[Broker]:
     external = os.environ.get("PYKAFKA_BROKER_TEST_BOOTSTRAP")
     if external:
@@ -100,14 +100,14 @@ def broker() -> Iterator[Broker]:
         yield Broker(process.address, process)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def kafka(broker: Broker) -> Iterator[Kafka]:
     client = Kafka(broker.address)
     yield client
     client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     import pyspark
     from pyspark import SparkContext

@@ -6,12 +6,15 @@ import datetime as dt
 import itertools
 import json
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import UnknownTopicOrPartitionError
 
 Headers = Sequence[tuple[str, bytes]]
+
+TIMEOUT_S = 90
 
 #: Yesterday's noon: not now, but recent, or retention would delete the records under the readers.
 NOON = dt.datetime.now(dt.UTC).replace(hour=12, minute=0, second=0, microsecond=0) - dt.timedelta(days=1)
@@ -23,8 +26,18 @@ class Kafka:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
+        self.open()
+
+    def open(self) -> None:
         self.producer = self.new_producer()
-        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+        self.admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Without connections: kafka-python leaves a socket open where a broker that is down refuses it."""
+        self.close()
+        yield
+        self.open()
 
     def close(self) -> None:
         self.producer.close()
@@ -89,7 +102,7 @@ class Kafka:
             for value in values
         ]
         for future in sent:
-            future.get(timeout=30)
+            future.get(timeout=TIMEOUT_S)
 
     def values(self, topic: str) -> list[str]:
         """Every value in the topic, partition after partition."""
@@ -101,14 +114,14 @@ class Kafka:
             ends = consumer.end_offsets(partitions)
             consumer.seek_to_beginning()
             found: list[tuple[int, int, str]] = []
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + TIMEOUT_S
             while any(consumer.position(p) < ends[p] for p in partitions):
                 assert time.monotonic() < deadline, f"{topic} was not read to its end {ends}"
                 for records in consumer.poll(timeout_ms=200).values():
                     found += [(r.partition, r.offset, r.value.decode()) for r in records]
         return [value for _, _, value in sorted(found)]
 
-    def eventually(self, condition: Callable[[], bool], timeout_s: float = 30) -> None:
+    def eventually(self, condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
         deadline = time.monotonic() + timeout_s
         while True:
             try:

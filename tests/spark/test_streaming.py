@@ -62,7 +62,7 @@ def table(tmp_path: Path) -> Table:
 def run_to_the_end(writer: DataStreamWriter) -> StreamingQuery:
     """One `availableNow` run: everything that is there now, then stop."""
     query = writer.trigger(availableNow=True).start()
-    assert query.awaitTermination(120), "the query did not end"
+    assert query.awaitTermination(300), "the query did not end"
     return query
 
 
@@ -103,7 +103,8 @@ def test_a_restart_from_the_checkpoint_continues_across_a_broker_restart(
     run_to_the_end(table.fed_by(stream(spark, kafka, subscribe=topic)))
 
     kafka.send(topic, range(10, 20), partition=1)
-    broker.restart()
+    with kafka.away():
+        broker.restart()
     kafka.send(topic, range(20, 30))
     query = run_to_the_end(table.fed_by(stream(spark, kafka, subscribe=topic)))
 
@@ -119,7 +120,8 @@ def test_a_running_query_survives_a_broker_restart(
 
     with running(table.fed_by(stream(spark, kafka, subscribe=topic))) as query:
         query.processAllAvailable()
-        broker.restart()
+        with kafka.away():
+            broker.restart()
         kafka.send(topic, range(5, 10), partition=1)
         query.processAllAvailable()
 

@@ -32,7 +32,7 @@ def transact(kafka: Kafka, topic: str, partitions: int) -> KafkaProducer:
             for count in range(PER_TRANSACTION)
         ]
         for future in sent:
-            future.get(timeout=30)
+            future.get(timeout=90)
         if number == TRANSACTIONS:
             break
         if number in COMMITTED:
@@ -124,7 +124,7 @@ def test_a_stream_waits_for_the_end_of_a_transaction_and_goes_on_from_its_checkp
     def begin(numbers: range) -> None:
         producer.begin_transaction()
         for future in [producer.send(topic, str(number).encode()) for number in numbers]:
-            future.get(timeout=30)
+            future.get(timeout=90)
 
     begin(range(3))
     producer.commit_transaction()

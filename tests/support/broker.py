@@ -47,7 +47,7 @@ BROKER_RESOURCE = 4
 SET, DELETE = 0, 1
 EARLIEST, LATEST = -2, -1
 #: How long `until` waits in real time: for worker threads, on a busy machine.
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 #: When a `VirtualClock` begins.
 NOW = VirtualClock().now_ms()
 

@@ -28,7 +28,8 @@ QUIET = {
     "retry.backoff.ms": 20,
     "topic.metadata.refresh.fast.interval.ms": 50,
 }
-PATIENCE_S = 60
+#: For what takes a second or two where nothing else runs.
+PATIENCE_S = 180
 
 
 class Load:
@@ -201,23 +202,25 @@ def new_consumer(address: str) -> Consumer:
 def create_ledger(address: str, partitions: int, **configs: str) -> None:
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     config = {key.replace("_", "."): value for key, value in configs.items()}
-    admin.create_topics([NewTopic(TOPIC, partitions, 1, config=config)])[TOPIC].result(10)
+    admin.create_topics([NewTopic(TOPIC, partitions, 1, config=config)])[TOPIC].result(PATIENCE_S)
 
 
-def read_at_the_end(address: str, history: History, seeks: int = 20) -> None:
-    """Fill in `final`, and begin some reads in the middle."""
+def read_at_the_end(address: str, history: History, silence_s: float = 60) -> None:
+    """Fill in `final`, and begin some reads in the middle; a log that is silent so long has nothing more."""
+    seeks = 20
     consumer = new_consumer(address)
     ends = {
-        partition: consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=10)[1]
+        partition: consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=PATIENCE_S)[1]
         for partition in range(history.partitions)
     }
     history.final = {partition: [] for partition in ends}
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in ends])
     left = {partition for partition, end in ends.items() if end > 0}
-    silent = 0
-    while left and silent < 10:
+    silent_since = time.monotonic()
+    while left and time.monotonic() < silent_since + silence_s:
         messages = consumer.consume(10_000, timeout=0.5)
-        silent = 0 if messages else silent + 1
+        if messages:
+            silent_since = time.monotonic()
         for message in messages:
             if message.error() is not None:
                 history.refused.append(f"reading: {message.error()}")
@@ -233,7 +236,7 @@ def read_at_the_end(address: str, history: History, seeks: int = 20) -> None:
     for partition, end in ends.items():
         for offset in dice.sample(range(end), min(seeks, end)):
             consumer.assign([TopicPartition(TOPIC, partition, offset)])
-            [message] = consumer.consume(1, timeout=5) or [None]
+            [message] = consumer.consume(1, timeout=silence_s) or [None]
             first = -1 if message is None or message.error() is not None else message.offset()
             history.seeks.append((Place(partition, offset), first))
     consumer.close()

@@ -5,6 +5,8 @@
     Plan(volatile=True)                      what was not synced dies with the process, as in a power cut
     Plan(space_bytes=100_000)                then ENOSPC, until the file `<space_file>` is gone
     Plan(delays={"sync /slow/": 300})        syncs (or reads: `pread`) of such paths take so many milliseconds
+    Plan(stuck=("sync /slow/",), stuck_file=file)  such operations wait while the file exists, and each that
+                                             does adds a byte to it
     Plan(record="points.txt")                write down the name of every operation
 
 Operations are named by what is done to which kind of file, like `rename leader-epoch-checkpoint.tmp`: that is
@@ -45,6 +47,8 @@ class Plan:
     space_bytes: int | None = None
     space_file: str = ""
     delays: dict[str, int] = field(default_factory=dict)
+    stuck: tuple[str, ...] = ()
+    stuck_file: str = ""
     record: str = ""
     mutant: str = ""
     max_files: int = 0
@@ -55,7 +59,8 @@ class Plan:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Plan:
         crash = values.pop("crash", None)
-        return cls(crash=Crash(**crash) if crash else None, **values)
+        stuck = tuple(values.pop("stuck", ()))
+        return cls(crash=Crash(**crash) if crash else None, stuck=stuck, **values)
 
 
 def kind(path: str) -> str:
@@ -69,6 +74,12 @@ def kind(path: str) -> str:
     if re.fullmatch(r".+-\d+\.[0-9a-f]{32}-\w+", name):
         return f"{name.rpartition('-')[2]} folder"
     return inside + name if "." in name or "-" in name else "log directory"
+
+
+def is_meant(rule: str, operation: str, path: str) -> bool:
+    """Whether a rule like `sync /slow/` is about this operation."""
+    what, _, part = rule.partition(" ")
+    return what == operation and part in path
 
 
 class TorturedFiles(OsFileSystem):
@@ -108,14 +119,24 @@ class TorturedFiles(OsFileSystem):
 
     def delay_ms(self, operation: str, path: str) -> int:
         for slow, delay_ms in self.plan.delays.items():
-            what, _, part = slow.partition(" ")
-            if what == operation and part in path:
+            if is_meant(slow, operation, path):
                 return delay_ms
         return 0
+
+    def is_stuck(self, operation: str, path: str) -> bool:
+        plan = self.plan
+        return any(is_meant(stuck, operation, path) for stuck in plan.stuck) and os.path.exists(
+            plan.stuck_file
+        )
 
     def delay(self, operation: str, path: str) -> None:
         if delay_ms := self.delay_ms(operation, path):
             time.sleep(delay_ms / 1000)
+        if self.is_stuck(operation, path):
+            with self._lock, open(self.plan.stuck_file, "a") as waiting:
+                waiting.write(".")
+        while self.is_stuck(operation, path):
+            time.sleep(0.01)
 
     def take_space(self, wanted: int) -> int:
         """How many of so many new bytes fit."""
@@ -189,7 +210,8 @@ class TorturedFile:
         return self._file.pread(size, position)
 
     def pread_cached(self, size: int, position: int) -> Buffer | None:
-        if self._files.delay_ms("pread", self._path):
+        files = self._files
+        if files.delay_ms("pread", self._path) or files.is_stuck("pread", self._path):
             return None
         if self._content is not None:
             data = bytes(self._content[position : position + size])

@@ -103,6 +103,7 @@ def torture(
     last: Plan | None = None,
     chores: bool = True,
     records_a_round: int = ROUND,
+    silence_s: float = 60,
 ) -> Result:
     """Run one process after another under load, each as planned: those without a crash are killed at random.
 
@@ -131,6 +132,8 @@ def torture(
                         dice.randrange(records_a_round // 4, records_a_round), until=broker.has_died
                     )
                 if plan.crash is None:
+                    # Anywhere in a sync that takes a while, not only where the last one has just ended.
+                    time.sleep(dice.uniform(0, max(plan.delays.values(), default=0) / 1000))
                     broker.kill()
                     kills += 1
                     if volatile:
@@ -138,7 +141,7 @@ def torture(
                     continue
                 if not broker.has_died() and broker.process is not None:
                     broker.process.terminate()
-                    broker.process.wait(30)
+                    broker.process.wait(broker.stop_timeout_s)
                 if broker.process is None or broker.process.returncode == -signal.SIGKILL:
                     kills += 1
                     died_at.append(f"{plan.crash.when} {plan.crash.point}")
@@ -152,7 +155,7 @@ def torture(
         # A clean stop and another start: the end is read through indexes and checkpoints as well.
         broker.stop()
         broker.run(calm)
-        read_at_the_end(broker.address, load.history)
+        read_at_the_end(broker.address, load.history, silence_s)
         broker.stop()
     finally:
         broker.kill()

@@ -157,7 +157,7 @@ def append_a_retry_again() -> None:
 
 @mutant(
     "read before it was safe",
-    plans=tuple(Plan(volatile=True, delays={"sync ledger": 150}) for _ in range(2)),
+    plans=tuple(Plan(volatile=True, delays={"sync ledger": 400}) for _ in range(2)),
     properties=FSYNC,
 )
 def serve_past_the_high_watermark() -> None:

@@ -24,6 +24,8 @@ ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "10"))
 #: How many named crash points; all of them if TORTURE_ROUNDS is given.
 NAMED = None if "TORTURE_ROUNDS" in os.environ else 10
 SEED = int(os.environ.get("TORTURE_SEED", "1"))
+#: A planted bug that is not caught so often is not caught.
+TRIES = 5
 #: Operations that only a first start does.
 FORMATTING = ("bootstrap.checkpoint", "meta.properties", "metadata partition", "create metadata")
 
@@ -38,7 +40,7 @@ def plans_for(points: dict[str, int], dice: random.Random) -> list[Plan]:
     return plans
 
 
-@pytest.mark.timeout(100 + 10 * ROUNDS + 600 * (NAMED is None))
+@pytest.mark.timeout(600 + 30 * ROUNDS + 1200 * (NAMED is None))
 def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_acknowledged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -60,7 +62,7 @@ def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_ackno
     assert result.kills >= ROUNDS + len(named) // 2
 
 
-@pytest.mark.timeout(60 + 10 * ROUNDS)
+@pytest.mark.timeout(600 + 30 * ROUNDS)
 def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -71,20 +73,29 @@ def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
     assert result.anomalies == {}
 
 
+@pytest.mark.timeout(300 * TRIES)
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_planted_bug_is_caught(name: str, tmp_path: Path) -> None:
+    """In one of a few tries: the moment of a kill may spare what the bug would have cost."""
     mutant = MUTANTS[name]
-    result = torture(
-        tmp_path,
-        [replace(plan, mutant=name) for plan in mutant.plans],
-        properties=mutant.properties,
-        chores=False,
-        records_a_round=400,
-    )
-    assert result.anomalies.keys() & mutant.leads_to, result.anomalies.keys()
+    seen: list[list[str]] = []
+    for seed in range(1, TRIES + 1):
+        result = torture(
+            tmp_path / f"{seed}",
+            [replace(plan, mutant=name) for plan in mutant.plans],
+            properties=mutant.properties,
+            seed=seed,
+            chores=False,
+            records_a_round=400,
+            silence_s=15,
+        )
+        seen.append(list(result.anomalies))
+        if result.anomalies.keys() & mutant.leads_to:
+            return
+    pytest.fail(f"not caught in {TRIES} tries, which have shown {seen}")
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(900)
 def test_a_first_start_cut_short_anywhere_is_made_good_by_the_next(tmp_path: Path) -> None:
     record = tmp_path / "points.txt"
     first = TorturedBroker(tmp_path / "first")

@@ -27,7 +27,7 @@ from pykafka_broker.protocol.records.batch import iter_batches, read_records
 TOPICS = ("plain", "gzip", "snappy", "lz4", "zstd", "idempotent", "transactional", "append-time")
 SEGMENT_MS = 1_000_000
 KEYS = 25
-PATIENCE_S = 60
+PATIENCE_S = 120
 
 
 def write(address: str) -> None:
@@ -38,7 +38,7 @@ def write(address: str) -> None:
     settings = {**settings, "message.timestamp.type": "LogAppendTime", "segment.ms": "1500"}
     topics.append(NewTopic(TOPICS[-1], 1, 1, config=settings))
     for created in admin.create_topics(topics).values():
-        created.result(30)
+        created.result(60)
     for topic in TOPICS:
         write_topic(address, topic)
 
@@ -53,7 +53,7 @@ def write_topic(address: str, topic: str) -> None:
         options["transactional.id"] = "writer"
     producer = Producer(options)
     if topic == "transactional":
-        producer.init_transactions(30)
+        producer.init_transactions(60)
     number = 0
     for batch in range(60):
         if topic == "transactional":
@@ -67,12 +67,12 @@ def write_topic(address: str, topic: str) -> None:
                 headers=[("number", b"%d" % number)] if number % 4 == 0 else None,
                 timestamp=1_700_000_000_000 + batch * SEGMENT_MS // 20 + number,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         if topic == "transactional":
             if batch % 3 == 1:
-                producer.abort_transaction(30)
+                producer.abort_transaction(60)
             else:
-                producer.commit_transaction(30)
+                producer.commit_transaction(60)
         if topic == "append-time":
             time.sleep(0.06)
 

@@ -40,7 +40,7 @@ def live(address: str) -> Committed:
     committed at the end.
     """
     admin = AdminClient({"bootstrap.servers": address})
-    admin.create_topics([NewTopic("orders", PARTITIONS, 1)])["orders"].result(30)
+    admin.create_topics([NewTopic("orders", PARTITIONS, 1)])["orders"].result(60)
     committed: Committed = {}
     for number in range(GROUPS):
         consumer = Consumer({"bootstrap.servers": address, "group.id": f"group-{number}"})
@@ -56,34 +56,34 @@ def live(address: str) -> Committed:
         member.commit(offsets=[TopicPartition("orders", 7, 7)], asynchronous=False)
         member.close()
         committed[protocol] = {7: 7}
-    admin.delete_consumer_groups(["group-0"])["group-0"].result(30)
+    admin.delete_consumer_groups(["group-0"])["group-0"].result(60)
     del committed["group-0"]
     producer = Producer({"bootstrap.servers": address, "transactional.id": TRANSACTIONAL_ID})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     for number in range(TRANSACTIONS_MADE):
         producer.begin_transaction()
         producer.produce("orders", b"%d" % number, partition=number % PARTITIONS)
         if number % 5:
-            producer.commit_transaction(30)
+            producer.commit_transaction(60)
         else:
-            producer.abort_transaction(30)
+            producer.abort_transaction(60)
     return committed
 
 
 def found(address: str) -> Committed:
     """What is committed, as a broker that has just loaded its groups answers."""
     admin = AdminClient({"bootstrap.servers": address})
-    groups = [group.group_id for group in admin.list_consumer_groups().result(30).valid]
+    groups = [group.group_id for group in admin.list_consumer_groups().result(60).valid]
     answers: Committed = {}
     for group in groups:
         asked = [ConsumerGroupTopicPartitions(group)]
-        offsets = admin.list_consumer_group_offsets(asked)[group].result(30).topic_partitions
+        offsets = admin.list_consumer_group_offsets(asked)[group].result(60).topic_partitions
         answers[group] = {offset.partition: offset.offset for offset in offsets}
     producer = Producer({"bootstrap.servers": address, "transactional.id": TRANSACTIONAL_ID})
-    producer.init_transactions(30)
+    producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce("orders", b"goes on", partition=0)
-    producer.commit_transaction(30)
+    producer.commit_transaction(60)
     return answers
 
 

@@ -7,7 +7,8 @@ import pytest
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.consumer.state import GroupState, MemberState
 from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeatResult
-from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.record import AnyRecord
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.topics import TopicInfo, group_hash, topic_hash
 from pykafka_broker.protocol.errors import ErrorCode
@@ -30,13 +31,16 @@ def error(result: ConsumerGroupHeartbeatResult) -> ErrorCode:
     return result.error
 
 
-def kinds(records: tuple[Record, ...]) -> list[str]:
+def kinds(records: tuple[AnyRecord, ...]) -> list[str]:
     """The records by what they are about; a deletion has a minus."""
-    return [
-        ("" if record.value is not None else "-")
-        + type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key")
-        for record in records
-    ]
+    return [_kind(record) for record in records]
+
+
+def _kind(record: AnyRecord) -> str:
+    if isinstance(record, OffsetRecord):
+        return "OffsetCommit" if record.committed is not None else "-OffsetCommit"
+    name = type(record.key).__name__.removeprefix("ConsumerGroup").removesuffix("Key")
+    return name if record.value is not None else f"-{name}"
 
 
 def test_the_first_member_gets_everything_in_epoch_2(world: GroupWorld) -> None:

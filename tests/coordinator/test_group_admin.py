@@ -13,7 +13,8 @@ from pykafka_broker.coordinator.group.events import (
     ListedGroup,
     ListGroups,
 )
-from pykafka_broker.coordinator.group.records import offset_tombstone, replay
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, subscription
@@ -99,8 +100,8 @@ def test_an_empty_group_is_deleted_with_its_offsets() -> None:
     assert world.ask(DeleteGroup, "g") is ErrorCode.NONE
 
     assert world.last_records == (
-        offset_tombstone("g", "t", 0),
-        offset_tombstone("g", "u", 3),
+        OffsetRecord("g", "t", 0, None),
+        OffsetRecord("g", "u", 3, None),
         group_tombstone("g"),
     )
     assert world.state == replay(world.log) == Groups.empty()

@@ -19,7 +19,8 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
-from pykafka_broker.coordinator.group.records import offset_record, offset_tombstone, replay
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, GROUPS_PER_EXPIRY_SLICE
 from pykafka_broker.protocol.errors import ErrorCode
@@ -42,7 +43,7 @@ def test_anybody_may_commit_for_a_group_that_does_not_exist_and_so_creates_it() 
     assert world.group().is_simple
     assert world.fetch() == {T0: 5}
     assert world.log == [
-        offset_record("g", "t", 0, CommittedOffset(5, 7, "m", START_MS)),
+        OffsetRecord("g", "t", 0, CommittedOffset(5, 7, "m", START_MS)),
     ]
 
 
@@ -261,7 +262,7 @@ def test_offsets_of_topics_nobody_subscribes_to_can_be_deleted() -> None:
     assert result == DeleteOffsetsResult(
         OK, (("t", ((0, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC),)), ("u", ((0, OK), (1, OK))))
     )
-    assert world.last_records == (offset_tombstone("g", "u", 0),)
+    assert world.last_records == (OffsetRecord("g", "u", 0, None),)
     assert world.fetch() == {T0: 5}
 
 
@@ -319,7 +320,7 @@ def test_offsets_of_a_simple_group_age_from_their_commit() -> None:
     world.advance(DAY_MS)
 
     assert len(world.state.groups) == 0
-    assert world.log[-2:] == [offset_tombstone("g", "t", 1), group_tombstone("g")]
+    assert world.log[-2:] == [OffsetRecord("g", "t", 1, None), group_tombstone("g")]
 
 
 def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
@@ -343,8 +344,8 @@ def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit(
     young, old = CommittedOffset(1, commit_timestamp_ms=START_MS), CommittedOffset(2, commit_timestamp_ms=0)
     records = [
         group_record(empty_since_nobody_knows),
-        offset_record("g", "t", 0, young),
-        offset_record("g", "t", 1, old),
+        OffsetRecord("g", "t", 0, young),
+        OffsetRecord("g", "t", 1, old),
     ]
     world = GroupWorld(replay(records))
     world.submit(Loaded(START_MS))

@@ -56,7 +56,7 @@ class RandomGroups(RuleBasedStateMachine):
                 if member_id not in self.names:
                     self.names = [*self.names[-7:], member_id]
         for record in self.world.log[self.seen :]:
-            if isinstance(record.key, GroupMetadataKey):
+            if isinstance(record, Record) and isinstance(record.key, GroupMetadataKey):
                 self.note(record)
         self.seen = len(self.world.log)
 

@@ -12,6 +12,7 @@ from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import FetchResult, PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.group.loading import Loader
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.record import Record, encode_record
 from pykafka_broker.coordinator.group.records import Entry, replay
 from pykafka_broker.coordinator.group.state import Groups
@@ -68,7 +69,7 @@ class Offsets:
         if isinstance(first, TransactionalRecord):
             producer = {"producer_id": first.producer_id, "producer_epoch": 0, "transactional": True}
         records = [entry.record if isinstance(entry, TransactionalRecord) else entry for entry in entries]
-        assert all(isinstance(record, Record) for record in records)
+        assert all(isinstance(record, (Record, OffsetRecord)) for record in records)
         encoded = [(self.now_ms, *encode_record(record), ()) for record in records]
         return build_batch(encoded, base_offset=self.end_offset, **producer)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.group.events import JoinResult
+from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
@@ -268,7 +269,7 @@ class World:
 
     def look(self) -> None:
         for record in self.group.log[self.seen :]:
-            if isinstance(record.key, GroupMetadataKey):
+            if isinstance(record, Record) and isinstance(record.key, GroupMetadataKey):
                 group = self.group.state.classic("g")
                 settled = group is not None and group.phase in (Phase.STABLE, Phase.EMPTY)
                 self.agreed = durable(group) if group is not None and settled and group.generation else None

@@ -23,7 +23,8 @@ from pykafka_broker.coordinator.group.events import (
     SyncResult,
     TopicCommit,
 )
-from pykafka_broker.coordinator.group.record import Record, decode_record, encode_record
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.record import AnyRecord, Record, decode_record, encode_record
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
@@ -51,9 +52,9 @@ class GroupWorld:
         self.now_ms = START_MS
         self.timers: dict[Hashable, int] = {}
         self.answers: dict[int, Any] = {}
-        self.log: list[Record] = []
+        self.log: list[AnyRecord] = []
         self.last_effects: tuple[Effect, ...] = ()
-        self.last_records: tuple[Record, ...] = ()
+        self.last_records: tuple[AnyRecord, ...] = ()
         self._tokens = 0
         #: What the shell has been asked to do and has not done.
         self.work: list[ResolveRegexes] = []
@@ -362,9 +363,9 @@ class GroupWorld:
         return result
 
 
-def through_bytes(record: object) -> Record:
+def through_bytes(record: object) -> AnyRecord:
     """The record as it is read back from a log."""
-    assert isinstance(record, Record)
+    assert isinstance(record, (Record, OffsetRecord))
     decoded = decode_record(*encode_record(record))
     assert decoded is not None
     return decoded

@@ -17,9 +17,10 @@ from typing import Any
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.events import FetchResult, JoinResult, LeaveResult, SyncResult
-from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.record import AnyRecord
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.messages.records.group import GroupMetadataValue, OffsetCommitKey
+from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
 from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer
 from tests.support.groups import START_MS, GroupWorld, subscription
 
@@ -259,11 +260,11 @@ class Teller:
                 )
         raise AssertionError(result)
 
-    def record(self, record: Record) -> str:
+    def record(self, record: AnyRecord) -> str:
+        if isinstance(record, OffsetRecord):
+            written = "forget" if record.committed is None else f"offset {record.committed.offset} of"
+            return f"write {written} {record.topic}-{record.partition}"
         value = record.value
-        if isinstance(record.key, OffsetCommitKey):
-            written = "forget" if value is None else f"offset {value.offset} of"  # type: ignore[union-attr]
-            return f"write {written} {record.key.topic}-{record.key.partition}"
         if value is None:
             return "write group is gone"
         assert isinstance(value, GroupMetadataValue)

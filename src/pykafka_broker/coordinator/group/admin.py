@@ -9,7 +9,7 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.forgetting import forget_all_offsets
 from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.record import AnyRecord
 from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
@@ -42,7 +42,7 @@ def on_delete(groups: Groups, event: DeleteGroup) -> Step[Groups]:
     kind = kind_of(group)
     if not kind.is_empty(group):
         return refuse(groups, event.token, ErrorCode.NON_EMPTY_GROUP)
-    records: list[Record] = []
+    records: list[AnyRecord] = []
     state = forget_all_offsets(groups, event.group_id, records)
     records += kind.tombstones(group)
     state = state.without_group(event.group_id)

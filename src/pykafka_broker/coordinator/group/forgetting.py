@@ -7,7 +7,7 @@ an open transaction is pending for a partition, the partition's offset does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
@@ -16,14 +16,15 @@ from pykafka_broker.coordinator.group.events import (
     TopicsDeleted,
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.records import offset_tombstone
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.pending import Place
+from pykafka_broker.coordinator.group.record import AnyRecord
 from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
 
-Changes = dict[str, dict[int, CommittedOffset | None]]
+Forgotten = dict[Place, None]
 
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
@@ -37,8 +38,8 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     error = kind.deletion_error(group)
     if error is not ErrorCode.NONE:
         return refuse(groups, event.token, DeleteOffsetsResult(error))
-    records: list[Record] = []
-    changes: Changes = {}
+    records: list[AnyRecord] = []
+    changes: Forgotten = {}
     answers = []
     for topic in event.topics:
         subscribed = kind.is_subscribed_to(group, topic.topic)
@@ -46,7 +47,7 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
         answers.append((topic.topic, tuple((partition, error) for partition in topic.partitions)))
         for partition in () if subscribed else topic.partitions:
             if groups.has_offset(event.group_id, topic.topic, partition):
-                _forget(event.group_id, topic.topic, partition, records, changes)
+                _forget(event.group_id, (topic.topic, partition), records, changes)
     reply = Reply(event.token, DeleteOffsetsResult(ErrorCode.NONE, tuple(answers)))
     state = groups.with_offsets(event.group_id, changes) if changes else groups
     return Step(state, tuple(records), (reply,))
@@ -55,40 +56,40 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
 def on_topics_deleted(groups: Groups, event: TopicsDeleted) -> Step[Groups]:
     """Drop the offsets of deleted topics, but not those already committed to a new topic of the same name."""
     state = groups
-    records: list[Record] = []
-    for group_id, topics in tuple(groups.offsets.items()):
-        changes: Changes = {}
-        for topic, topic_id in event.topics:
-            for partition, committed in (topics.get(topic) or {}).items():
-                if committed.is_for(topic_id):
-                    _forget(group_id, topic, partition, records, changes)
+    records: list[AnyRecord] = []
+    deleted: dict[str, list[bytes]] = {}
+    for topic, topic_id in event.topics:
+        deleted.setdefault(topic, []).append(topic_id)
+    for group_id, offsets in tuple(groups.offsets.items()):
+        changes: Forgotten = {}
+        for place, committed in offsets.items():
+            if place[0] in deleted and any(map(committed.is_for, deleted[place[0]])):
+                _forget(group_id, place, records, changes)
         if changes:
             state = state.with_offsets(group_id, changes)
-    deleted = {topic for topic, _ in event.topics}
     for group_id in tuple(state.pending.by_group):
         # Nothing is said of the topic's id in a transaction's offsets: they go by its name.
-        gone: Changes = {}
-        for topic, partition in state.pending.places_of(group_id):
-            if topic in deleted:
-                _forget(group_id, topic, partition, records, gone)
+        gone: Forgotten = {}
+        for place in state.pending.places_of(group_id):
+            if place[0] in deleted:
+                _forget(group_id, place, records, gone)
         if gone:
             state = state.with_offsets(group_id, gone)
     return Step(state, tuple(records))
 
 
-def _forget(group_id: str, topic: str, partition: int, records: list[Record], changes: Changes) -> None:
-    records.append(offset_tombstone(group_id, topic, partition))
-    changes.setdefault(topic, {})[partition] = None
+def _forget(group_id: str, place: Place, records: list[AnyRecord], changes: Forgotten) -> None:
+    records.append(OffsetRecord(group_id, *place, None))
+    changes[place] = None
 
 
-def forget_all_offsets(groups: Groups, group_id: str, records: list[Record]) -> Groups:
+def forget_all_offsets(groups: Groups, group_id: str, records: list[AnyRecord]) -> Groups:
     """Drop every offset of a group."""
-    for topic, partitions in (groups.offsets.get(group_id) or {}).items():
-        records.extend(offset_tombstone(group_id, topic, partition) for partition in partitions)
+    records.extend(OffsetRecord(group_id, *place, None) for place in groups.offsets.get(group_id) or ())
     pending = groups.pending
     for place in pending.places_of(group_id):
         if groups.committed(group_id, *place) is None:
-            records.append(offset_tombstone(group_id, *place))
+            records.append(OffsetRecord(group_id, *place, None))
         pending = pending.without_place(group_id, place)
     return groups._replace(offsets=groups.offsets.without(group_id), pending=pending)
 
@@ -98,20 +99,20 @@ def forget_all_offsets(groups: Groups, group_id: str, records: list[Record]) -> 
 
 def expire(
     groups: Groups, group_ids: Iterable[str], now_ms: int, config: GroupCoordinatorConfig
-) -> tuple[Groups, tuple[Record, ...]]:
+) -> tuple[Groups, tuple[AnyRecord, ...]]:
     """Drop what is too old in these groups, and those of them of which nothing is left."""
     state = groups
-    records: list[Record] = []
+    records: list[AnyRecord] = []
     for group_id in group_ids:
         group = groups.groups.get(group_id)
         if group is None:
             continue  # it has gone since somebody made the list
-        changes: Changes = {}
+        changes: Forgotten = {}
         nothing_left = True
-        for topic, partition, committed in _offsets_of(groups, group_id):
-            is_pending = groups.pending.at(group_id, topic, partition)
-            if not is_pending and _is_expired(group, topic, committed, now_ms, config):
-                _forget(group_id, topic, partition, records, changes)
+        for place, committed in (groups.offsets.get(group_id) or {}).items():
+            is_pending = groups.pending.at(group_id, *place)
+            if not is_pending and _is_expired(group, place[0], committed, now_ms, config):
+                _forget(group_id, place, records, changes)
             else:
                 nothing_left = False
         if changes:
@@ -120,12 +121,6 @@ def expire(
             records += kind_of(group).tombstones(group)
             state = state.without_group(group_id)
     return state, tuple(records)
-
-
-def _offsets_of(groups: Groups, group_id: str) -> Iterator[tuple[str, int, CommittedOffset]]:
-    for topic, partitions in (groups.offsets.get(group_id) or {}).items():
-        for partition, committed in partitions.items():
-            yield topic, partition, committed
 
 
 def _is_expired(

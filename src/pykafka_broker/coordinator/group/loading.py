@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.record import decode_record
 from pykafka_broker.coordinator.group.records import Replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord
 from pykafka_broker.protocol.compile import Buffer
-from pykafka_broker.protocol.messages.records.group import OffsetCommitKey
 from pykafka_broker.protocol.records.batch import (
     NO_PRODUCER_EPOCH,
     BatchHeader,
@@ -106,8 +106,8 @@ class Loader:
         ]
         for offset, producer_id, key, value in sorted(still_open):
             record = decode_record(key, value)
-            if record is not None and isinstance(record.key, OffsetCommitKey):
+            if record is not None and isinstance(record, OffsetRecord):
                 self._fold.apply(TransactionalRecord(producer_id, NO_PRODUCER_EPOCH, NO_GUARD, record))
                 if self._newest.get(key, (-1, None))[0] > offset:
-                    self._fold.supersede(record.key)
+                    self._fold.supersede(record)
         return self._fold.state()

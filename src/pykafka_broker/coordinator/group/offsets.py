@@ -24,11 +24,10 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
-from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.records import offset_record
-from pykafka_broker.coordinator.group.state import NO_EXPIRY, NO_TOPIC_ID, CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.pending import Place
+from pykafka_broker.coordinator.group.state import NO_EXPIRY, CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
-from pykafka_broker.coordinator.versioned_map import VersionedMap
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
 
@@ -36,8 +35,6 @@ from pykafka_broker.step import Reply, Step
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
 
 LATEST_TIMESTAMP_MS = 2**63 - 1
-
-Changes = dict[str, dict[int, CommittedOffset | None]]
 
 
 # ---- OffsetCommit ----
@@ -55,8 +52,8 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
         )
         return refuse(groups, event.token, result)
 
-    records: list[Record] = []
-    changes: Changes = {}
+    records: list[OffsetRecord] = []
+    changes: dict[Place, CommittedOffset | None] = {}
     answers = []
     for topic, partitions, topic_id in event.topics:
         errors = []
@@ -66,8 +63,8 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
                 errors.append((partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             committed = _committed(commit, topic_id, event)
-            records.append(offset_record(group_id, topic, partition, committed))
-            changes.setdefault(topic, {})[partition] = committed
+            records.append(OffsetRecord(group_id, topic, partition, committed))
+            changes[topic, partition] = committed
             errors.append((partition, ErrorCode.NONE))
         answers.append((topic, topic_id, tuple(errors)))
 
@@ -154,15 +151,12 @@ def _fetched(groups: Groups, group_id: str, asked: TopicPartitions) -> Iterator[
 
 
 def _all_offsets(groups: Groups, group_id: str) -> tuple[tuple[str, bytes, tuple[FetchedOffset, ...]], ...]:
-    topics = groups.offsets.get(group_id) or VersionedMap()
-    return tuple(
-        (
-            topic,
-            next((committed.topic_id for committed in partitions.values()), NO_TOPIC_ID),
-            tuple(_shown(partition, committed) for partition, committed in partitions.items()),
-        )
-        for topic, partitions in topics.items()
-    )
+    shown: dict[str, list[FetchedOffset]] = {}
+    topic_ids: dict[str, bytes] = {}
+    for (topic, partition), committed in (groups.offsets.get(group_id) or {}).items():
+        topic_ids.setdefault(topic, committed.topic_id)
+        shown.setdefault(topic, []).append(_shown(partition, committed))
+    return tuple((topic, topic_ids[topic], tuple(partitions)) for topic, partitions in shown.items())
 
 
 def _shown(partition: int, committed: CommittedOffset) -> FetchedOffset:

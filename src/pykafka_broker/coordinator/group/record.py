@@ -7,17 +7,20 @@ are skipped when a log is read.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
+from pykafka_broker.coordinator.group.offset_record import (
+    KEY_TYPES,
+    OffsetRecord,
+    decode_offset_record,
+    encode_offset_record,
+)
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages.records import group as m
 from pykafka_broker.protocol.schema import schema_of
 
-LEGACY_OFFSET_COMMIT_TYPE = 0
-
-#: Key and value by type.
+#: Key and value by type; those of offsets are in `offset_record.py`.
 RECORD_TYPES: dict[int, tuple[type, type]] = {
-    1: (m.OffsetCommitKey, m.OffsetCommitValue),
     2: (m.GroupMetadataKey, m.GroupMetadataValue),
     3: (m.ConsumerGroupMetadataKey, m.ConsumerGroupMetadataValue),
     4: (m.ConsumerGroupPartitionMetadataKey, m.ConsumerGroupPartitionMetadataValue),
@@ -42,8 +45,13 @@ class Record(NamedTuple):
     value_version: int = 0
 
 
-def encode_record(record: Record) -> tuple[bytes, bytes | None]:
+AnyRecord = Union[Record, OffsetRecord]
+
+
+def encode_record(record: AnyRecord) -> tuple[bytes, bytes | None]:
     """Key and value as they stand in the log."""
+    if isinstance(record, OffsetRecord):
+        return encode_offset_record(record)
     key = encode(record.key, 0, before=_TYPES[type(record.key)])
     version = record.value_version
     if record.value is None:
@@ -51,7 +59,7 @@ def encode_record(record: Record) -> tuple[bytes, bytes | None]:
     return key, encode(record.value, version, before=_VERSIONS[version])
 
 
-def decode_record(key: bytes, value: bytes | None) -> Record | None:
+def decode_record(key: bytes, value: bytes | None) -> AnyRecord | None:
     """The record in a log entry, or None if it is of a type or a version that is not known here.
 
     Raises:
@@ -59,18 +67,13 @@ def decode_record(key: bytes, value: bytes | None) -> Record | None:
 
     """
     record_type = int.from_bytes(key[:2])
-    value_class: type
-    if record_type == LEGACY_OFFSET_COMMIT_TYPE:
-        legacy, _ = decode(m.LegacyOffsetCommitKey, 0, key, 2)
-        record_key: object = m.OffsetCommitKey(
-            group=legacy.group, topic=legacy.topic, partition=legacy.partition
-        )
-        value_class = m.OffsetCommitValue
-    elif record_type in RECORD_TYPES:
-        key_class, value_class = RECORD_TYPES[record_type]
-        record_key, _ = decode(key_class, 0, key, 2)
-    else:
+    if record_type in KEY_TYPES:
+        return decode_offset_record(record_type, key, value)
+    if record_type not in RECORD_TYPES:
         return None
+    key_class, value_class = RECORD_TYPES[record_type]
+    record_key: object
+    record_key, _ = decode(key_class, 0, key, 2)
     if value is None:
         return Record(record_key, None)
     version = int.from_bytes(value[:2])

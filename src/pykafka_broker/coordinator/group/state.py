@@ -12,7 +12,7 @@ from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
-from pykafka_broker.coordinator.group.pending import PendingOffsets
+from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.versioned_map import VersionedMap
 
@@ -36,8 +36,10 @@ class CommittedOffset(NamedTuple):
         return topic_id == self.topic_id or NO_TOPIC_ID in (topic_id, self.topic_id)
 
 
-PartitionOffsets = VersionedMap[int, CommittedOffset]
-TopicOffsets = VersionedMap[str, PartitionOffsets]
+#: A group's offsets; `pending.py` has the place's meaning.
+GroupOffsets = VersionedMap[Place, CommittedOffset]
+#: New offsets of a group and, where there is None, those that go.
+Changes = Mapping[Place, Union[CommittedOffset, None]]
 
 #: The kinds of groups. Share groups (KIP-932) and streams groups (KIP-1071) would stand here too.
 Group = Union[ClassicGroup, ConsumerGroup]
@@ -46,12 +48,12 @@ Group = Union[ClassicGroup, ConsumerGroup]
 class Groups(NamedTuple):
     """Everything one shard knows.
 
-    `offsets` is keyed by group, topic, partition. Offsets of open transactions stand beside it, in `pending`,
-    and move over when their marker arrives.
+    `offsets` is keyed by group, then by topic and partition. Offsets of open transactions stand beside it,
+    in `pending`, and move over when their marker arrives.
     """
 
     groups: VersionedMap[str, Group]
-    offsets: VersionedMap[str, TopicOffsets]
+    offsets: VersionedMap[str, GroupOffsets]
     #: The ids of those groups that depend on the cluster's topics.
     consumer_group_ids: VersionedMap[str, bool]
     pending: PendingOffsets
@@ -78,9 +80,8 @@ class Groups(NamedTuple):
 
     def committed(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         """The offset committed for a partition, if there is one."""
-        topics = self.offsets.get(group_id)
-        partitions = topics.get(topic) if topics is not None else None
-        return partitions.get(partition) if partitions is not None else None
+        offsets = self.offsets.get(group_id)
+        return None if offsets is None else offsets.get((topic, partition))
 
     def has_offset(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a partition has an offset, or may get one by a marker."""
@@ -104,10 +105,8 @@ class Groups(NamedTuple):
             consumer_group_ids=ids.without(group_id) if group_id in ids else ids,
         )
 
-    def with_offsets(
-        self, group_id: str, changes: Mapping[str, Mapping[int, CommittedOffset | None]]
-    ) -> Groups:
-        """The state after commits and, where the new value is None, deletions in one group.
+    def with_offsets(self, group_id: str, changes: Changes) -> Groups:
+        """The state after commits and deletions in one group.
 
         What open transactions have for these partitions comes too late to count, or is deleted with them.
         """
@@ -115,29 +114,21 @@ class Groups(NamedTuple):
         if group_id not in self.pending.by_group:
             return state
         pending = self.pending
-        for topic, partitions in changes.items():
-            for partition, offset in partitions.items():
-                place = topic, partition
-                if offset is None:
-                    pending = pending.without_place(group_id, place)
-                else:
-                    pending = pending.superseded(group_id, place)
+        for place, offset in changes.items():
+            if offset is None:
+                pending = pending.without_place(group_id, place)
+            else:
+                pending = pending.superseded(group_id, place)
         return state._replace(pending=pending)
 
-    def with_committed(
-        self, group_id: str, changes: Mapping[str, Mapping[int, CommittedOffset | None]]
-    ) -> Groups:
+    def with_committed(self, group_id: str, changes: Changes) -> Groups:
         """The state with other committed offsets, whatever is pending."""
-        topics = self.offsets.get(group_id)
-        if topics is None:
-            topics = VersionedMap()
-        for topic, partitions in changes.items():
-            after = _after(topics.get(topic), partitions)
-            topics = topics.without(topic) if after is None else topics.with_item(topic, after)
+        before = self.offsets.get(group_id)
+        after = _after(VersionedMap() if before is None else before, changes)
         offsets = self.offsets
         return Groups(
             self.groups,
-            offsets.with_item(group_id, topics) if topics else offsets.without(group_id),
+            offsets.with_item(group_id, after) if after else offsets.without(group_id),
             self.consumer_group_ids,
             self.pending,
             self.topics,
@@ -146,12 +137,7 @@ class Groups(NamedTuple):
         )
 
 
-def _after(
-    before: PartitionOffsets | None, changes: Mapping[int, CommittedOffset | None]
-) -> PartitionOffsets | None:
-    """The offsets of a topic after commits and deletions; None if there are none any more."""
-    offsets: PartitionOffsets = VersionedMap() if before is None else before
-    kept = {partition: offset for partition, offset in changes.items() if offset is not None}
-    if len(kept) == len(changes):  # as nearly always
-        return offsets.with_changes(kept)
-    return offsets.with_changes(kept, changes.keys() - kept.keys()) or None
+def _after(before: GroupOffsets, changes: Changes) -> GroupOffsets:
+    """The offsets of a group after commits and deletions."""
+    kept = {place: offset for place, offset in changes.items() if offset is not None}
+    return before.with_changes(kept, () if len(kept) == len(changes) else changes.keys() - kept.keys())

@@ -16,7 +16,8 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
-from pykafka_broker.coordinator.group.records import offset_record
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
+from pykafka_broker.coordinator.group.pending import Place
 from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
@@ -50,7 +51,7 @@ def on_commit(
             committed = CommittedOffset(
                 commit.offset, commit.leader_epoch, commit.metadata or "", event.now_ms
             )
-            record = offset_record(event.group_id, topic.topic, commit.partition, committed)
+            record = OffsetRecord(event.group_id, topic.topic, commit.partition, committed)
             records.append(TransactionalRecord(event.producer_id, event.producer_epoch, event.guard, record))
             place = topic.topic, commit.partition
             pending = pending.with_offset(event.producer_id, event.group_id, place, committed)
@@ -83,9 +84,9 @@ def end_transaction(groups: Groups, producer_id: int, *, commit: bool) -> Groups
     """The state after a producer's marker."""
     pending, counting = groups.pending.ended(producer_id, commit=commit)
     state = groups._replace(pending=pending)
-    changes: dict[str, dict[str, dict[int, CommittedOffset | None]]] = {}
-    for group_id, (topic, partition), committed in counting:
-        changes.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
-    for group_id, topics in changes.items():
-        state = state.with_committed(group_id, topics)
+    changes: dict[str, dict[Place, CommittedOffset | None]] = {}
+    for group_id, place, committed in counting:
+        changes.setdefault(group_id, {})[place] = committed
+    for group_id, offsets in changes.items():
+        state = state.with_committed(group_id, offsets)
     return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pykafka_broker.coordinator.group.record import Record
+from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.markers import Marker
 
 
@@ -15,7 +15,7 @@ class TransactionalRecord(NamedTuple):
     producer_epoch: int
     #: Under which the coordinator has confirmed that the partition is in the transaction.
     guard: int
-    record: Record
+    record: OffsetRecord
 
 
 class TransactionEnd(NamedTuple):

@@ -6,12 +6,13 @@ epochs, v7 static members, v8 flexible, v9 new group protocol errors (KIP-848), 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.coordinator.group.events import PartitionCommit, TopicCommit
+from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
+from pykafka_broker.coordinator.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -25,50 +26,65 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 TOPIC_ID_VERSION = 10
+#: What is answered without the coordinator, by name and id of the topic.
+Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 
 
 @handles(OffsetCommitRequest, versions="2-10")
-async def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> OffsetCommitResponse:
+def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
     """Offsets of unknown partitions are refused one by one; the coordinator decides on the rest together."""
-    answers: dict[tuple[str, bytes], OffsetCommitResponseTopic] = {}
+    refused: Refused = {}
     commits = []
     for topic in request.topics:
-        commit = _known_partitions(topic, answers, ctx)
+        commit = _known_partitions(topic, refused, ctx)
         if commit.partitions:
             commits.append(commit)
-    if commits:
-        results = await ctx.node.groups.offsets.commit(
-            version=ctx.version,
-            group_id=request.group_id,
-            topics=tuple(commits),
-            member_id=request.member_id,
-            generation=request.generation_id_or_member_epoch,
-            group_instance_id=request.group_instance_id,
-            retention_ms=request.retention_time_ms,
+    if not commits:
+        return OffsetCommitResponse(topics=list(refused.values()))
+    results = ctx.node.groups.offsets.commit(
+        version=ctx.version,
+        group_id=request.group_id,
+        topics=tuple(commits),
+        member_id=request.member_id,
+        generation=request.generation_id_or_member_epoch,
+        group_instance_id=request.group_instance_id,
+        retention_ms=request.retention_time_ms,
+    )
+    if isinstance(results, Prompt):
+        return _response(results.result(), refused)
+    return _response_later(results, refused)
+
+
+async def _response_later(results: Awaitable[CommitResult], refused: Refused) -> OffsetCommitResponse:
+    return _response(await results, refused)
+
+
+def _response(results: CommitResult, refused: Refused) -> OffsetCommitResponse:
+    if not refused:
+        # As in Kafka, a topic named twice is answered twice unless there were errors to merge with.
+        return OffsetCommitResponse(
+            topics=[
+                OffsetCommitResponseTopic(
+                    name=name,
+                    topic_id=topic_id,
+                    partitions=[
+                        OffsetCommitResponsePartition(partition_index=partition, error_code=int(error))
+                        for partition, error in partitions
+                    ],
+                )
+                for name, topic_id, partitions in results
+            ]
         )
-        if not answers:
-            # As in Kafka, a topic named twice is answered twice unless there were errors to merge with.
-            return OffsetCommitResponse(topics=[_answer(*result) for result in results])
-        for name, topic_id, partitions in results:
-            for partition, error in partitions:
-                _add(answers, name, topic_id, partition, error)
-    return OffsetCommitResponse(topics=list(answers.values()))
-
-
-def _answer(
-    name: str, topic_id: bytes, partitions: Iterable[tuple[int, ErrorCode]]
-) -> OffsetCommitResponseTopic:
-    answers = [
-        OffsetCommitResponsePartition(partition_index=partition, error_code=int(error))
-        for partition, error in partitions
-    ]
-    return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers)
+    for name, topic_id, partitions in results:
+        for partition, error in partitions:
+            _add(refused, name, topic_id, partition, error)
+    return OffsetCommitResponse(topics=list(refused.values()))
 
 
 def _known_partitions(
     topic: OffsetCommitRequestTopic,
-    answers: dict[tuple[str, bytes], OffsetCommitResponseTopic],
+    answers: Refused,
     ctx: RequestContext,
 ) -> TopicCommit:
     """The offsets of partitions that exist; the others are answered here."""
@@ -101,7 +117,7 @@ def _known_partitions(
 
 
 def _add(
-    answers: dict[tuple[str, bytes], OffsetCommitResponseTopic],
+    answers: Refused,
     name: str,
     topic_id: bytes,
     partition: int,

@@ -31,15 +31,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Generator, Hashable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.step import Reply, SetTimer, Start, Step
 
 State = TypeVar("State")
 Event = TypeVar("Event")
+Result = TypeVar("Result")
 
+#: Tokens begin with 1.
+NOBODY = 0
 #: How long a timer waits before it is delivered again when its records could not be appended.
 TIMER_RETRY_MS = 500
 
@@ -60,6 +63,37 @@ class Scheduler(Protocol):
     def now_ms(self) -> int: ...
 
     def call_at(self, at_ms: int, callback: Callable[[], None]) -> Handle: ...
+
+
+class Prompt(Generic[Result]):
+    """An answer that was there when it was asked for: `await` does not wait for it, and who looks at
+    `result()` need not be a coroutine.
+    """
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def result(self) -> Result:
+        return self._result
+
+    def done(self) -> bool:
+        return True
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        yield from ()
+        return self._result
+
+
+#: What `ask` returns.
+Answer = Union[Prompt[Any], "asyncio.Future[Any]"]
+
+
+def _failed(error: Exception) -> asyncio.Future[Any]:
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    answer.set_exception(error)
+    return answer
 
 
 class Shard(Generic[State, Event]):
@@ -101,6 +135,9 @@ class Shard(Generic[State, Event]):
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._timers: dict[Hashable, _Timer] = {}
         self._last_token = 0
+        #: The token of the question that is being asked, until it is answered.
+        self._asking = NOBODY
+        self._prompt_answer: object = None
         self._closed: Exception | None = None
 
     @property
@@ -108,17 +145,22 @@ class Shard(Generic[State, Event]):
         """How many callers have not been answered yet."""
         return len(self._waiting)
 
-    def ask(self, event_with: Callable[[int], Event]) -> asyncio.Future[Any]:
+    def ask(self, event_with: Callable[[int], Event]) -> Answer:
         """Submit an event that wants an answer; `event_with(token)` builds it; often answered at once."""
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._last_token += 1
-        token = self._last_token
-        self._waiting[token] = answer
+        self._last_token = token = self._last_token + 1
+        self._asking = token
         try:
             self.tell(event_with(token))
         except Exception as error:
-            self._waiting.pop(token, None)
-            answer.set_exception(error)
+            self._asking = NOBODY
+            return _failed(error)
+        if not self._asking:
+            result = self._prompt_answer
+            return _failed(result) if isinstance(result, Exception) else Prompt(result)
+        self._asking = NOBODY
+        if self._closed is not None:
+            return _failed(self._closed)
+        answer = self._waiting[token] = asyncio.get_running_loop().create_future()
         return answer
 
     def tell(self, event: Event) -> None:
@@ -140,6 +182,8 @@ class Shard(Generic[State, Event]):
             if isinstance(effect, (Reply, Start)):
                 if self._parked or self._written > self._committed:
                     self._park(effect)
+                elif isinstance(effect, Reply):
+                    self._answer(effect.token, effect.result)
                 else:
                     self._perform(effect)
             elif isinstance(effect, SetTimer):
@@ -204,6 +248,10 @@ class Shard(Generic[State, Event]):
         self._answer(effect.token, effect.result)
 
     def _answer(self, token: int, result: object) -> None:
+        if token == self._asking:
+            self._asking = NOBODY
+            self._prompt_answer = result
+            return
         answer = self._waiting.pop(token, None)
         if answer is None or answer.done():  # a caller that went away has cancelled its future
             return

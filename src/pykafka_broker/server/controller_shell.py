@@ -58,7 +58,7 @@ from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
-from pykafka_broker.coordinator.shard import Scheduler, Shard
+from pykafka_broker.coordinator.shard import Answer, Prompt, Scheduler, Shard
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -367,7 +367,7 @@ class Controller:
 
     # -- asking ----------------------------------------------------------------------------------------
 
-    def _submit(self, event_with: Callable[[int], events.Event]) -> asyncio.Future[Any]:
+    def _submit(self, event_with: Callable[[int], events.Event]) -> Answer:
         """Decide now; the answer comes with the commit. What was decided can be built on at once."""
         shard = self._shard
         if shard is None:
@@ -383,7 +383,7 @@ class Controller:
         if timeout_ms is not None and timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
         answer = self._submit(event_with)
-        if timeout_ms is None or answer.done():
+        if timeout_ms is None or isinstance(answer, Prompt):
             result = await answer
         else:
             deadline = self._scheduler.call_at(

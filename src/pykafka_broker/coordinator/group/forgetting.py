@@ -7,7 +7,7 @@ an open transaction is pending for a partition, the partition's offset does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
@@ -24,8 +24,6 @@ from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
 
-Forgotten = dict[Place, None]
-
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     """Forget offsets of topics nobody reads, which is only known of consumer groups while they live."""
@@ -39,17 +37,19 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     if error is not ErrorCode.NONE:
         return refuse(groups, event.token, DeleteOffsetsResult(error))
     records: list[AnyRecord] = []
-    changes: Forgotten = {}
+    forgotten: list[Place] = []
     answers = []
     for topic in event.topics:
         subscribed = kind.is_subscribed_to(group, topic.topic)
         error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
         answers.append((topic.topic, tuple((partition, error) for partition in topic.partitions)))
-        for partition in () if subscribed else topic.partitions:
-            if groups.has_offset(event.group_id, topic.topic, partition):
-                _forget(event.group_id, (topic.topic, partition), records, changes)
+        forgotten += [
+            (topic.topic, partition)
+            for partition in (() if subscribed else topic.partitions)
+            if groups.has_offset(event.group_id, topic.topic, partition)
+        ]
     reply = Reply(event.token, DeleteOffsetsResult(ErrorCode.NONE, tuple(answers)))
-    state = groups.with_offsets(event.group_id, changes) if changes else groups
+    state = _forget(groups, event.group_id, forgotten, records)
     return Step(state, tuple(records), (reply,))
 
 
@@ -61,26 +61,25 @@ def on_topics_deleted(groups: Groups, event: TopicsDeleted) -> Step[Groups]:
     for topic, topic_id in event.topics:
         deleted.setdefault(topic, []).append(topic_id)
     for group_id, offsets in tuple(groups.offsets.items()):
-        changes: Forgotten = {}
-        for place, committed in offsets.items():
-            if place[0] in deleted and any(map(committed.is_for, deleted[place[0]])):
-                _forget(group_id, place, records, changes)
-        if changes:
-            state = state.with_offsets(group_id, changes)
+        gone = [
+            place
+            for place, committed in offsets.items()
+            if place[0] in deleted and any(map(committed.is_for, deleted[place[0]]))
+        ]
+        state = _forget(state, group_id, gone, records)
     for group_id in tuple(state.pending.by_group):
         # Nothing is said of the topic's id in a transaction's offsets: they go by its name.
-        gone: Forgotten = {}
-        for place in state.pending.places_of(group_id):
-            if place[0] in deleted:
-                _forget(group_id, place, records, gone)
-        if gone:
-            state = state.with_offsets(group_id, gone)
+        gone = [place for place in state.pending.places_of(group_id) if place[0] in deleted]
+        state = _forget(state, group_id, gone, records)
     return Step(state, tuple(records))
 
 
-def _forget(group_id: str, place: Place, records: list[AnyRecord], changes: Forgotten) -> None:
-    records.append(OffsetRecord(group_id, *place, None))
-    changes[place] = None
+def _forget(groups: Groups, group_id: str, places: Sequence[Place], records: list[AnyRecord]) -> Groups:
+    """Drop the offsets of these partitions."""
+    if not places:
+        return groups
+    records.extend(OffsetRecord(group_id, *place, None) for place in places)
+    return groups.without_offsets(group_id, places)
 
 
 def forget_all_offsets(groups: Groups, group_id: str, records: list[AnyRecord]) -> Groups:
@@ -107,16 +106,15 @@ def expire(
         group = groups.groups.get(group_id)
         if group is None:
             continue  # it has gone since somebody made the list
-        changes: Forgotten = {}
+        forgotten: list[Place] = []
         nothing_left = True
         for place, committed in (groups.offsets.get(group_id) or {}).items():
             is_pending = groups.pending.at(group_id, *place)
             if not is_pending and _is_expired(group, place[0], committed, now_ms, config):
-                _forget(group_id, place, records, changes)
+                forgotten.append(place)
             else:
                 nothing_left = False
-        if changes:
-            state = state.with_offsets(group_id, changes)
+        state = _forget(state, group_id, forgotten, records)
         if nothing_left and kind_of(group).is_empty(group) and group_id not in groups.pending.by_group:
             records += kind_of(group).tombstones(group)
             state = state.without_group(group_id)

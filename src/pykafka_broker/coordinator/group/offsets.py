@@ -26,7 +26,7 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import utf16_length
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
-from pykafka_broker.coordinator.group.state import NO_EXPIRY, CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.state import NO_EXPIRY, CommittedOffset, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
@@ -44,7 +44,8 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     """Store offsets; a partition whose metadata is too long is refused alone."""
     group_id = event.group_id
     group = groups.groups.get(group_id)
-    error = _commit_error(group, event)
+    kind = None if group is None else kind_of(group)
+    error = _no_group_error(event) if kind is None else kind.commit_error(group, event)
     if error is not ErrorCode.NONE:
         result: CommitResult = tuple(
             (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
@@ -53,7 +54,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
         return refuse(groups, event.token, result)
 
     records: list[OffsetRecord] = []
-    changes: dict[Place, CommittedOffset | None] = {}
+    changes: dict[Place, CommittedOffset] = {}
     answers = []
     for topic, partitions, topic_id in event.topics:
         errors = []
@@ -73,13 +74,11 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
         state = state.with_group(ClassicGroup(group_id))
     if changes:
         state = state.with_offsets(group_id, changes)
-    alive = [] if group is None else kind_of(group).commit_effects(group, event)
+    alive = [] if kind is None else kind.commit_effects(group, event)
     return Step(state, tuple(records), (Reply(event.token, tuple(answers)), *alive))
 
 
-def _commit_error(group: Group | None, event: CommitOffsets) -> ErrorCode:
-    if group is not None:
-        return kind_of(group).commit_error(group, event)
+def _no_group_error(event: CommitOffsets) -> ErrorCode:
     if event.generation < 0:
         return ErrorCode.NONE
     if event.version >= FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND:

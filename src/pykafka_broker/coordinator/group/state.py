@@ -7,7 +7,7 @@ tables that grow, and plain mappings inside a group that nobody changes in place
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
@@ -38,8 +38,6 @@ class CommittedOffset(NamedTuple):
 
 #: A group's offsets; `pending.py` has the place's meaning.
 GroupOffsets = VersionedMap[Place, CommittedOffset]
-#: New offsets of a group and, where there is None, those that go.
-Changes = Mapping[Place, Union[CommittedOffset, None]]
 
 #: The kinds of groups. Share groups (KIP-932) and streams groups (KIP-1071) would stand here too.
 Group = Union[ClassicGroup, ConsumerGroup]
@@ -105,30 +103,24 @@ class Groups(NamedTuple):
             consumer_group_ids=ids.without(group_id) if group_id in ids else ids,
         )
 
-    def with_offsets(self, group_id: str, changes: Changes) -> Groups:
-        """The state after commits and deletions in one group.
-
-        What open transactions have for these partitions comes too late to count, or is deleted with them.
-        """
-        state = self.with_committed(group_id, changes)
+    def with_offsets(self, group_id: str, committed: Mapping[Place, CommittedOffset]) -> Groups:
+        """The state after commits in one group: what open transactions have there comes too late to count."""
+        state = self.with_committed(group_id, committed)
         if group_id not in self.pending.by_group:
             return state
         pending = self.pending
-        for place, offset in changes.items():
-            if offset is None:
-                pending = pending.without_place(group_id, place)
-            else:
-                pending = pending.superseded(group_id, place)
+        for place in committed:
+            pending = pending.superseded(group_id, place)
         return state._replace(pending=pending)
 
-    def with_committed(self, group_id: str, changes: Changes) -> Groups:
-        """The state with other committed offsets, whatever is pending."""
-        before = self.offsets.get(group_id)
-        after = _after(VersionedMap() if before is None else before, changes)
+    def with_committed(self, group_id: str, committed: Mapping[Place, CommittedOffset]) -> Groups:
+        """The state with other committed offsets in one group, whatever is pending."""
         offsets = self.offsets
+        before = offsets.get(group_id)
+        after = VersionedMap.owning(dict(committed)) if before is None else before.with_changes(committed)
         return Groups(
             self.groups,
-            offsets.with_item(group_id, after) if after else offsets.without(group_id),
+            offsets.with_item(group_id, after),
             self.consumer_group_ids,
             self.pending,
             self.topics,
@@ -136,8 +128,14 @@ class Groups(NamedTuple):
             self.expiry_backlog,
         )
 
-
-def _after(before: GroupOffsets, changes: Changes) -> GroupOffsets:
-    """The offsets of a group after commits and deletions."""
-    kept = {place: offset for place, offset in changes.items() if offset is not None}
-    return before.with_changes(kept, () if len(kept) == len(changes) else changes.keys() - kept.keys())
+    def without_offsets(self, group_id: str, places: Iterable[Place]) -> Groups:
+        """The state after deletions in one group; what open transactions have there goes too."""
+        pending = self.pending
+        for place in places:
+            pending = pending.without_place(group_id, place)
+        offsets = self.offsets
+        before = offsets.get(group_id)
+        if before is not None:
+            after = before.with_changes({}, places)
+            offsets = offsets.with_item(group_id, after) if after else offsets.without(group_id)
+        return self._replace(offsets=offsets, pending=pending)

@@ -84,7 +84,7 @@ def end_transaction(groups: Groups, producer_id: int, *, commit: bool) -> Groups
     """The state after a producer's marker."""
     pending, counting = groups.pending.ended(producer_id, commit=commit)
     state = groups._replace(pending=pending)
-    changes: dict[str, dict[Place, CommittedOffset | None]] = {}
+    changes: dict[str, dict[Place, CommittedOffset]] = {}
     for group_id, place, committed in counting:
         changes.setdefault(group_id, {})[place] = committed
     for group_id, offsets in changes.items():

@@ -6,7 +6,8 @@ here: every question says what it is answered then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from functools import partial
 from typing import Any, TypeVar
 
 from pykafka_broker.coordinator.batches import Append
@@ -21,7 +22,7 @@ from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.coordinator.service.progress import log_progress
 from pykafka_broker.coordinator.service.regexes import RegexResolver, RunBlocking
 from pykafka_broker.coordinator.service.writing import write
-from pykafka_broker.coordinator.shard import Scheduler, Shard
+from pykafka_broker.coordinator.shard import Prompt, Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.step import Step
@@ -50,23 +51,23 @@ class GroupShards(Shards[Groups, Event]):
         self._topics: TopicDirectory = NO_TOPICS
         self._regexes = RegexResolver(run_blocking, self.now_ms)
 
-    async def answer(
+    def answer(
         self,
         group_id: str,
         question: Callable[[int], Event],
         *,
         refused: Callable[[KafkaError], Answer],
-    ) -> Answer:
+    ) -> Prompt[Answer] | Awaitable[Answer]:
         """Let the shard of a group answer `question(token)`.
 
         `refused(error)` is the answer where there is no such shard, or its log takes nothing in; the error
         has the code a client is to see.
         """
         try:
-            result: Answer = await self.shard_for(group_id).ask(question)
+            answer = self.shard_for(group_id).ask(question)
         except KafkaError as error:
-            return refused(as_answered(error))
-        return result
+            return Prompt(refused(as_answered(error)))
+        return answer if isinstance(answer, Prompt) else _or_refused(answer, refused)
 
     def set_topics(self, topics: TopicDirectory, changed: frozenset[str], *, has_new_topics: bool) -> None:
         """The cluster's topics have changed, those named `changed` at least."""
@@ -97,7 +98,7 @@ class GroupShards(Shards[Groups, Event]):
             state,
             transition=self._transition,
             timer_event=_timer_event,
-            append=lambda records: self._write(partition, records),
+            append=partial(self._write, partition),
             scheduler=self._scheduler,
             written=written,
             committed=committed,
@@ -122,6 +123,13 @@ class GroupShards(Shards[Groups, Event]):
     def _start(self, partition: int, work: Any) -> None:
         assert isinstance(work, ResolveRegexes), work
         self._regexes.start(work, self._topics, lambda event: self.shard_of(partition).tell(event))
+
+
+async def _or_refused(answer: Awaitable[Answer], refused: Callable[[KafkaError], Answer]) -> Answer:
+    try:
+        return await answer
+    except KafkaError as error:
+        return refused(as_answered(error))
 
 
 def _refused_event(event: Event, error: KafkaError) -> Event | None:

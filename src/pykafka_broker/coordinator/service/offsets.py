@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.service.group_shards import GroupShards
+from pykafka_broker.coordinator.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
@@ -43,8 +44,8 @@ class Offsets:
         generation: int = -1,
         group_instance_id: str | None = None,
         retention_ms: int = -1,
-    ) -> Awaitable[CommitResult]:
-        """OffsetCommit."""
+    ) -> Prompt[CommitResult] | Awaitable[CommitResult]:
+        """OffsetCommit; nearly always answered at once."""
         return self._shards.answer(
             group_id,
             lambda token: events.CommitOffsets(

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any
 
 from pykafka_broker.coordinator.batches import Append, batches_of
-from pykafka_broker.coordinator.group.record import AnyRecord, encode_record
+from pykafka_broker.coordinator.group.record import encode_record
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
 
-def write(append: Append, partition: int, records: tuple[object, ...], *, now_ms: int, codec: Codec) -> int:
+def write(append: Append, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec) -> int:
     """Append records as one batch, deletions as several if they must, and return the log end offset after.
 
     Raises:
@@ -30,16 +30,15 @@ def write(append: Append, partition: int, records: tuple[object, ...], *, now_ms
         )
         return append(partition, batch, transaction_version=marker.transaction_version)
     if isinstance(first, TransactionalRecord):
-        entries = cast("tuple[TransactionalRecord, ...]", records)
         batch = build_batch(
-            [(now_ms, *encode_record(entry.record), ()) for entry in entries],
+            [(now_ms, *encode_record(entry.record), ()) for entry in records],
             codec=codec,
             producer_id=first.producer_id,
             producer_epoch=first.producer_epoch,
             transactional=True,
         )
         return append(partition, batch, guard=first.guard)
-    encoded = [(now_ms, *encode_record(record), ()) for record in cast("tuple[AnyRecord, ...]", records)]
+    encoded = [(now_ms, *encode_record(record), ()) for record in records]
     end_offset = 0
     for each in batches_of(encoded):
         end_offset = append(partition, build_batch(each, codec=codec))

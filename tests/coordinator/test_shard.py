@@ -8,7 +8,7 @@ from typing import Union
 
 import pytest
 
-from pykafka_broker.coordinator.shard import TIMER_RETRY_MS, Shard
+from pykafka_broker.coordinator.shard import TIMER_RETRY_MS, Prompt, Shard
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.server.wall_timers import WallTimers
 from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start, Step
@@ -100,7 +100,25 @@ async def test_an_answer_waits_for_the_commit_of_its_records() -> None:
 async def test_a_log_that_commits_while_it_appends_is_answered_at_once() -> None:
     world = World(commits_at_once=True)
 
-    assert world.shard.ask(lambda token: Add(token, 5)).result() == 5
+    answer = world.shard.ask(lambda token: Add(token, 5))
+
+    assert isinstance(answer, Prompt)
+    assert (answer.result(), await answer, world.shard.waiting_count) == (5, 5, 0)
+
+
+async def test_who_asks_while_the_shard_is_closed_under_it_is_told_so() -> None:
+    world = World()
+    closed = KafkaError(ErrorCode.NOT_COORDINATOR)
+
+    def append(records: tuple[object, ...]) -> int:
+        world.shard.close(closed)
+        return 1
+
+    world.shard._append = append
+    with pytest.raises(KafkaError) as told:
+        await world.shard.ask(lambda token: Add(token, 5))
+
+    assert told.value is closed
 
 
 async def test_an_answer_never_overtakes_an_earlier_write() -> None:

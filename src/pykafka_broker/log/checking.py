@@ -28,6 +28,7 @@ from pykafka_broker.log.checkpoints import (
     decode_offsets,
     decode_partition_metadata,
 )
+from pykafka_broker.log.density import noted_offset
 from pykafka_broker.log.epochs import LeaderEpochs
 from pykafka_broker.log.files import FileSystem, directory_name, join
 from pykafka_broker.log.index import InvalidIndexError, OffsetIndex, TimeIndex, read_aborted_txns
@@ -36,6 +37,7 @@ from pykafka_broker.log.names import (
     CLEANER_CHECKPOINT,
     DAMAGED_SUFFIX,
     DELETED_SUFFIX,
+    DENSE_SUFFIX,
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -124,7 +126,7 @@ def check_partition(
     findings += [
         Finding(join(directory, name), "is left over from work that was cut short", Remedy.START)
         for name in sorted(names)
-        if name.endswith(_LEFTOVERS) and not is_in_use
+        if name.endswith(_LEFTOVERS) and not name.endswith(DENSE_SUFFIX) and not is_in_use
     ]
     findings += _check_metadata(files, directory)
     epochs, problem = _read_epochs(files, directory)
@@ -137,6 +139,9 @@ def check_partition(
     ]
     found = survey(whole, epochs.epoch_for_offset)
     may_have_gaps = found.has_gaps or _was_cleaned(files, directory)
+    dense_from = noted_offset(names)
+    if dense_from is None or found.last_gap >= dense_from:
+        dense_from = None if may_have_gaps else 0
     epoch_of = epochs.epoch_for_offset
     if found.contradicts_epochs:
         epoch_of = no_epoch_known
@@ -164,7 +169,13 @@ def check_partition(
         end_offset = scan.next_offset
         is_written = is_in_use and following is None
         is_short = scan.valid_end == size and following is not None and end_offset < following
-        is_hole = is_short and not may_have_gaps and is_dense_but_for(segment, whole)
+        is_hole = (
+            is_short
+            and following is not None
+            and dense_from is not None
+            and following > dense_from
+            and is_dense_but_for(segment, [s for s in whole if s is segment or s.base_offset >= dense_from])
+        )
         findings += _judge_scan(segment, scan, following, names, is_written=is_written, is_hole=is_hole)
         if not is_written:
             findings += _check_indexes(files, segment, names, places, timestamps)

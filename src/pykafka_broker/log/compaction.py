@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.log.cleaner import swap
 from pykafka_broker.log.cleaner.due import Dirt, LogFacts, SegmentFacts, dirt
 from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, Job, LastRecord, SegmentToClean
+from pykafka_broker.log.density import Density
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import join
 from pykafka_broker.log.flushing import Flusher
@@ -30,6 +31,7 @@ class Compaction:
     """What compaction does to one log."""
 
     __slots__ = (
+        "_density",
         "_environment",
         "_flusher",
         "_is_cut",
@@ -40,10 +42,13 @@ class Compaction:
         "is_under_way",
     )
 
-    def __init__(self, log: PartitionLog, environment: Environment, flusher: Flusher) -> None:
+    def __init__(
+        self, log: PartitionLog, environment: Environment, flusher: Flusher, density: Density
+    ) -> None:
         self._log = log
         self._environment = environment
         self._flusher = flusher
+        self._density = density
         #: Where the last compaction ended; None = there was none.
         self.cleaned_offset: int | None = None
         #: Closed segments may be replaced at any moment: nobody else removes any.
@@ -77,6 +82,7 @@ class Compaction:
 
     def dirt(self, now_ms: int) -> Dirt:
         """What a round of compaction would clean now. Worker-safe; may wait for the disk."""
+        self._density.begin()
         facts = [
             SegmentFacts(s.base_offset, s.size, partial(_max_timestamp, s), s.first_batch_timestamp)
             for s in self._log.segments
@@ -138,10 +144,12 @@ class Compaction:
         """
         files, flusher = self._environment.files, self._flusher
         with flusher.lock:
-            old = tuple(s for s in self._log.segments[:-1] if s.base_offset in cleaned.replaced)
+            segments = self._log.segments
+            old = tuple(s for s in segments[:-1] if s.base_offset in cleaned.replaced)
             if self._is_cut or len(old) != len(cleaned.replaced):
                 raise CleaningAborted
             assert all(segment.is_flushed for segment in old)
+            self._density.allow_gaps_below(segments[segments.index(old[-1]) + 1].base_offset)
             for segment in old:
                 segment.pin()
             for steps in (

@@ -109,6 +109,14 @@ class Flusher:
                 files.rename(join(self.directory, old), join(self.directory, new))
             return not self.retired
 
+    def create(self, name: str) -> bool:
+        """Make an empty file in the folder; False if the folder is somebody else's. Worker thread."""
+        with self._names_lock:
+            if not self.retired:
+                self._environment.files.write_file(join(self.directory, name), b"", sync=False)
+                self.note_names()
+            return not self.retired
+
     def remove(self, names: Sequence[str]) -> None:
         """Remove files of the folder, unless it is somebody else's. Worker thread."""
         with self._names_lock:

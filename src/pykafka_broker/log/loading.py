@@ -34,12 +34,14 @@ from pykafka_broker.log.checkpoints import (
 )
 from pykafka_broker.log.cleaner import swap
 from pykafka_broker.log.config import LONG_MAX, LogConfig
+from pykafka_broker.log.density import noted_offset
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.epochs import LeaderEpochs
 from pykafka_broker.log.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.index import InvalidIndexError
 from pykafka_broker.log.names import (
     DAMAGED_SUFFIX,
+    DENSE_SUFFIX,
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
@@ -86,8 +88,10 @@ def create_log(
     if config.preallocate:
         segment.reserve(config.segment_bytes)
     segment.release_file()  # thousands of new partitions need no descriptor before their first record
+    if config.is_compacted:
+        files.write_file(join(directory, offset_file(start_offset, DENSE_SUFFIX)), b"", sync=False)
     files.write_file(join(directory, LEADER_EPOCH_CHECKPOINT), encode_epochs(()), sync=False)
-    return PartitionLog(
+    log = PartitionLog(
         environment,
         directory,
         topic,
@@ -104,6 +108,8 @@ def create_log(
         snapshot_offset=-1,
         is_new=True,
     )
+    log.density.noted = start_offset if config.is_compacted else None
+    return log
 
 
 def read_topic_id(files: FileSystem, directory: str) -> bytes | None:
@@ -136,6 +142,7 @@ def open_log(
     loading.gaps_allowed = config.is_compacted or cleaned_offset is not None
     log = loading.load(recovery_point, log_start_offset, high_watermark)
     log.compaction.cleaned_offset = cleaned_offset
+    log.density.noted = loading.noted
     return log
 
 
@@ -170,6 +177,8 @@ class _Loading:
         self.synced_end = 0
         #: Compaction is, or was, at work here.
         self.gaps_allowed = False
+        #: It has left out nothing from here on; None if that is not noted.
+        self.noted: int | None = None
         #: Base offset of the first segment that had to be scanned.
         self.first_scanned: int | None = None
 
@@ -273,6 +282,7 @@ class _Loading:
         return end_offset
 
     def _list_files(self, sizes: dict[str, int]) -> None:
+        self.noted = noted_offset(sizes)
         interval_bytes = self.config.index_interval_bytes
         for name in sorted(sizes):
             parsed = parse_offset_file(name)
@@ -387,6 +397,7 @@ class _Loading:
             self.epochs.epoch_for_offset,
         )
         self.gaps_allowed = self.gaps_allowed or found.has_gaps
+        self._doubt_note(found.last_gap)
         self._drop_empty_end(recovery_point)
         end_offset = self.segments[-1].base_offset
         bases = [segment.base_offset for segment in self.segments]
@@ -410,11 +421,24 @@ class _Loading:
                 next_base_offset=next_base_offset,
                 epoch_of=epoch_of,
                 gaps_allowed=self.gaps_allowed,
-                reaches_next=not self.gaps_allowed,
+                reaches_next=self._is_dense_below(next_base_offset),
                 synced_end=self.synced_end,
                 on_batch=self._note_epoch,
             )
         return end_offset
+
+    def _is_dense_below(self, offset: int | None) -> bool:
+        """Whether the last offsets below this one can be missing only because they were lost."""
+        if offset is None or self.noted is None:
+            return not self.gaps_allowed
+        return offset > self.noted
+
+    def _doubt_note(self, last_gap: int) -> None:
+        """Do not believe that compaction has left out nothing where the log shows that it has."""
+        if self.noted is not None and last_gap >= self.noted:
+            logger.warning("%s: offset %d is missing: somebody else has compacted it", self._name, last_gap)
+            self.files.remove(self._path(self.noted, DENSE_SUFFIX))
+            self.noted, self.gaps_allowed = None, True
 
     def _doubt_synced_end(self) -> None:
         """Do not believe that more was on disk than what the log's last batch, cut off, would have held."""
@@ -444,8 +468,9 @@ class _Loading:
         A power cut can leave the file of a new segment, and not all of the one before. Offsets would jump
         over what is lost, and the torn end before the empty file would count as damage inside the log.
         """
-        while len(self.segments) > 1 and self.segments[-1].size == 0 and not self.gaps_allowed:
-            if self.segments[-1].base_offset <= recovery_point:
+        while len(self.segments) > 1 and self.segments[-1].size == 0:
+            base_offset = self.segments[-1].base_offset
+            if base_offset <= recovery_point or not self._is_dense_below(base_offset):
                 return
             self.segments.pop().unlink()
 

@@ -16,6 +16,8 @@ WINDOW_SUFFIX = ".window"
 #: Ours: ranges of a segment that are damaged and must not be served (recovery.py).
 DAMAGED_SUFFIX = ".damaged"
 DELETED_SUFFIX = ".deleted"
+#: Ours: compaction has left out nothing from the offset in the name on (density.py).
+DENSE_SUFFIX = ".dense" + DELETED_SUFFIX
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 TEMPORARY_SUFFIX = ".tmp"

@@ -71,11 +71,13 @@ class PartitionLog(WritableLog):
             is_new=is_new,
         )
         #: What compaction does to this log.
-        self.compaction = Compaction(self, environment, self._flusher)
+        self.compaction = Compaction(self, environment, self._flusher, self.density)
 
     @property
-    def was_compacted(self) -> bool:
-        return self.config.is_compacted or self.compaction.cleaned_offset is not None
+    def dense_from(self) -> int | None:
+        if self.density.noted is not None:
+            return self.density.noted
+        return None if self.config.is_compacted or self.compaction.cleaned_offset is not None else 0
 
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new
@@ -123,7 +125,7 @@ class PartitionLog(WritableLog):
             gone, self.segments = self.segments[keep:], self.segments[:keep]
             self._active = self.segments[-1]
             self._active.jitter_ms = self._jitter_ms(self._active)
-            for segment in gone:
+            for segment in reversed(gone):  # a crash in between leaves no hole
                 segment.unlink()
             self._active.truncate_to(offset)
             self._end_at(offset)
@@ -131,6 +133,7 @@ class PartitionLog(WritableLog):
     def reset_to(self, offset: int) -> None:
         """Throw everything away and start empty at `offset`. May wait for disks."""
         logger.info("%s: starting over at offset %d", self.name, offset)
+        self._copies_gaps()
         with self._flusher.lock:
             self.compaction.on_truncation()
             for segment in self.segments:
@@ -147,6 +150,7 @@ class PartitionLog(WritableLog):
 
     def skip_to(self, offset: int) -> None:
         """End at a later offset: what lay between was compacted away in the log that this is a copy of."""
+        self._copies_gaps()
         if self._active.size == 0:
             self.segments = self.segments[:-1]
             self._active.unlink()
@@ -173,6 +177,7 @@ class PartitionLog(WritableLog):
         self.high_watermark = source.high_watermark
         self.last_stable_offset = source.last_stable_offset
         self.compaction.cleaned_offset = source.compaction.cleaned_offset
+        self.density.ends_copying(self.log_end_offset)
         self.on_advance = source.on_advance
         if self.log_end_offset > self.segments[0].base_offset:
             self._take_snapshot(self.log_end_offset)

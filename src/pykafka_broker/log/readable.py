@@ -52,9 +52,11 @@ class ReadableLog(LogState):
         self._end_at_last_release = -1
 
     @property
-    def was_compacted(self) -> bool:
-        """Whether compaction is known to be, or to have been, at work here."""
-        return self._config.is_compacted
+    def dense_from(self) -> int | None:
+        """From here on offsets can be missing only where they were lost, if the log does not show otherwise;
+        None if nobody knows.
+        """
+        return None if self._config.is_compacted else 0
 
     def plan_read(
         self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
@@ -184,12 +186,15 @@ class ReadableLog(LogState):
 
     def _is_short(self, segment: Segment, next_base_offset: int) -> bool:
         """Whether a segment must reach the next: nothing around it looks as if compaction was ever here."""
-        if self.was_compacted:
+        dense_from = self.dense_from
+        if dense_from is None or next_base_offset <= max(dense_from, segment.base_offset):
             return False
         segments = self.segments
         number = segment_number(segments, segment.base_offset)
         near = segments[max(0, number - _NEAR_SEGMENTS) : number + _NEAR_SEGMENTS]
-        return next_base_offset > segment.base_offset and is_dense_but_for(segment, near)
+        return is_dense_but_for(
+            segment, [one for one in near if one is segment or one.base_offset >= dense_from]
+        )
 
     def _believed_epochs(self, segment: Segment) -> Callable[[int], int]:
         """The epochs that the batches of a segment should have, unless it and its neighbours contradict."""

@@ -93,8 +93,14 @@ class Survey(NamedTuple):
 
     #: The leader epochs of the checkpoint cannot be those of this log.
     contradicts_epochs: bool
-    #: Compaction was at work here: offsets are missing between batches or in them.
-    has_gaps: bool
+    #: The greatest offset that is missing between batches or in them, and cannot be lost, so that compaction
+    #: was at work here; -1 if none is.
+    last_gap: int
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether compaction was at work anywhere."""
+        return self.last_gap >= 0
 
 
 def survey(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> Survey:
@@ -104,19 +110,20 @@ def survey(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> Surve
     A jump of the offsets counts where the batch behind agrees.
     """
     seen = batches = 0
-    has_gaps = False
+    last_gap = -1
     for segment in segments:
-        expected, jumps = segment.base_offset, False
+        expected, jump = segment.base_offset, -1
         for _, header in segment.headers(0):
             batches += 1
             base_offset, last_offset = header.base_offset, header.last_offset
             if epoch_of(base_offset) not in (header.partition_leader_epoch, -1):
                 seen += 1
-            if not has_gaps:
-                has_gaps = header.records_count <= header.last_offset_delta
-                has_gaps = has_gaps or (jumps and base_offset >= expected)
-                jumps, expected = base_offset > expected, last_offset + 1
-    return Survey(seen > 1 or seen == batches == 1, has_gaps)
+            if header.records_count <= header.last_offset_delta:
+                last_gap = max(last_gap, last_offset)
+            if jump >= 0 and base_offset >= expected:
+                last_gap = max(last_gap, jump)
+            jump, expected = base_offset - 1 if base_offset > expected else -1, last_offset + 1
+    return Survey(seen > 1 or seen == batches == 1, last_gap)
 
 
 def is_dense_but_for(segment: Segment, segments: Sequence[Segment]) -> bool:

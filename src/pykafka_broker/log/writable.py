@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
+from pykafka_broker.log.density import Density
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import Buffer, join
 from pykafka_broker.log.flushing import Flusher
@@ -63,7 +64,7 @@ class AppendResult(NamedTuple):
 class WritableLog(ReadableLog):
     """The writing half of a log."""
 
-    __slots__ = ("_epochs_are_saved", "_flusher", "_snapshot_offset")
+    __slots__ = ("_epochs_are_saved", "_flusher", "_snapshot_offset", "density")
 
     def __init__(
         self,
@@ -79,6 +80,8 @@ class WritableLog(ReadableLog):
         self._epochs_are_saved = True
         self._snapshot_offset = snapshot_offset
         self._flusher = Flusher(environment, directory, recovery_point=recovery_point, is_new=is_new)
+        #: From where on nothing but what was lost is missing, as far as that is noted.
+        self.density = Density(environment.files, self._flusher, self.log_end_offset)
         self._active.jitter_ms = self._jitter_ms(self._active)
         ends = segment_ends(self.segments, self.log_end_offset)
         for segment, end in zip(self.segments[:-1], ends, strict=False):
@@ -202,12 +205,23 @@ class WritableLog(ReadableLog):
                         f"Unexpected offset in append to {self.name}: first offset "
                         f"{header.base_offset} is less than the next offset {self.log_end_offset}",
                     )
+                if (
+                    header.base_offset > self.log_end_offset
+                    or header.records_count <= header.last_offset_delta
+                ):
+                    self._copies_gaps()
                 last_offset = self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
                 first_offset = header.base_offset if first_offset < 0 else first_offset
         if last_offset < 0:
             raise KafkaError(ErrorCode.INVALID_RECORD, "Record batch has no batches at all")
         flush_due = last_offset + 1 - self._flusher.recovery_point >= self._config.flush_messages
         return AppendResult(first_offset, last_offset, -1, self.log_start_offset, False, flush_due)
+
+    def _copies_gaps(self) -> None:
+        try:
+            self.density.copies_gaps()
+        except OSError as error:
+            raise self._append_failed(self._active, error) from error
 
     def _append_batch(
         self,

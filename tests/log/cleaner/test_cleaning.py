@@ -151,9 +151,9 @@ async def test_old_files_stay_for_readers_and_go_after_file_delete_delay() -> No
     plan = log.plan_read(0, 300)
     search = log.search_timestamp(NOW)
     await cleaned(broker)
-    assert any(name.endswith(".deleted") for name in broker.files.inodes)
+    assert any(name.endswith(".log.deleted") for name in broker.files.inodes)
     await broker.pass_time(6)
-    assert not any(name.endswith(".deleted") for name in broker.files.inodes)
+    assert not any(name.endswith(".log.deleted") for name in broker.files.inodes)
     assert [r.value for r in read_records(plan.read())] == [b"0" + bytes(60)]
     found = search()
     assert found is not None

@@ -19,6 +19,7 @@ from typing import NamedTuple, Optional
 from pykafka_broker.log.names import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
+    DENSE_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
@@ -74,7 +75,7 @@ def recovery(names: Iterable[str], end_offset_of: Callable[[str], int]) -> list[
     """What a start has to do in a folder that holds these files. `end_offset_of` reads where the offsets of a
     `.log.swap` end.
     """
-    present = set(names)
+    present = {name for name in names if not name.endswith(DENSE_SUFFIX)}
     if not any(name.endswith(_IN_PROGRESS) for name in present):
         return []
     steps = [

@@ -1,0 +1,274 @@
+"""Every state a power cut may leave of the life of a compacted log, in `replicated` mode.
+
+Records are appended, segments rolled and cleaned; before each disk operation dice decide what of all that was
+not synced the disk has kept. Compaction leaves gaps, and a lost segment leaves one too. What must hold:
+
+* what is served is what was written, at its offset;
+* up to the first refusal, or the end, the newest record of every key is that of the log as it was written up
+  to there: nothing that a key's state needs is missing in silence;
+* nothing that was synced is refused, so no gap that compaction has left is taken for a loss.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.density import Density
+from pykafka_broker.log.names import DENSE_SUFFIX
+from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction
+from tests.log.test_log_crash_states import Recorder
+from tests.log.test_log_manager import Broker
+from tests.support.memory_files import MemoryFiles
+
+ROUNDS = 4
+BATCHES_A_ROUND = 12
+KEYS = 5
+POLICY = frozenset({"compact"})
+COMPACT: dict[str, Any] = {
+    "segment_bytes": 1000,
+    "min_cleanable_dirty_ratio": 0.0,
+    "delete_retention_ms": 1000,
+}
+
+Found = dict[int, tuple[bytes | None, bytes | None]]
+
+
+class Life(NamedTuple):
+    """What a test changes of the life of the log, round by round."""
+
+    policies: tuple[frozenset[str], ...] = (POLICY,) * ROUNDS
+
+
+class State(NamedTuple):
+    """The disk after a power cut, what was synced by then, and what had been written."""
+
+    moment: str
+    disk: MemoryFiles
+    synced_end: int
+    written: Found
+    config: LogConfig
+
+
+def config_of(policy: frozenset[str]) -> LogConfig:
+    return LogConfig(cleanup_policy=policy, **COMPACT)
+
+
+async def a_broker(files: MemoryFiles, config: LogConfig) -> Broker:
+    settings = CleanerSettings(backoff_ms=1000)
+    broker = Broker(files, config_for=lambda topic: config, cleaner_settings=settings)
+    await broker.start()
+    return broker
+
+
+class Compacted:
+    """A compacted log on a disk that keeps the states it may be in before each of its changes."""
+
+    def __init__(self, seed: int, states_each: int) -> None:
+        self.files = Recorder(seed, states_each)
+        self.files.keep_states = self._keep_states  # type: ignore[method-assign]
+        self._states_each = states_each
+        self._dice = self.files._dice
+        self.states: list[State] = []
+        self.written: Found = {}
+        self.synced_end = 0
+        self.config = config_of(POLICY)
+        self.cleaned_bytes = 0
+
+    def _keep_states(self, moment: str) -> None:
+        for disk in [self.files.power_cut(self._dice) for _ in range(self._states_each)]:
+            self.states.append(State(moment, disk, self.synced_end, dict(self.written), self.config))
+
+    async def live(self, life: Life) -> None:
+        """Each round appends, with now and then a moment for the work in the background, then cleans."""
+        self.config = config_of(life.policies[0])
+        broker = await a_broker(self.files, self.config)
+        self.files.is_recording = True
+        log = broker.manager.create("orders", 0, TOPIC_ID, self.config)
+        for number, policy in enumerate(life.policies):
+            if policy != log.config.cleanup_policy:
+                await self._change(broker, log, policy)
+            for batch in range(BATCHES_A_ROUND):
+                self._append(log, number * BATCHES_A_ROUND + batch)
+                if batch % 5 == 4:
+                    await self._pause(log)
+            if number % 3 == 1:
+                await broker.manager.checkpoint_recovery_points()
+                await broker.manager.checkpoint_high_watermarks()
+            size = log.size_bytes
+            await broker.pass_time(2)
+            while broker.manager.cleaner.is_at_work:
+                await self._pause(log)
+            await self._pause(log)
+            self.cleaned_bytes += size - log.size_bytes
+        self.files.is_recording = False
+
+    async def _change(self, broker: Broker, log: PartitionLog, policy: frozenset[str]) -> None:
+        """Another policy. A log that becomes compacted gets its note at the cleaner's next look."""
+        self.config = log.config = config_of(policy)
+        await broker.pass_time(2)
+        await self._pause(log)
+        log.flush()
+        await self._pause(log)
+
+    async def _pause(self, log: PartitionLog) -> None:
+        for _ in range(4):
+            await asyncio.sleep(0)
+            self.synced_end = max(self.synced_end, log.recovery_point)
+
+    def _append(self, log: PartitionLog, number: int) -> None:
+        """A batch of three records; or one of a transaction, which is then committed."""
+        keys = [b"%d" % ((number + n * n) % KEYS) for n in range(3)]
+        values = [None if (number + n) % 11 == 10 else b"%d" % (number + n) + bytes(60) for n in range(3)]
+        offset = log.log_end_offset
+        self.written |= {offset + n: pair for n, pair in enumerate(zip(keys, values, strict=True))}
+        header: dict[str, Any] = {}
+        guard = 0
+        if number % 6 == 5:
+            header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number // 6 * 3}
+            header["transactional"] = True
+            guard = confirmed(log, header)
+        data = build_batch([(NOW, k, v, ()) for k, v in zip(keys, values, strict=True)], **header)
+        log.append(bytearray(data), leader_epoch=number // 30, now_ms=NOW, guard=guard)
+        if header:
+            end_transaction(log, 7, commit=True, epoch=number // 30)
+        log.advance_high_watermark(log.log_end_offset)
+
+
+def served(log: PartitionLog) -> tuple[Found, list[int]]:
+    """Records by offset, and the offsets that are refused as damaged."""
+    found: Found = {}
+    refused: list[int] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        try:
+            data = log.plan_read(offset, 1, limit="log_end").read()
+        except KafkaError as error:
+            assert error.code is ErrorCode.CORRUPT_MESSAGE
+            refused.append(offset)
+            offset += 1
+            continue
+        if not data:
+            break
+        for at, header in iter_batches(data):
+            if not header.is_control:
+                found |= {r.offset: (r.key, r.value) for r in read_records(data[at:])}
+            offset = header.next_offset
+    return found, refused
+
+
+def newest(records: Found, end_offset: int) -> dict[bytes | None, bytes]:
+    """What a reader of all records below an offset knows in the end."""
+    table = {key: value for offset, (key, value) in sorted(records.items()) if offset < end_offset}
+    return {key: value for key, value in table.items() if value is not None}
+
+
+async def check(state: State) -> bool:
+    """Open the log and see that it keeps what is promised; whether anything is refused."""
+    broker = await a_broker(state.disk, state.config)
+    log = broker.manager.get("orders", 0)
+    if log is None:
+        assert state.synced_end == 0
+        return False
+    found, refused = served(log)
+    assert found.items() <= state.written.items()
+    assert log.log_end_offset >= state.synced_end
+    assert min(refused, default=state.synced_end) >= state.synced_end
+    first_refused = min(refused, default=log.log_end_offset)
+    assert newest(found, first_refused) == newest(state.written, first_refused)
+    end = log.log_end_offset
+    data = build_batch([(NOW, b"k", b"goes on", ())])
+    assert log.append(bytearray(data), leader_epoch=9, now_ms=NOW).first_offset == end
+    return bool(refused)
+
+
+async def check_all(compacted: Compacted) -> int:
+    """In how many states something was refused."""
+    refused = 0
+    for state in compacted.states:
+        try:
+            refused += await check(state)
+        except BaseException as error:
+            error.add_note(f"power cut before {state.moment}")
+            raise
+    return refused
+
+
+LIVES = {
+    "compact": Life(),
+    "compact,delete": Life((frozenset({"compact", "delete"}),) * ROUNDS),
+    "compact, delete, and back": Life(
+        (POLICY, frozenset({"delete"}), POLICY, POLICY),
+    ),
+    "delete, compact": Life((frozenset({"delete"}), *(POLICY,) * (ROUNDS - 1))),
+}
+
+
+@pytest.mark.parametrize("life", LIVES.values(), ids=LIVES)
+async def test_what_a_key_needs_is_there_or_its_loss_is_named(life: Life) -> None:
+    compacted = Compacted(seed=1, states_each=1)
+    await compacted.live(life)
+    assert compacted.cleaned_bytes > 2000
+    refused = await check_all(compacted)
+    assert len(compacted.states) > 300
+    assert refused > 10, "segments are lost from the middle of the log in some states"
+
+
+async def test_nothing_is_refused_after_a_kill() -> None:
+    compacted = Compacted(seed=1, states_each=1)
+    compacted.files.power_cut = lambda dice=None: compacted.files.killed()  # type: ignore[method-assign]
+    await compacted.live(Life())
+    assert await check_all(compacted) == 0
+
+
+# --- planted bugs ---------------------------------------------------------------------------------
+
+
+def no_note(state: State) -> State:
+    """The folder as it is without notes of gaps."""
+    for path in [path for path in state.disk.inodes if path.endswith(DENSE_SUFFIX)]:
+        state.disk.remove(path)
+    return state
+
+
+async def test_without_the_note_a_lost_segment_goes_unnoticed() -> None:
+    compacted = Compacted(seed=1, states_each=1)
+    await compacted.live(Life())
+    compacted.states = [no_note(state) for state in compacted.states]
+    with pytest.raises(AssertionError):
+        await check_all(compacted)
+
+
+def not_raised(density: Density, offset: int) -> None:
+    """A note that stays what it was when the log was made."""
+
+
+def raised_and_not_synced(density: Density, offset: int) -> None:
+    original = density._files.sync_directory
+    density._files.sync_directory = lambda path: None  # type: ignore[method-assign]
+    try:
+        ALLOW_GAPS_BELOW(density, offset)
+    finally:
+        density._files.sync_directory = original  # type: ignore[method-assign]
+
+
+ALLOW_GAPS_BELOW = Density.allow_gaps_below
+
+
+@pytest.mark.parametrize("bug", [not_raised, raised_and_not_synced])
+async def test_a_note_that_is_not_raised_in_time_is_caught(
+    bug: Callable[[Density, int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Density, "allow_gaps_below", bug)
+    compacted = Compacted(seed=1, states_each=1)
+    await compacted.live(Life())
+    with pytest.raises(AssertionError):
+        await check_all(compacted)

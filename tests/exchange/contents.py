@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import (
@@ -45,10 +45,10 @@ class Record(NamedTuple):
 class Partition(NamedTuple):
     start: int
     end: int
-    #: Of committed transactions, and those outside of transactions.
+    #: As a reader of the consumer's isolation level sees them.
     records: tuple[Record, ...]
     #: The offset for the timestamp of the middle record.
-    middle: int | None
+    middle: int | None = None
 
 
 class Topic(NamedTuple):
@@ -118,18 +118,23 @@ def committed(admin: AdminClient, group: str) -> dict[tuple[str, int], tuple[int
     return {(p.topic, p.partition): (p.offset, p.metadata or None) for p in found.topic_partitions}
 
 
-def partitions(address: str, topic: str, numbers: list[int]) -> dict[int, Partition]:
-    consumer = Consumer(
+def new_consumer(address: str, isolation_level: str) -> Consumer:
+    return Consumer(
         {
             "bootstrap.servers": address,
             "group.id": "not used",
             "enable.auto.commit": False,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation_level,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 10,
             **QUIET,
         }
     )
+
+
+def partitions(address: str, topic: str, numbers: list[int]) -> dict[int, Partition]:
+    """What is committed, or not in a transaction."""
+    consumer = new_consumer(address, "read_committed")
     try:
         return {number: partition(consumer, topic, number) for number in numbers}
     finally:
@@ -137,6 +142,12 @@ def partitions(address: str, topic: str, numbers: list[int]) -> dict[int, Partit
 
 
 def partition(consumer: Consumer, topic: str, number: int) -> Partition:
+    found = records_of(consumer, topic, number)
+    return found._replace(middle=middle(consumer, topic, number, found.records))
+
+
+def records_of(consumer: Consumer, topic: str, number: int) -> Partition:
+    """All but what a timestamp leads to."""
     where = TopicPartition(topic, number)
     start, end = retried(lambda: consumer.get_watermark_offsets(where, timeout=TIMEOUT_S))
     consumer.assign([TopicPartition(topic, number, start)])
@@ -161,10 +172,10 @@ def partition(consumer: Consumer, topic: str, number: int) -> Partition:
                     tuple(message.headers() or ()),
                 )
             )
-    return Partition(start, end, tuple(records), middle(consumer, topic, number, records))
+    return Partition(start, end, tuple(records))
 
 
-def middle(consumer: Consumer, topic: str, number: int, records: list[Record]) -> int | None:
+def middle(consumer: Consumer, topic: str, number: int, records: Sequence[Record]) -> int | None:
     if not records:
         return None
     timestamp = records[len(records) // 2].timestamp[1]

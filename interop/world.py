@@ -75,7 +75,7 @@ class World:
         eventually(usable, "the topic can be used")
 
 
-def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 20.0) -> None:
+def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 60.0) -> None:
     deadline = time.monotonic() + timeout_s
     refused: Refused | None = None
     while time.monotonic() < deadline:

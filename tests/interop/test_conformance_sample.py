@@ -27,14 +27,22 @@ def stored_verdict(stored: Outcomes, result: Result) -> Verdict:
     return verdict_of(stored[told.api][told.name][result.case.version])
 
 
+def surprises(came_out: list[Result], stored: Outcomes) -> list[Result]:
+    return [
+        result
+        for result in came_out
+        if result.verdict in (Verdict.DIFFERENT, Verdict.BROKEN)
+        or result.verdict is not stored_verdict(stored, result)
+    ]
+
+
 def test_a_sample_of_conversations_ends_as_it_is_stored(kafka_jars: Path) -> None:
+    """What comes out otherwise is played again: conversations wait for timeouts to run out, and on a busy
+    machine one of the brokers may be late.
+    """
     stored = results.load()
     with both_brokers() as (apache, ours):
-        came_out = run(sample(cases(), SEED, SIZE), apache, ours)
-    told = [(result, stored_verdict(stored, result)) for result in came_out]
-    wrong = [
-        described(result, verdict)
-        for result, verdict in told
-        if result.verdict is not verdict or verdict in (Verdict.DIFFERENT, Verdict.BROKEN)
-    ]
-    assert not wrong, "\n".join([f"with CONFORMANCE_SEED={SEED}", *wrong])
+        surprising = surprises(run(sample(cases(), SEED, SIZE), apache, ours), stored)
+        wrong = surprises(run([result.case for result in surprising], apache, ours), stored)
+    told = [described(result, stored_verdict(stored, result)) for result in wrong]
+    assert not wrong, "\n".join([f"with CONFORMANCE_SEED={SEED}", *told])

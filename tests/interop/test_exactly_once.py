@@ -61,17 +61,17 @@ class Copier:
         try:
             position = self.consumer.position([self.partition])
             group = self.consumer.consumer_group_metadata()
-            self.again(lambda: self.producer.send_offsets_to_transaction(position, group, 30))
+            self.again(lambda: self.producer.send_offsets_to_transaction(position, group, 60))
             self.between_steps()
             if not abort:
-                self.again(lambda: self.producer.commit_transaction(30))
+                self.again(lambda: self.producer.commit_transaction(60))
                 return len(messages)
         except KafkaException as problem:
             if not problem.args[0].txn_requires_abort():
                 raise
-        self.again(lambda: self.producer.abort_transaction(30))
+        self.again(lambda: self.producer.abort_transaction(60))
         self.aborted += 1
-        (committed,) = self.consumer.committed([self.partition], 30)
+        (committed,) = self.consumer.committed([self.partition], 60)
         self.consumer.seek(TopicPartition("input", 0, max(committed.offset, 0)))
         return 0
 
@@ -97,7 +97,7 @@ def test_a_copy_equals_its_source_though_transactions_fail_and_the_broker_dies_b
         producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})
         for value in source:
             producer.produce("input", value.encode())
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         copier = Copier(broker, kill_at={2, 9, 20, 33})
         copied = 0
         while copied < RECORDS:

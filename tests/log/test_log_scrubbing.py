@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -109,12 +110,13 @@ async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_ar
 
 
 @pytest.fixture
-def real_log(tmp_path: Path) -> PartitionLog:
+def real_log(tmp_path: Path) -> Iterator[PartitionLog]:
     files = OsFileSystem()
     log = create_log(Environment(files), str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID, SETTINGS)
     for number in range(24):
         log.append(batch(b"%d" % number), leader_epoch=number // 10, now_ms=NOW)
-    return log
+    yield log
+    log.close(clean=False)
 
 
 def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ UNTHROTTLED = float("inf")
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> PartitionLog:
+def log(tmp_path: Path) -> Iterator[PartitionLog]:
     config = LogConfig(
         segment_bytes=1000, cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=LONG_MAX
     )
@@ -30,7 +31,8 @@ def log(tmp_path: Path) -> PartitionLog:
         data = build_batch([(NOW, b"%d" % (number % 3), b"%d" % number, ())])
         log.append(bytearray(data), leader_epoch=0, now_ms=NOW)
     log.advance_high_watermark(log.log_end_offset)
-    return log
+    yield log
+    log.close(clean=False)
 
 
 def clean(log: PartitionLog, process: CleaningProcess) -> int:

@@ -36,7 +36,7 @@ def run(command: list[str] | str, address: str, folder: Path) -> str:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=280,
         check=False,
     )
     assert done.returncode == 0, done.stderr

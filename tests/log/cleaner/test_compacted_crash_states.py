@@ -27,6 +27,7 @@ from pykafka_broker.protocol.records.batch import build_batch, iter_batches, rea
 from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction
 from tests.log.test_log_crash_states import Recorder
 from tests.log.test_log_manager import Broker
+from tests.log.test_log_moves import begin, copy, finish
 from tests.support.memory_files import MemoryFiles
 
 ROUNDS = 4
@@ -46,6 +47,8 @@ class Life(NamedTuple):
     """What a test changes of the life of the log, round by round."""
 
     policies: tuple[frozenset[str], ...] = (POLICY,) * ROUNDS
+    #: Before this round the partition moves to another log directory.
+    moves_before: int = -1
 
 
 class State(NamedTuple):
@@ -64,7 +67,7 @@ def config_of(policy: frozenset[str]) -> LogConfig:
 
 async def a_broker(files: MemoryFiles, config: LogConfig) -> Broker:
     settings = CleanerSettings(backoff_ms=1000)
-    broker = Broker(files, config_for=lambda topic: config, cleaner_settings=settings)
+    broker = Broker(files, "/data", "/b", config_for=lambda topic: config, cleaner_settings=settings)
     await broker.start()
     return broker
 
@@ -92,8 +95,11 @@ class Compacted:
         self.config = config_of(life.policies[0])
         broker = await a_broker(self.files, self.config)
         self.files.is_recording = True
-        log = broker.manager.create("orders", 0, TOPIC_ID, self.config)
+        first = broker.manager.dirs.of_partitions[0].directory_id
+        log = broker.manager.create("orders", 0, TOPIC_ID, self.config, first)
         for number, policy in enumerate(life.policies):
+            if number == life.moves_before:
+                log = await self._move(broker, log)
             if policy != log.config.cleanup_policy:
                 await self._change(broker, log, policy)
             for batch in range(BATCHES_A_ROUND):
@@ -118,6 +124,18 @@ class Compacted:
         await self._pause(log)
         log.flush()
         await self._pause(log)
+
+    async def _move(self, broker: Broker, log: PartitionLog) -> PartitionLog:
+        """The copy has the gaps of the log; it gets its note when it has taken its place."""
+        move = await begin(broker.manager, "/b")
+        while move.lag:
+            await copy(move, steps=1)
+        moved = await finish(broker.manager, move)
+        assert moved.density.noted is None
+        await broker.pass_time(2)
+        await self._pause(moved)
+        moved.flush()
+        return moved
 
     async def _pause(self, log: PartitionLog) -> None:
         for _ in range(4):
@@ -208,6 +226,7 @@ LIVES = {
     "compact, delete, and back": Life(
         (POLICY, frozenset({"delete"}), POLICY, POLICY),
     ),
+    "moved": Life(moves_before=2),
     "delete, compact": Life((frozenset({"delete"}), *(POLICY,) * (ROUNDS - 1))),
 }
 
@@ -225,7 +244,7 @@ async def test_what_a_key_needs_is_there_or_its_loss_is_named(life: Life) -> Non
 async def test_nothing_is_refused_after_a_kill() -> None:
     compacted = Compacted(seed=1, states_each=1)
     compacted.files.power_cut = lambda dice=None: compacted.files.killed()  # type: ignore[method-assign]
-    await compacted.live(Life())
+    await compacted.live(Life(moves_before=2))
     assert await check_all(compacted) == 0
 
 

@@ -393,6 +393,20 @@ def test_a_regular_expression_is_resolved_when_it_is_new_and_when_topics_come(wo
     assert replay(world.log).groups["g"] == world.consumer_group()._replace(refresh_deadline_ms=0)
 
 
+def test_an_expression_that_replaces_the_only_one_is_resolved_by_the_next_heartbeat(
+    world: GroupWorld,
+) -> None:
+    # It was resolved at once, as the ten seconds had been forgotten with the expression before.
+    world.join_consumer("a", topics=None, regex="t.*")
+    world.resolve_regexes()
+
+    world.consumer("a", 1, regex="t")
+    assert set(world.consumer_group().regexes) == set()
+    assert world.work == []
+    assert world.consumer("a", world.consumer_group().members["a"].member_epoch).error is ErrorCode.NONE
+    assert [work.regexes for work in world.work] == [("t",)]
+
+
 def test_an_expression_is_looked_at_again_after_its_interval_even_if_nothing_happens(
     world: GroupWorld,
 ) -> None:

@@ -197,10 +197,22 @@ def test_the_policy_says_which_way_is_open(
     world.join_consumer("x", "t", group_id="mixed")
     first = world.joined(world.join("mixed", "", protocols=subscribing("t")))
     assert first.error is (ErrorCode.MEMBER_ID_REQUIRED if joins else ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    assert bool(first.member_id) is joins
     if joins:
         world.join("mixed", first.member_id, protocols=subscribing("t"))
         world.consumer("x", -1, group_id="mixed")
         assert isinstance(world.state.groups["mixed"], ClassicGroup) is downgrades
+
+
+def test_a_classic_member_that_a_group_of_consumers_refuses_is_told_no_member_id(world: GroupWorld) -> None:
+    world.join_consumer("x", "t")
+    world.join("g", "mine", protocols=subscribing("t"))
+    assert set(world.consumer_group().members) == {"x", "mine"}
+
+    refused = world.joined(world.join("g", "mine", protocols=(Protocol("own", b""),)))
+
+    assert refused == events.JoinResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+    assert set(world.consumer_group().members) == {"x", "mine"}
 
 
 def test_groups_that_cannot_be_understood_do_not_change(world: GroupWorld) -> None:

@@ -68,10 +68,10 @@ def on_join(
     try:
         refusal = join_refusal(event, config)
         if refusal is not ErrorCode.NONE:
-            raise KafkaError(refusal)
+            return refuse(groups, event.token, JoinResult(refusal, event.member_id))
         _join(turn, event)
     except KafkaError as error:
-        return refuse(groups, event.token, JoinResult(error.code, event.member_id))
+        return refuse(groups, event.token, JoinResult(error.code, ""))
     return turn.step()
 
 

@@ -90,6 +90,7 @@ def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMemb
 
     """
     old, new = before.subscribed_topic_regex or "", after.subscribed_topic_regex or ""
+    newest = next(iter(turn.group.regexes.values()), None)
     update = RegexUpdate.UNCHANGED
     is_new = False
     if before.subscribed_topic_regex != after.subscribed_topic_regex:
@@ -101,15 +102,17 @@ def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMemb
             is_new = True
         elif new in turn.group.regexes or (old and not new):
             update = RegexUpdate.CHANGED_AND_RESOLVED
-    _resolve_if_due(turn, is_new=is_new)
+    _resolve_if_due(turn, newest, is_new=is_new)
     return update
 
 
-def _resolve_if_due(turn: ConsumerTurn, *, is_new: bool) -> None:
+def _resolve_if_due(turn: ConsumerTurn, newest: ResolvedRegex | None, *, is_new: bool) -> None:
+    """`newest` is what was resolved last, as known before this heartbeat: if it dropped that, the next one
+    finds nothing that would be too new.
+    """
     group = turn.group
     if not group.regex_counts or group.is_resolving:
         return
-    newest = next(iter(group.regexes.values()), None)
     if newest is not None and turn.now_ms <= newest.timestamp_ms + MIN_REFRESH_INTERVAL_MS:
         return
     is_due = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pykafka_broker.cluster.image import (
     BrokerRegistration,
     ClusterImage,
@@ -14,6 +16,7 @@ from pykafka_broker.coordinator.group.config import ConsumerGroupSettings, Migra
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.server.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.server.offsets_topic import coordinator_config
+from tests.support.broker import Home
 
 T = b"t" * 16
 NODE = {
@@ -94,3 +97,22 @@ def test_what_came_what_changed_and_what_went() -> None:
         True,
     )
     assert changed_topics(ClusterImage(), old) == ({"same", "grows", "goes"}, True)
+
+
+async def test_a_running_broker_names_what_makes_no_difference_to_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "kafka.server.KafkaConfig")
+    async with Home().running() as user:
+        for group in ("one", "other"):
+            assert (
+                await user.try_to_alter(ResourceType.GROUP, group, share_isolation_level="read_committed")
+                == 0
+            )
+
+    assert (
+        caplog.messages.count(
+            "These configuration keys of groups make no difference to this broker: share.isolation.level"
+        )
+        == 1
+    )

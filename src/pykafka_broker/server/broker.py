@@ -34,6 +34,7 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
+from pykafka_broker.config.unheeded import UnheededConfigs
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
 from pykafka_broker.log.directories import LogDir
 from pykafka_broker.log.files import FileSystem, OsFileSystem
@@ -111,6 +112,7 @@ class Broker:
         self.supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
         self.dynamic_config = DynamicConfig(config)
         self.dynamic_config.subscribe(self._reconfigure)
+        self._unheeded = UnheededConfigs(config.unheeded)
         self.clock: Clock = SystemClock() if clock is None else clock
         self.fetch_max_bytes: int = config["fetch.max.bytes"]
         self.fetch_sessions = FetchSessionCache(
@@ -410,6 +412,7 @@ class Broker:
         self.dynamic_config.update(
             image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, str(self.node_id))
         )
+        self._unheeded.look(image.configs)
 
     def _reconfigure(self, _old: BrokerConfig, new: BrokerConfig) -> None:
         """Let everybody who acts on configuration values have the new ones."""

@@ -1,0 +1,71 @@
+"""Keys that are set while the broker runs and make no difference to it: each is named in the log, once.
+
+What stands in the file that the broker was started with is named when it starts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+
+from pykafka_broker.config.keys import UNHEEDED, ConfigError, Key
+from pykafka_broker.config.rules import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TABLES,
+    TOPIC_RESOURCE,
+)
+from pykafka_broker.config.settings import base_key
+
+logger = logging.getLogger("kafka.server.KafkaConfig")
+
+#: (resource type, name) -> key -> value, as the metadata image has it.
+Configs = Mapping[tuple[int, str], Mapping[str, str]]
+
+_OWNERS = {
+    TOPIC_RESOURCE: "topics",
+    BROKER_RESOURCE: "brokers",
+    CLIENT_METRICS_RESOURCE: "client metrics",
+    GROUP_RESOURCE: "groups",
+}
+
+
+class UnheededConfigs:
+    """Remembers what has been named; `named` are broker keys that have been already."""
+
+    def __init__(self, named: Iterable[str] = ()) -> None:
+        self._named = {(BROKER_RESOURCE, name) for name in named}
+        self._seen: Configs = {}
+
+    def look(self, configs: Configs) -> None:
+        """Name what is new among the dynamic configs as they now are."""
+        seen, self._seen = self._seen, configs
+        if seen is configs:
+            return
+        found: dict[int, set[str]] = {}
+        for resource, values in configs.items():
+            resource_type, _ = resource
+            if resource_type not in _OWNERS or seen.get(resource) is values:
+                continue
+            for name, text in values.items():
+                if (resource_type, name) not in self._named and _is_unheeded(resource_type, name, text):
+                    self._named.add((resource_type, name))
+                    found.setdefault(resource_type, set()).add(name)
+        for resource_type, names in found.items():
+            logger.info(
+                "These configuration keys of %s make no difference to this broker: %s",
+                _OWNERS[resource_type],
+                ", ".join(sorted(names)),
+            )
+
+
+def _is_unheeded(resource_type: int, name: str, text: str) -> bool:
+    """Would the value do something in Apache Kafka, and nothing here?"""
+    key: Key | None = base_key(name) if resource_type == BROKER_RESOURCE else TABLES[resource_type].get(name)
+    if key is None or key.handling != UNHEEDED:
+        return False
+    try:
+        return key.parse(text) != key.default
+    except ConfigError:
+        return False

@@ -77,6 +77,17 @@ ACCEPTED: tuple[Accepted, ...] = (
         "is anybody else in its group until they time out. Ours answers: what members bring is their affair.",
     ),
     Accepted(
+        "nothing is kept for who has not subscribed",
+        "consumer_group_heartbeat/a_member_without_topics_comes_when_another_has_just_left",
+        {
+            "4 ConsumerGroupHeartbeat v*.member_epoch": '"<epoch 3>"',
+            "4 ConsumerGroupHeartbeat v*.assignment": "null",
+        },
+        "When a member has just left and one comes that names no topic yet, Apache Kafka assigns as if it "
+        "had subscribed to what the others have: partitions are taken away from them and read by nobody "
+        "until the group changes again. Here they stay with those who read them.",
+    ),
+    Accepted(
         "a feature is not supported yet",
         "api_versions/every_version_lists_the_apis",
         {

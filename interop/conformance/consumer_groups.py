@@ -13,7 +13,13 @@ from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from pykafka_broker.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 
+CONFIG_OF_GROUP, SET = 32, 0
 #: Member epochs that say goodbye.
 LEAVE, LEAVE_FOR_A_WHILE = -1, -2
 
@@ -98,3 +104,20 @@ def joined(
             raise SetUpError(f"{member_id} never got a partition: {answer}")
         time.sleep(PAUSE_S)
         request = beating(group, member_id, answer.member_epoch, owned={}, instance_id=instance_id)
+
+
+def assigns_at_once(talk: Talk, group: str) -> None:
+    """What comes of a change does not depend on the time since the last one."""
+    at_once = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=SET, value="0")
+    resource = AlterConfigsResource(resource_type=CONFIG_OF_GROUP, resource_name=group, configs=[at_once])
+    talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+
+
+def known(talk: Talk, group: str, topic: Topic) -> None:
+    """Wait until the coordinator knows a topic; nothing of it is compared. Nobody else is in `group`."""
+    deadline = time.monotonic() + SET_UP_TIMEOUT_S
+    while not owning(talk.send(joining(group, "somebody", topic), version=1).receive()):
+        if time.monotonic() > deadline:
+            raise SetUpError(f"{topic.name} never became known")
+        talk.send(beating(group, "somebody", LEAVE), version=1).receive()
+        time.sleep(PAUSE_S)

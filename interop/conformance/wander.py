@@ -1,20 +1,22 @@
 """Random conversations about transactions and groups, held with Apache Kafka and with our broker.
 
-    python -m interop.conformance.wander [--seed N] [--walks K] [--steps S] [--about transactions,groups]
+    python -m interop.conformance.wander [--seed N] [--walks K] [--steps S] [--about transactions,classic]
 
 A walk asks what comes to its mind: right and wrong epochs, old and new clients, ends without beginnings.
 Every answer is compared as in a conversation that somebody wrote; what a walk does next depends on its seed
 and on the answers alone. A walk that differs is told with its seed, and one that shows something new becomes
 a conversation of its own in `apis/`.
 
-Now and then a long walk differs where we differ on purpose, or where Apache Kafka remembers more than its
-log: a group that was larger keeps a larger table, which breaks ties between members otherwise.
+Now and then a long walk differs where Apache Kafka remembers more than its log: a group that was larger keeps
+a larger table, which breaks ties between members otherwise. Walks avoid what we do otherwise on purpose: a
+member that brings no topic yet only joins when its group has an assignment (`accepted.py` says why).
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -22,24 +24,31 @@ from random import Random
 from typing import Any
 
 from interop.conformance.accepted import Accepted
+from interop.conformance.apis.group_records import records_of
 from interop.conformance.batches import batch
-from interop.conformance.consumer_groups import LEAVE, LEAVE_FOR_A_WHILE, beating, joined, joining, owning
+from interop.conformance.consumer_groups import (
+    LEAVE,
+    LEAVE_FOR_A_WHILE,
+    assigns_at_once,
+    beating,
+    joining,
+    known,
+    owning,
+)
 from interop.conformance.conversation import Case, Conversation
+from interop.conformance.groups import assigned, committing, subscribed
 from interop.conformance.play import Verdict, both_brokers, run
-from interop.conformance.talk import ANY, E, Talk, Topic
+from interop.conformance.seats import Seat, Seats
+from interop.conformance.talk import ANY, PAUSE_S, SET_UP_TIMEOUT_S, E, SetUpError, Talk
 from interop.conformance.transactions import TRANSACTION, adding, init, with_coordinator
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from pykafka_broker.protocol.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-)
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -51,6 +60,7 @@ from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.messages.records.group import ConsumerGroupRegularExpressionKey
 from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -60,7 +70,7 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
 PARTITIONS = 2
 NONE = int(E.NONE)
 LATEST_OFFSET = -1
-GROUP, CONFIG_OF_GROUP, SET = 0, 32, 0
+GROUP = 0
 
 
 # ---- transactions ----
@@ -267,19 +277,16 @@ class Groups:
         talk.do(
             OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=[])]), version=9
         )
-        # What comes of a change does not depend on the time since the last one.
-        at_once = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=SET, value="0")
-        resource = AlterConfigsResource(
-            resource_type=CONFIG_OF_GROUP, resource_name=self.group, configs=[at_once]
-        )
-        talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))
+        assigns_at_once(talk, self.group)
         self.topics = [talk.topic(partitions=5)]
         # A coordinator may hear of the topic a moment late.
-        joined(talk, talk.name("warm-up"), "somebody", self.topics[0])
+        known(talk, talk.name("warm-up"), self.topics[0])
         self.members = [
             Member(talk.name(f"member-{number}"), talk.name("static") if number >= 2 else None)
             for number in range(4)
         ]
+        #: Somebody has left since the last assignment.
+        self.is_behind = False
 
     def step(self) -> None:
         member = self.chance.choice(self.members)
@@ -292,8 +299,10 @@ class Groups:
         (step,) = self.chance.choices([each for each, _ in steps], [weight for _, weight in steps])
         step(member)
 
-    def some_topics(self) -> list[Topic]:
-        return self.chance.choices([self.topics, []], [5, 1])[0]
+    def subscription(self, *, joins: bool) -> dict[str, Any]:
+        """Mostly to everything."""
+        names = [topic.name for topic in self.topics]
+        return {"names": names if joins and self.is_behind else self.chance.choices([names, []], [5, 1])[0]}
 
     def assignor(self) -> str | None:
         return self.chance.choices([None, "uniform", "range", "nobody"], [12, 2, 2, 1])[0]
@@ -301,6 +310,7 @@ class Groups:
     def heard(self, member: Member, answer: Any) -> None:
         if answer.error_code == NONE:
             member.epoch = answer.member_epoch
+            self.is_behind = False
             if answer.assignment is not None:
                 member.owned = {}
                 for topic_id, partition in owning(answer):
@@ -313,7 +323,7 @@ class Groups:
         request = joining(
             self.group,
             member.id,
-            *self.some_topics(),
+            **self.subscription(joins=True),
             instance_id=member.instance_id,
             rebalance_timeout_ms=60_000,
             server_assignor=self.assignor(),
@@ -329,8 +339,7 @@ class Groups:
         says_owned = self.chance.random() < 0.8
         if self.chance.random() < 0.15:
             owned = {topic: partitions[:1] for topic, partitions in owned.items()}
-        names = [topic.name for topic in self.some_topics()] if self.chance.random() < 0.15 else None
-        more: dict[str, object] = {}
+        more: dict[str, Any] = self.subscription(joins=False) if self.chance.random() < 0.15 else {}
         if self.chance.random() < 0.1:
             more["rack_id"] = self.chance.choice(["here", "there"])
         if member.instance_id is not None:
@@ -339,7 +348,6 @@ class Groups:
             self.group,
             member.id,
             epoch,
-            names=names,
             owned=owned if says_owned else None,
             server_assignor=self.assignor() if self.chance.random() < 0.1 else None,
             **more,
@@ -350,6 +358,7 @@ class Groups:
         epoch = self.chance.choice([LEAVE, LEAVE_FOR_A_WHILE])
         more = {} if member.instance_id is None else {"instance_id": member.instance_id}
         self.talk.ask(beating(self.group, member.id, epoch, **more), ANY)
+        self.is_behind = True
         member.epoch, member.owned = 0, {}
 
     def look(self, _member: Member) -> None:
@@ -358,6 +367,204 @@ class Groups:
 
     def finish(self) -> None:
         self.look(self.members[0])
+
+
+class Patterns(Groups):
+    """The same members, who may subscribe by regular expressions as well.
+
+    A coordinator resolves those of a group at once when it knows none that is used, and then not again for
+    ten seconds, which no walk should last.
+    """
+
+    def __init__(self, talk: Talk, chance: Random) -> None:
+        super().__init__(talk, chance)
+        name = self.topics[0].name
+        #: The last one is none.
+        self.patterns = [f"{name[:-1]}.", f"(?i){name.upper()}", f"nothing|{name}x", "", "*"]
+        self.resolved: set[str] = set()
+        self.waits = self.talk.another()
+
+    def subscription(self, *, joins: bool) -> dict[str, Any]:
+        said = super().subscription(joins=joins)
+        if (joins and self.is_behind) or self.chance.random() < 0.3:
+            return said
+        (pattern,) = self.chance.choices(self.patterns, [6, 3, 2, 2, 1])
+        return {
+            "names": self.chance.choices([None, *said.values()], [3, 1])[0],
+            "subscribed_topic_regex": pattern,
+        }
+
+    def leave(self, member: Member) -> None:
+        super().leave(member)
+        self.resolved &= self.used()
+
+    def heard(self, member: Member, answer: Any) -> None:
+        super().heard(member, answer)
+        if answer.error_code == NONE:
+            self.resolve()
+
+    def resolve(self) -> None:
+        """Wait, if the coordinator resolves expressions now."""
+        used = self.used()
+        knew_some, self.resolved = bool(self.resolved), self.resolved & used
+        if knew_some or not used:
+            return
+        deadline = time.monotonic() + SET_UP_TIMEOUT_S
+        while not used <= self.stored():
+            if time.monotonic() > deadline:
+                raise SetUpError(f"{used} are not resolved")
+            time.sleep(PAUSE_S)
+        self.resolved = used
+
+    def used(self) -> set[str]:
+        """The expressions of the members."""
+        request = ConsumerGroupDescribeRequest(group_ids=[self.group], include_authorized_operations=False)
+        (group,) = self.waits.send(request, version=1).receive().groups
+        return {each.subscribed_topic_regex for each in group.members if each.subscribed_topic_regex}
+
+    def stored(self) -> set[str]:
+        """The expressions whose topics the group's records tell."""
+        found = {}
+        for record in records_of(self.waits, self.group):
+            if isinstance(record.key, ConsumerGroupRegularExpressionKey):
+                found[record.key.regular_expression] = record.value
+        return {pattern for pattern, value in found.items() if value is not None}
+
+
+class Classic:
+    """Five members, two of them static, of a classic group that takes four."""
+
+    def __init__(self, talk: Talk, chance: Random) -> None:
+        self.talk, self.chance = talk, chance
+        self.group = talk.name("group")
+        self.topic = talk.topic()
+        talk.do(FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[self.group]))
+        talk.do(
+            OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self.group, topics=[])]), version=9
+        )
+        instances = [None, None, None, talk.name("static-3"), talk.name("static-4")]
+        self.seats = Seats(
+            (Seat(number, self.group, talk.another(), each) for number, each in enumerate(instances)), chance
+        )
+        self.counted = 0
+
+    def step(self) -> None:
+        seat = self.chance.choice(self.seats.all)
+        steps: list[tuple[Callable[[Seat], None], int]] = [(self.beat, 3), (self.look, 1)]
+        if seat.id:
+            steps.append((self.commit, 1))
+        if seat.id and not seat.leads:
+            # Who follows a leader that leaves is chance with Apache Kafka; here it is the oldest member.
+            steps.append((self.leave, 1))
+        if seat.pending is None:
+            steps += [(self.join, 16 if seat.must_join else 2), (self.sync, 16 if seat.must_sync else 1)]
+        (step,) = self.chance.choices([each for each, _ in steps], [weight for _, weight in steps])
+        step(seat)
+
+    def protocols(self, seat: Seat) -> dict[str, bytes]:
+        """What a member brings; another version of it now and then."""
+        self.counted += 1
+        data = f"{seat.number}-{self.counted if self.chance.random() < 0.15 else 0}".encode()
+        names = self.chance.choices(
+            [("range",), ("range", "sticky"), ("sticky", "range"), ("own",)], [8, 4, 4, 1]
+        )[0]
+        return {name: subscribed(data) for name in names}
+
+    def join(self, seat: Seat) -> None:
+        """A static member comes anew as often as it comes back; few say to be somebody else.
+
+        Nobody joins twice at once: the first join of the two is answered here, and never by Apache Kafka.
+        """
+        member_id: str | None = None
+        if seat.instance is not None and self.chance.random() < 0.4:
+            member_id = ""
+        elif self.chance.random() < 0.05:
+            others = [] if seat.instance is None else [each.id for each in self.seats.all]
+            member_id = self.chance.choice([*others, "stranger"])
+        self.seats.join(seat, self.protocols(seat), member_id=member_id)
+
+    def sync(self, seat: Seat) -> None:
+        self.counted += 1
+        self.seats.sync(seat, dict.fromkeys(seat.members, f"share {self.counted}".encode()))
+
+    def beat(self, seat: Seat) -> None:
+        self.seats.beat(seat, self.talk)
+
+    def leave(self, seat: Seat) -> None:
+        self.seats.leave(seat, self.talk)
+
+    def commit(self, seat: Seat) -> None:
+        request = committing(
+            self.group,
+            self.topic,
+            {0: self.chance.randint(0, 9)},
+            member_id=seat.id,
+            generation=seat.generation + self.chance.choices([0, -1], [5, 1])[0],
+            instance=seat.instance,
+        )
+        self.talk.ask(request, ANY, version=self.chance.choice((7, 8, 9)))
+
+    def look(self, _seat: Seat) -> None:
+        """While nobody waits: then all ids are known by which members are told apart."""
+        if not any(seat.pending for seat in self.seats.all):
+            request = DescribeGroupsRequest(groups=[self.group])
+            self.talk.ask(request, ANY, version=5, in_any_order={"members": "member_id"})
+
+    def finish(self) -> None:
+        self.look(self.seats.all[0])
+
+
+class Migrating(Groups):
+    """Members of the newer kind and classic ones in one group, which becomes a classic one and back again.
+
+    The classic ones bring ids of their own, which a group of the newer kind lets them.
+    """
+
+    def __init__(self, talk: Talk, chance: Random) -> None:
+        super().__init__(talk, chance)
+        self.members = self.members[:2] + self.members[3:]
+        seats = (
+            Seat(number, self.group, talk.another(), id=talk.name(f"classic-{number}")) for number in range(2)
+        )
+        self.seats = Seats(seats, chance)
+        self.ids = [seat.id for seat in self.seats.all]
+
+    def step(self) -> None:
+        if self.chance.random() < 0.5:
+            super().step()
+            self.seats.settle()
+            return
+        seat = self.chance.choice(self.seats.all)
+        seat.id = self.ids[seat.number]
+        steps: list[tuple[Callable[[Seat], None], int]] = [(self.classic_beat, 4), (self.classic_leave, 1)]
+        if seat.pending is None:
+            steps += [
+                (self.classic_join, 12 if seat.must_join else 1),
+                (self.classic_sync, 12 if seat.must_sync else 1),
+            ]
+        (step,) = self.chance.choices([each for each, _ in steps], [weight for _, weight in steps])
+        step(seat)
+
+    def classic_join(self, seat: Seat) -> None:
+        topics = [topic.name for topic in self.topics]
+        names = self.chance.choices([("range",), ("range", "sticky"), ("own",)], [8, 4, 1])[0]
+        self.seats.join(seat, {name: subscribed(b"", *topics) for name in names})
+        self.is_behind = False
+
+    def classic_sync(self, seat: Seat) -> None:
+        share = assigned(**{self.topics[0].name: [seat.number]})
+        self.seats.sync(seat, dict.fromkeys(seat.members, share))
+
+    def classic_beat(self, seat: Seat) -> None:
+        self.seats.beat(seat, self.talk)
+
+    def classic_leave(self, seat: Seat) -> None:
+        self.seats.leave(seat, self.talk)
+        self.is_behind = True
+
+    def look(self, member: Member) -> None:
+        super().look(member)
+        self.talk.ask(DescribeGroupsRequest(groups=[self.group]), ANY, version=6)
 
 
 #: Differences of every walk that say nothing new.
@@ -370,9 +577,12 @@ ACCEPTED = (
     ),
 )
 
-WALKS: dict[str, Callable[[Talk, Random], Transactions | Groups]] = {
+WALKS: dict[str, Callable[[Talk, Random], Transactions | Groups | Classic]] = {
     "transactions": Transactions,
     "groups": Groups,
+    "patterns": Patterns,
+    "classic": Classic,
+    "migrating": Migrating,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from interop.conformance.consumer_groups import (
     LEAVE,
     LEAVE_FOR_A_WHILE,
+    assigns_at_once,
     beating,
     joined,
     joining,
@@ -150,6 +151,17 @@ def a_subscription_changes(talk: Talk) -> None:
         beating(group, "m", epoch, names=[topic.name, other.name], owned={topic: [0]}),
         until=lambda answer: len(owning(answer)) == 3,
     )
+
+
+@conversation(LATEST)
+def a_member_without_topics_comes_when_another_has_just_left(talk: Talk) -> None:
+    group, topic = a_group(talk), talk.topic(partitions=2)
+    assigns_at_once(talk, group)
+    epoch = joined(talk, group, "a", topic)
+    talk.ask(joining(group, "b", topic))
+    talk.ask(beating(group, "b", LEAVE))
+    talk.ask(joining(group, "c", names=[]))
+    talk.ask(beating(group, "a", epoch, owned={topic: [0, 1]}))
 
 
 @conversation

@@ -66,6 +66,6 @@ def _is_unheeded(resource_type: int, name: str, text: str) -> bool:
     if key is None or key.handling != UNHEEDED:
         return False
     try:
-        return key.parse(text) != key.default
+        return bool(key.parse(text) != key.default)
     except ConfigError:
         return False

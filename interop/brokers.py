@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import re
 import signal
 import socket
 import struct
@@ -182,25 +181,3 @@ class OurBroker(BrokerProcess):
             *("--data-dir", str(self.data_dir), "--listen", self.address),
             *overrides,
         ]
-
-
-class OurBrokerOnChosenPort(OurBroker):
-    """The same with `--listen 127.0.0.1:0`: the broker chooses its port and prints it."""
-
-    def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
-        super().__init__(properties, folder)
-        self.port = 0
-
-    def _wait_for_answer(self, started: float) -> None:
-        assert self.process is not None
-        while not self.port:
-            printed = re.search(r"\b127\.0\.0\.1:([1-9]\d*)", self.log_tail(1000))
-            if printed:
-                self.port = int(printed[1])
-            elif self.process.poll() is not None:
-                raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
-            elif time.perf_counter() - started > self.start_timeout_s:
-                raise BrokerError(f"{self.name} printed no address:\n{self.log_tail()}")
-            else:
-                time.sleep(0.01)
-        super()._wait_for_answer(started)

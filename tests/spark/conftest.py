@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interop.brokers import CACHE, BrokerProcess, OurBrokerOnChosenPort
+from interop.brokers import CACHE, BrokerProcess, OurBroker
 from tests.spark.kafka import Kafka
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def broker() -> Iterator[Broker]:
 
         process = ApacheBroker(PROPERTIES)
     else:
-        process = OurBrokerOnChosenPort(PROPERTIES)
+        process = OurBroker(PROPERTIES)
     with process:
         yield Broker(process.address, process)
 

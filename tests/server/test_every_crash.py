@@ -51,7 +51,9 @@ class Recorder(MemoryFiles):
     def _enter(self, operation: str, path: str) -> None:
         super()._enter(operation, path)
         if operation not in ("pread", "read_file"):
-            self.copies.append((f"{operation} {path}", self.survivor(self), self.told.copy()))
+            with self.step:
+                told = self.told.copy()
+                self.copies.append((f"{operation} {path}", self.survivor(self), told))
 
 
 async def live(home: Home, told: Told) -> None:

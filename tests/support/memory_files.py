@@ -12,6 +12,8 @@
 
 The directories below the root are volumes: they are always there.
 
+Threads may use them at once: each operation, and each look at what would survive, is one step.
+
 `calls` records every change in order, so that a test can say what must have been synced before what.
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -68,17 +71,19 @@ class MemoryFile:
     def pwrite(self, data: Buffer, position: int) -> int:
         self._files._enter("pwrite", self._path)
         content = self._inode.data
-        taken = self._files._take_space(len(data), max(0, position + len(data) - len(content)))
-        content.extend(bytes(max(0, position - len(content))))
-        content[position : position + taken] = data[:taken]
-        self._inode.modified_ms = self._files.now_ms
-        return taken
+        with self._files.step:
+            taken = self._files._take_space(len(data), max(0, position + len(data) - len(content)))
+            content.extend(bytes(max(0, position - len(content))))
+            content[position : position + taken] = data[:taken]
+            self._inode.modified_ms = self._files.now_ms
+            return taken
 
     def truncate(self, size: int) -> None:
         self._files._enter("truncate", self._path)
         content = self._inode.data
-        del content[size:]
-        content.extend(bytes(size - len(content)))
+        with self._files.step:
+            del content[size:]
+            content.extend(bytes(size - len(content)))
 
     def reserve(self, size: int) -> None:
         self._files._enter("reserve", self._path)
@@ -88,7 +93,8 @@ class MemoryFile:
 
     def sync(self) -> None:
         self._files._enter("sync", self._path)
-        self._inode.synced = bytes(self._inode.data)
+        with self._files.step:
+            self._inode.synced = bytes(self._inode.data)
 
     def close(self) -> None:
         pass
@@ -126,6 +132,8 @@ class MemoryFiles:
     """A `FileSystem` in memory."""
 
     def __init__(self) -> None:
+        #: Held while something changes, and by whoever wants to see everything at one moment.
+        self.step = threading.RLock()
         self.inodes: dict[str, Inode] = {}
         self.directories: set[str] = {"/"}
         #: Names that would survive a power cut.
@@ -159,22 +167,25 @@ class MemoryFiles:
 
     def killed(self) -> MemoryFiles:
         """What the next process finds after kill -9: everything, because the page cache survives."""
-        return self._survivor(self.inodes, self.directories, lambda inode: bytes(inode.data))
+        with self.step:
+            return self._survivor(self.inodes, self.directories, lambda inode: bytes(inode.data))
 
     def power_cut(self, dice: random.Random | None = None) -> MemoryFiles:
         """What is on the disk after the power failed: only what was synced; with dice, chance decides about
         the rest.
         """
+        with self.step:
+            return self._power_cut(dice)
+
+    def _power_cut(self, dice: random.Random | None) -> MemoryFiles:
         undone = self._undone_moves(dice)
         if dice is not None:
             kept = _moved_back(undone, *self._kept_by_chance(dice))
             return self._survivor(*kept, lambda inode: _torn(inode, dice))
-        volumes = {path for path in tuple(self.directories) if os.path.dirname(path) == "/"}
+        volumes = {path for path in self.directories if os.path.dirname(path) == "/"}
         directories = self.synced_directories | volumes
         reachable = {
-            path: inode
-            for path, inode in tuple(self.synced_names.items())
-            if os.path.dirname(path) in directories
+            path: inode for path, inode in self.synced_names.items() if os.path.dirname(path) in directories
         }
         return self._survivor(*_moved_back(undone, reachable, directories), lambda inode: inode.synced)
 
@@ -199,7 +210,7 @@ class MemoryFiles:
         in_order = dice.random() < 0.5
         names = dict(self.synced_names)
         ended: set[str] = set()
-        for naming in tuple(self._unsynced_names):
+        for naming in self._unsynced_names:
             folder = os.path.dirname(naming.path)
             if folder not in ended and dice.random() >= share:
                 ended.add(folder)
@@ -213,7 +224,7 @@ class MemoryFiles:
                     names[naming.path] = naming.inode
         directories = {
             path
-            for path in tuple(self.directories | self.synced_directories)
+            for path in sorted(self.directories | self.synced_directories)
             if path in self.synced_directories or os.path.dirname(path) == "/" or dice.random() < share
         }
         for path in sorted(directories):
@@ -225,7 +236,7 @@ class MemoryFiles:
         self, names: dict[str, Inode], directories: set[str], content: Callable[[Inode], bytes]
     ) -> MemoryFiles:
         after = MemoryFiles()
-        for path, inode in tuple(names.items()):
+        for path, inode in names.items():
             survivor = Inode(content(inode))
             survivor.synced = bytes(survivor.data)
             after.inodes[path] = after.synced_names[path] = survivor
@@ -237,9 +248,10 @@ class MemoryFiles:
         self.calls.append((operation, path))
         if self.meanwhile is not None:
             self.meanwhile(operation, path)
-        for fault in self._faults:
-            if fault.strikes(operation, path):
-                raise OSError(fault.code, os.strerror(fault.code), path)
+        with self.step:
+            for fault in self._faults:
+                if fault.strikes(operation, path):
+                    raise OSError(fault.code, os.strerror(fault.code), path)
 
     def _take_space(self, wanted: int, growth: int) -> int:
         """How much of a write of `wanted` bytes, `growth` of them new, the disk takes."""
@@ -256,10 +268,11 @@ class MemoryFiles:
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> MemoryFile:
         if create:
             self._enter("create", path)
-            if path in self.inodes:
-                raise FileExistsError(errno.EEXIST, "File exists", path)
-            self.inodes[path] = Inode()
-            self._unsynced_names.append(_Naming(path, self.inodes[path]))
+            with self.step:
+                if path in self.inodes:
+                    raise FileExistsError(errno.EEXIST, "File exists", path)
+                self.inodes[path] = Inode()
+                self._unsynced_names.append(_Naming(path, self.inodes[path]))
         return MemoryFile(self, path, self._inode(path))
 
     def _inode(self, path: str) -> Inode:
@@ -272,26 +285,32 @@ class MemoryFiles:
         return path in self.inodes or path in self.directories
 
     def entries(self, directory: str, *, sizes_of: tuple[str, ...] = ()) -> list[Entry]:
-        found = [
-            Entry(os.path.basename(path), False, len(inode.data) if path.endswith(sizes_of) else -1)
-            for path, inode in tuple(self.inodes.items())
-            if os.path.dirname(path) == directory
-        ]
-        found += [
-            Entry(os.path.basename(path), True, -1)
-            for path in tuple(self.directories)
-            if path != directory and os.path.dirname(path) == directory
-        ]
+        with self.step:
+            found = [
+                Entry(os.path.basename(path), False, len(inode.data) if path.endswith(sizes_of) else -1)
+                for path, inode in self.inodes.items()
+                if os.path.dirname(path) == directory
+            ]
+            found += [
+                Entry(os.path.basename(path), True, -1)
+                for path in self.directories
+                if path != directory and os.path.dirname(path) == directory
+            ]
         return found
 
     def make_directory(self, path: str) -> None:
         self._enter("make_directory", path)
-        while path not in self.directories:
-            self.directories.add(path)
-            path = os.path.dirname(path)
+        with self.step:
+            while path not in self.directories:
+                self.directories.add(path)
+                path = os.path.dirname(path)
 
     def rename(self, old: str, new: str) -> None:
         self._enter("rename", old)
+        with self.step:
+            self._rename(old, new)
+
+    def _rename(self, old: str, new: str) -> None:
         if old in self.directories:
             for names in (self.inodes, self.synced_names):
                 for path in [path for path in tuple(names) if path.startswith(old + "/")]:
@@ -309,14 +328,16 @@ class MemoryFiles:
 
     def remove(self, path: str) -> None:
         self._enter("remove", path)
-        if self.inodes.pop(path, None) is not None:
-            self._unsynced_names.append(_Naming(path, None))
+        with self.step:
+            if self.inodes.pop(path, None) is not None:
+                self._unsynced_names.append(_Naming(path, None))
 
     def remove_tree(self, path: str) -> None:
         self._enter("remove_tree", path)
-        for name in [name for name in tuple(self.inodes) if name.startswith(path + "/")]:
-            del self.inodes[name]
-        self.directories.discard(path)
+        with self.step:
+            for name in [name for name in self.inodes if name.startswith(path + "/")]:
+                del self.inodes[name]
+            self.directories.discard(path)
 
     def read_file(self, path: str) -> bytes:
         self._enter("read_file", path)
@@ -324,20 +345,22 @@ class MemoryFiles:
 
     def write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         self._enter("write_file", path)
-        if path not in self.inodes:
-            self.inodes[path] = Inode()
-            self._unsynced_names.append(_Naming(path, self.inodes[path]))
-        inode = self.inodes[path]
-        del inode.data[:]
-        view = memoryview(data)
-        while view:
-            taken = self._take_space(len(view), len(view))
-            inode.data += view[:taken]
-            view = view[taken:]
-        inode.modified_ms = self.now_ms
+        with self.step:
+            if path not in self.inodes:
+                self.inodes[path] = Inode()
+                self._unsynced_names.append(_Naming(path, self.inodes[path]))
+            inode = self.inodes[path]
+            del inode.data[:]
+            view = memoryview(data)
+            while view:
+                taken = self._take_space(len(view), len(view))
+                inode.data += view[:taken]
+                view = view[taken:]
+            inode.modified_ms = self.now_ms
         if sync:
             self._enter("sync", path)
-            inode.synced = bytes(inode.data)
+            with self.step:
+                inode.synced = bytes(inode.data)
 
     def replace_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         temporary = path + ".tmp"
@@ -349,14 +372,18 @@ class MemoryFiles:
 
     def sync_directory(self, path: str) -> None:
         self._enter("sync_directory", path)
+        with self.step:
+            self._sync_directory(path)
+
+    def _sync_directory(self, path: str) -> None:
         self._unsynced_names = [n for n in self._unsynced_names if os.path.dirname(n.path) != path]
         self._unsynced_moves = [move for move in self._unsynced_moves if os.path.dirname(move[0]) != path]
-        for name in [name for name in tuple(self.synced_names) if os.path.dirname(name) == path]:
+        for name in [name for name in self.synced_names if os.path.dirname(name) == path]:
             del self.synced_names[name]
-        for name, inode in self.inodes.copy().items():  # another thread may add files meanwhile
+        for name, inode in self.inodes.items():
             if os.path.dirname(name) == path:
                 self.synced_names[name] = inode
-        self.synced_directories |= {name for name in tuple(self.directories) if os.path.dirname(name) == path}
+        self.synced_directories |= {name for name in self.directories if os.path.dirname(name) == path}
 
     def modified_ms(self, path: str) -> int:
         return self._inode(path).modified_ms

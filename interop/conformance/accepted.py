@@ -88,6 +88,27 @@ ACCEPTED: tuple[Accepted, ...] = (
         "until the group changes again. Here they stay with those who read them.",
     ),
     Accepted(
+        "who is removed is told so",
+        "sync_group/who_waits_for_its_assignment_is_removed",
+        {"2 SyncGroup v*": '"answered"'},
+        "Apache Kafka forgets the SyncGroup of a member that an administrator removes, which waits until its "
+        "client gives up. Here it is answered UNKNOWN_MEMBER_ID at once, as a waiting JoinGroup is.",
+    ),
+    Accepted(
+        "a group does not wait for who was refused",
+        "join_group/the_one_that_a_full_group_has_waited_for_is_refused",
+        {"6 JoinGroup v*": '"answered"'},
+        "When the last member that a rebalance waits for comes back to a group that is full by now, Apache "
+        "Kafka refuses it and lets the others wait until the rebalance timeout. Here they go on at once.",
+    ),
+    Accepted(
+        "the first of two joins is answered",
+        "join_group/a_member_joins_twice_at_once",
+        {"3 JoinGroup v*": '"answered"'},
+        "When a member that waits joins again over another connection, Apache Kafka never answers its first "
+        "request. Here that is told REBALANCE_IN_PROGRESS.",
+    ),
+    Accepted(
         "a feature is not supported yet",
         "api_versions/every_version_lists_the_apis",
         {

@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.leave_group import LeaveGroupResponse
 from pykafka_broker.protocol.messages.sync_group import SyncGroupResponse
 
 #: Nobody is answered any more if nobody was for so long.
-QUIET_S = 0.2
+QUIET_S = 0.4
 #: No walk lasts as long.
 SESSION_MS = 120_000
 

@@ -296,6 +296,31 @@ def a_group_takes_no_more_members_than_it_may(talk: Talk) -> None:
 
 
 @conversation(LATEST)
+def the_one_that_a_full_group_has_waited_for_is_refused(talk: Talk) -> None:
+    group = a_group(talk)
+    leader = a_member(talk, group)
+    comes = [talk.another().send(joining(group), version=3) for _ in range(4)]
+    rebalancing(talk, leader)
+    for waiting in comes:
+        waiting.is_waiting(0.1)
+    talk.ask(joining(group, leader.id), E.GROUP_MAX_SIZE_REACHED)
+    comes[0].is_waiting()
+
+
+@conversation(LATEST)
+def a_member_joins_twice_at_once(talk: Talk) -> None:
+    group = a_group(talk)
+    _, follower, _ = two_members(talk, group)
+    first, second = talk.another(), talk.another()
+    changed = joining(group, follower.id, protocols={"range": subscribed(b"changed")})
+    joins = first.send(changed)
+    joins.is_waiting()
+    joins_again = second.send(changed)
+    joins_again.is_waiting()
+    joins.is_waiting()
+
+
+@conversation(LATEST)
 def a_simple_consumers_group_may_be_joined(talk: Talk) -> None:
     group = a_group(talk)
     topic = talk.topic()

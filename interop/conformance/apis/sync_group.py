@@ -172,3 +172,18 @@ def who_waits_for_a_leader_that_leaves_has_to_join_again(talk: Talk) -> None:
     waits.is_waiting()
     talk.do(leaving(group, one(leader)))
     waits.answer(E.REBALANCE_IN_PROGRESS)
+
+
+@conversation(LATEST)
+def who_waits_for_its_assignment_is_removed(talk: Talk) -> None:
+    group = a_group(talk)
+    leader = a_member(talk, group)
+    other = talk.another()
+    comes = other.send(joining(group), version=3)
+    rebalancing(talk, leader)
+    talk.do(joining(group, leader.id), version=3)
+    follower = met(other, comes, group)
+    waits = other.send(syncing(follower))
+    waits.is_waiting()
+    talk.do(leaving(group, one(follower)))
+    waits.is_waiting()

@@ -148,6 +148,10 @@ def offsets_are_reset_in_every_form(world: World) -> None:
     plan.write_text(f"{topic},0,6\n")
     lands(6, "--from-file", str(plan), where=())
     lands(10, "--to-offset", "1000000", where=("--topic", f"{topic}:0"))
+    printed = tool(
+        world, GROUPS, "--reset-offsets", "--all-groups", "--topic", topic, "--to-earliest", "--dry-run"
+    )
+    assert re.search(rf"{group}\s+{topic}\s+0\s+0\b", printed), printed
 
 
 def offsets_of_a_topic_are_deleted(world: World) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.manager import Intervals, LogManager, WantedLog
+from pykafka_broker.log.folders import WantedLog
+from pykafka_broker.log.manager import Intervals, LogManager
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.log.logs import NOW, TOPIC_ID, append, batch, values

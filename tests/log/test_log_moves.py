@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log import manager as manager_module
+from pykafka_broker.log import moves as moves_module
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.manager import LogManager
@@ -619,7 +619,7 @@ async def test_a_crash_before_any_disk_operation_of_a_move_loses_and_doubles_not
 
 
 def the_shorter_folder_wins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(manager_module, "reach", lambda log: -log.log_end_offset)
+    patch.setattr(moves_module, "reach", lambda log: -log.log_end_offset)
 
 
 def the_old_folder_goes_before_the_new_one_is_on_the_disk(patch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,12 @@
-"""The logs of one broker: made, found and deleted as the metadata says, and worked on periodically.
+"""The logs of one broker: made, found and deleted as the metadata says, and worked on periodically. Their
+folders: `folders`; how they move from one directory to another: `moves`.
 
 Order of a start: `dirs.lock`, `dirs.check_meta` (directories.py), `open_all`, then `create`/`get`/`delete`,
 `tick` about once a second, and `close`. The caller owns the clock and the threads: `now_ms` and
 `run_blocking` are injected, and what may wait for a disk goes through the latter.
 
-A directory whose disk fails goes out of service: appends to its logs get KAFKA_STORAGE_ERROR, the others go
-on. A full disk is no failure: see `PartitionLog.append`. Apache Kafka stops for a lost `partition.metadata`;
-here it is written again once the metadata image has told the topic id (`create`).
+Apache Kafka stops for a lost `partition.metadata`; here it is written again once the metadata image has told
+the topic id (`create`).
 
 What the metadata does not know is never deleted: its folder gets a name that ends in `-stray`, for a person
 to look at. So a lost metadata log costs no topic's data.
@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -30,25 +30,21 @@ from pykafka_broker.log.checkpoints import (
 )
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, LogCleaner, ThreadWorker, Worker
 from pykafka_broker.log.config import LONG_MAX, LogConfig
-from pykafka_broker.log.directories import LogDir, LogDirError, LogDirs
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.file_work import FileWork, RunBlocking, RunOnDisk
-from pykafka_broker.log.files import FileSystem, directory_name, join, random_id
-from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.moving import LogMove, is_copy_of, reach
+from pykafka_broker.log.directories import LogDir, LogDirs
+from pykafka_broker.log.file_work import RunBlocking, RunOnDisk
+from pykafka_broker.log.files import FileSystem, directory_name, join
+from pykafka_broker.log.folders import WantedLog
+from pykafka_broker.log.moves import MovingLogs
 from pykafka_broker.log.names import (
     CLEAN_SHUTDOWN_FILE,
     CLEANER_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOG_START_CHECKPOINT,
-    LOG_SUFFIX,
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
-    future_folder,
     partition_folder,
-    set_aside_folder,
 )
-from pykafka_broker.log.offset_files import changed_offsets, clear_offsets, write_offsets
+from pykafka_broker.log.offset_files import changed_offsets, write_offsets
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID, open_directory
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.scrubbing import Scrubber, ScrubWorker, ThreadScrubber
@@ -83,18 +79,7 @@ MAX_PREFERRED = 10_000
 IDLE_CHECK_MS = 60_000
 
 
-class WantedLog(NamedTuple):
-    """A log that there must be; `is_new` means that it cannot be in a directory that is out of service."""
-
-    topic: str
-    partition: int
-    topic_id: bytes
-    config: LogConfig
-    directory_id: bytes | None = None
-    is_new: bool = True
-
-
-class LogManager:
+class LogManager(MovingLogs):
     """The logs of one broker, by topic and partition. Event loop only, except where said."""
 
     def __init__(
@@ -115,32 +100,23 @@ class LogManager:
         run_cleaning: RunBlocking | None = None,
         new_scrub_worker: Callable[[], ScrubWorker] | None = None,
     ) -> None:
-        self.files = files
-        self.dirs = LogDirs(files, log_dirs, metadata_dir)
-        self.logs: dict[PartitionKey, PartitionLog] = {}
-        #: Partitions on their way into another directory.
-        self.moves: dict[PartitionKey, LogMove] = {}
+        super().__init__(
+            files,
+            LogDirs(files, log_dirs, metadata_dir),
+            run_blocking=run_blocking,
+            run_on_disk=run_on_disk,
+            now_ms=now_ms,
+            on_dir_failure=on_dir_failure,
+        )
         #: Where partitions shall be made that are not here yet.
         self._preferred: dict[PartitionKey, LogDir] = {}
         self.intervals = intervals
-        #: Told on the event loop when a directory has gone out of service.
-        self.on_dir_failure = on_dir_failure
         #: Broker epoch in the clean shutdown markers; -1 if the last stop was not clean.
         self.previous_broker_epoch = -1
-        self._run_blocking = run_blocking
-        self._now_ms = now_ms
         self._config_for = config_for
         self._recovery_threads = recovery_threads
-        self._run_on_disk = run_on_disk or (lambda directory, job: run_blocking(job))
-        self._work = FileWork(
-            files,
-            run_blocking=run_blocking,
-            run_on_disk=self._run_on_disk,
-            now_ms=now_ms,
-        )
         self._due: dict[str, int] = {}
         self._last_flush_ms: dict[PartitionKey, int] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._is_open = False
         #: Compacts logs in the background.
         self.cleaner = LogCleaner(
@@ -159,27 +135,6 @@ class LogManager:
             run_scrubbing=run_cleaning or run_blocking,
             new_worker=new_scrub_worker or partial(ThreadScrubber, files),
         )
-        for log_dir in self.dirs.all:
-            log_dir.environment = Environment(
-                files,
-                run_later=partial(self._work.run_later, log_dir.path),
-                run_in_turn=partial(self._work.run_in_turn, log_dir.path),
-                bury=self._work.bury,
-                on_failure=partial(self._disk_failed, log_dir),
-                on_exhausted=self._release_files,
-            )
-
-    def __iter__(self) -> Iterator[PartitionLog]:
-        return iter(self.logs.values())
-
-    def all_logs(self) -> Iterator[PartitionLog]:
-        """The logs that are served, and those that are being filled to take their places."""
-        yield from self.logs.values()
-        for move in self.moves.values():
-            yield move.future
-
-    def __len__(self) -> int:
-        return len(self.logs)
 
     # --- start ------------------------------------------------------------------------------------
 
@@ -223,50 +178,7 @@ class LogManager:
         futures += opened.futures
         return opened.broker_epoch
 
-    def _one_of(self, one: PartitionLog, other: PartitionLog) -> PartitionLog:
-        """The log to go on with, of two that a crash in the last step of a move has left.
-
-        Raises:
-            LogDirError: this is not what a move leaves.
-        """
-        whole, copy = (one, other) if reach(one) >= reach(other) else (other, one)
-        if not is_copy_of(copy, whole):
-            raise LogDirError(f"{other.directory} and {one.directory} are the same partition.")
-        logger.warning(
-            "Of %s and %s the first reaches further: it is served", whole.directory, copy.directory
-        )
-        if any(segment.damages for segment in whole.segments):
-            self._keep_as_stray(copy)
-        else:
-            self._remove(copy)
-        return whole
-
-    def _go_on_with(self, future: PartitionLog) -> None:
-        """Take up a move that the last stop has interrupted."""
-        key = future.topic, future.partition
-        source = self.logs.get(key)
-        if source is not None and future.topic_id == source.topic_id and key not in self.moves:
-            logger.info("Going on to move %s to %s", source.directory, future.directory)
-            self.moves[key] = LogMove(source, future)
-        elif source is not None:
-            self._remove(future)
-        elif all(log_dir.is_online for log_dir in self.dirs.of_partitions):
-            logger.warning("%s is all there is of %s: it is served as it is", future.directory, future.name)
-            try:
-                future.rename_folder(join(directory_name(future.directory), future.name))
-            except OSError as error:
-                self._disk_failed(self.dir_of(future), error)
-            else:
-                self.logs[key] = future
-        else:
-            logger.warning("%s waits for the log that it is filled from", future.directory)
-            future.close()
-
     # --- logs -------------------------------------------------------------------------------------
-
-    def get(self, topic: str, partition: int) -> PartitionLog | None:
-        """The log of a partition, None if there is none here."""
-        return self.logs.get((topic, partition))
 
     def create(
         self,
@@ -343,44 +255,6 @@ class LogManager:
         self._set_aside(log)
         return None
 
-    def _make(
-        self, wanted: WantedLog, log_dir: LogDir, name: str | None = None, start_offset: int = 0
-    ) -> PartitionLog:
-        """A new log in a new folder. Worker-safe."""
-        assert log_dir.environment is not None
-        topic, partition = wanted.topic, wanted.partition
-        directory = join(log_dir.path, name or partition_folder(topic, partition))
-        self._work.leave(directory)
-        try:
-            if (topic, partition) in log_dir.gone:
-                clear_offsets(self.files, log_dir)
-            log = create_log(
-                log_dir.environment,
-                directory,
-                topic,
-                partition,
-                wanted.topic_id,
-                wanted.config,
-                start_offset=start_offset,
-            )
-        except OSError as error:
-            if not isinstance(error, FileExistsError):  # a log nobody knows of, which is no fault of the disk
-                log_dir.environment.write_failed(error)
-                self._remove_half_made(directory)
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot create the log of {topic}-{partition}: {error}"
-            ) from error
-        return log
-
-    def _remove_half_made(self, directory: str) -> None:
-        """Clear the way for another attempt, but never remove what may hold records."""
-        try:
-            entries = self.files.entries(directory, sizes_of=(LOG_SUFFIX,))
-            if not any(entry.name.endswith(LOG_SUFFIX) and entry.size for entry in entries):
-                self.files.remove_tree(directory)
-        except OSError as error:
-            logger.debug("%s cannot be removed: %s", directory, error)
-
     def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:
         """Make the log of a partition in this directory, should it ever come here."""
         self._preferred.pop((topic, partition), None)
@@ -445,14 +319,6 @@ class LogManager:
         self._remove(log)
         return True
 
-    def _remove(self, log: PartitionLog) -> None:
-        """Rename a log's folder soon, and remove it later."""
-        name = set_aside_folder(log.topic, log.partition, random_id(), "delete")
-        aside = join(directory_name(log.directory), name)
-        log.retire()
-        self.dir_of(log).gone.add((log.topic, log.partition))
-        self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms)
-
     def set_strays_aside(self, is_wanted: Callable[[PartitionLog], bool]) -> list[PartitionLog]:
         """Take the logs that the metadata does not know out of service and keep their data; those logs."""
         strays = [log for log in self.logs.values() if not is_wanted(log)]
@@ -465,179 +331,6 @@ class LogManager:
         self.cancel_move(log.topic, log.partition)
         del self.logs[log.topic, log.partition]
         self._keep_as_stray(log)
-
-    def _keep_as_stray(self, log: PartitionLog) -> None:
-        log.retire()
-        self.dir_of(log).gone.add((log.topic, log.partition))
-        name = set_aside_folder(log.topic, log.partition, random_id(), "stray")
-        aside = join(directory_name(log.directory), name)
-        try:
-            self.files.rename(log.directory, aside)
-        except OSError as error:
-            logger.error(
-                "%s, which the metadata does not know, cannot be set aside: %s", log.directory, error
-            )
-        else:
-            logger.warning("The metadata does not know %s: kept as %s", log.directory, aside)
-
-    def dir_of(self, log: PartitionLog) -> LogDir:
-        """The directory a log lies in."""
-        return self.dirs.holding(log.directory)
-
-    def logs_in(self, log_dir: LogDir) -> list[PartitionLog]:
-        """The logs that lie in a directory, and those on their way into it."""
-        return [log for log in self.all_logs() if directory_name(log.directory) == log_dir.path]
-
-    # --- moves ------------------------------------------------------------------------------------
-
-    async def begin_move(self, topic: str, partition: int, log_dir: LogDir) -> LogMove:
-        """Make the folder into which a log is copied; `moving.py` tells the rest.
-
-        Raises:
-            KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if there is a directory out of service,
-                in which the folder may be already.
-        """
-        source = self.logs[topic, partition]
-        if not all(one.is_online for one in self.dirs.of_partitions):
-            offline = ",".join(one.path for one in self.dirs.of_partitions if not one.is_online)
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR,
-                f"Can not create log for {source.name} because log directories {offline} are offline",
-            )
-        name = future_folder(topic, partition, random_id())
-        wanted = WantedLog(topic, partition, source.topic_id, source.config)
-        future = await self._run_blocking(lambda: self._make(wanted, log_dir, name, source.log_start_offset))
-        if self.logs.get((topic, partition)) is not source:  # deleted meanwhile
-            self._remove(future)
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        move = self.moves[topic, partition] = LogMove(source, future)
-        return move
-
-    def cancel_move(self, topic: str, partition: int) -> bool:
-        """Give up a move, and remove what has been copied."""
-        move = self.moves.pop((topic, partition), None)
-        if move is None:
-            return False
-        move.source.compaction.resume()
-        move.is_cancelled = True
-        if not move.is_busy:
-            self._remove(move.future)
-        return True
-
-    async def carry_on(self, move: LogMove, max_bytes: int) -> None:
-        """Bring the future log nearer to the source by one step.
-
-        Raises:
-            KafkaError: CORRUPT_MESSAGE if the source is damaged; a storage error of either disk.
-        """
-        offset = move.divergence()
-        if offset is not None:
-            await self._work_on(move, partial(move.truncate, offset))
-        elif move.lag > 0:
-            await self._work_on(move, partial(move.copy, move.plan(max_bytes), move.source.log_end_offset))
-
-    async def flush_future(self, move: LogMove) -> None:
-        """Make what has been copied durable, so that the swap has little left to do.
-
-        Raises:
-            KafkaError: a storage error.
-        """
-        await self._work_on(move, move.future.flush)
-
-    async def _work_on(self, move: LogMove, job: Callable[[], object]) -> None:
-        """Let a worker at the future log's files; a move given up meanwhile is removed after."""
-        move.is_busy = True
-        try:
-            await self._run_on_disk(directory_name(move.future.directory), job)
-        except OSError as error:
-            log_dir = self.dir_of(move.future)
-            assert log_dir.environment is not None
-            log_dir.environment.write_failed(error)
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        finally:
-            move.is_busy = False
-            if move.is_cancelled:
-                self._remove(move.future)
-
-    def swap(self, move: LogMove) -> None:
-        """Let the future log, which has all of the source, take its place; `clear_up` must follow.
-
-        Raises:
-            KafkaError: the folder could not be renamed; the source stays the log.
-        """
-        source, future = move.source, move.future
-        log_dir = self.dir_of(future)
-        assert log_dir.environment is not None
-        try:
-            future.take_over(source, join(log_dir.path, future.name))
-        except OSError as error:
-            log_dir.environment.write_failed(error)
-            raise KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot put {future.directory} in place: {error}"
-            ) from error
-        logger.info("%s is moved from %s to %s", future.name, source.directory, log_dir.path)
-        self.logs[future.topic, future.partition] = future
-        del self.moves[future.topic, future.partition]
-
-    async def clear_up(self, move: LogMove) -> None:
-        """After `swap`: make it durable, then remove the folder the log was in.
-
-        If the new place fails at once, the old folder is kept under another name: it may lack what was
-        acknowledged since, so it is not served.
-        """
-        source, future = move.source, move.future
-
-        def make_durable() -> bool:
-            try:
-                for segment in source.segments:
-                    segment.pin()  # plans that were made before the swap read on
-            except OSError as error:
-                logger.debug("%s: reads under way may have to be repeated: %s", source.name, error)
-            try:
-                future.flush()
-                self.files.sync_directory(directory_name(future.directory))
-            except KafkaError:
-                return False
-            except OSError as error:
-                self._disk_failed(self.dir_of(future), error)
-                return False
-            return True
-
-        if await self._run_blocking(make_durable):
-            self._remove(source)
-            await self._run_blocking(lambda: self._work.leave(source.directory))
-        else:
-            self._keep_as_stray(source)
-
-    # --- failures ---------------------------------------------------------------------------------
-
-    def _disk_failed(self, log_dir: LogDir, error: OSError) -> None:
-        """Take a directory out of service. Any thread."""
-        if log_dir.error is not None:
-            return
-        log_dir.error = error
-        logger.error("Stopping serving logs in dir %s: %s", log_dir.path, error)
-        for log in list(self.all_logs()):
-            if directory_name(log.directory) == log_dir.path:
-                log.offline = error
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._tell_of_failure, log_dir)
-
-    def _tell_of_failure(self, log_dir: LogDir) -> None:
-        """Wake who waits for one of the lost logs, and tell the owner."""
-        for log in self.logs_in(log_dir):
-            log.wake_waiting()
-            move = self.moves.get((log.topic, log.partition))
-            if move is not None and move.future is log:
-                move.source.compaction.resume()
-                del self.moves[log.topic, log.partition]
-        self.on_dir_failure(log_dir)
-
-    def _release_files(self) -> None:
-        """Too many files are open: give all descriptors back, they return one by one. Any thread."""
-        logger.warning("Too many open files: closing those of all logs; raise the limit (ulimit -n)")
-        for log in list(self.all_logs()):
-            log.release_files()
 
     def _thread_worker(self) -> Worker:
         """Cleans in the worker thread, at whatever speed: the injected clock is no measure for a rate."""

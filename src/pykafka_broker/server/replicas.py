@@ -17,7 +17,8 @@ from typing import Any, Union
 from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.manager import LogManager, WantedLog
+from pykafka_broker.log.folders import WantedLog
+from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.partition import AppendResult, PartitionLog
 from pykafka_broker.log.producers import AppendOrigin
 from pykafka_broker.log.verification import NO_GUARD

@@ -11,9 +11,12 @@ import logging
 import pytest
 
 from pykafka_broker.log.checkpoints import decode_epochs
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.index import TIME_ENTRY_BYTES
-from pykafka_broker.log.loading import read_topic_id
+from pykafka_broker.log.loading import open_log, read_topic_id
 from pykafka_broker.log.names import parse_partition_folder
+from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.partition import AppendOrigin, PartitionLog
 from pykafka_broker.log.recovery import Damage, Scan
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -418,6 +421,20 @@ def test_what_lies_before_a_log_start_offset_past_the_end_is_kept_in_a_folder_of
     assert {name: files.read_file(f"{aside}/{name}") for name in before} == before
     assert read_topic_id(files, aside) == TOPIC_ID
     assert parse_partition_folder(aside.removeprefix("/logs/")) == ("orders", 0, "stray")
+
+
+def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none():
+    files, log = written(plain)
+    log.close()
+
+    open_log(
+        Environment(files), FOLDER, "orders", 0, UNKNOWN_TOPIC_ID, LogConfig(), clean=False, log_start_offset=100
+    )
+
+    [aside] = [path for path in files.directories if path.endswith("-stray")]
+    # Apache Kafka takes a whole directory out of service for a partition.metadata that names no topic.
+    assert not files.exists(f"{aside}/partition.metadata")
+    assert files.exists(f"{aside}/00000000000000000000.log")
 
 
 def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(

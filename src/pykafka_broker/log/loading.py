@@ -494,8 +494,9 @@ class _Loading:
         log_dir = directory_name(self.directory)
         aside = join(log_dir, set_aside_folder(self.topic, self.partition, random_id(), "stray"))
         self.files.make_directory(aside)
-        metadata = encode_partition_metadata(self.topic_id)
-        self.files.write_file(join(aside, PARTITION_METADATA), metadata, sync=True)
+        if any(self.topic_id):  # Apache Kafka takes no directory with a partition.metadata that names none
+            metadata = encode_partition_metadata(self.topic_id)
+            self.files.write_file(join(aside, PARTITION_METADATA), metadata, sync=True)
         self.files.sync_directory(log_dir)
         names = {entry.name for entry in self.files.entries(self.directory)}
         for segment in self.segments:

@@ -41,7 +41,7 @@ class WorkerProcess:
             process.stdin.write(json.dumps(job) + "\n")
             process.stdin.flush()
             line = process.stdout.readline()
-        while line:
+        while line.endswith("\n"):  # not one that its death has cut short
             yield json.loads(line)
             line = ""
             with suppress(OSError, ValueError):

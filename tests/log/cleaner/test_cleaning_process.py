@@ -15,6 +15,7 @@ from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import OsFileSystem
 from pykafka_broker.log.loading import create_log
 from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.worker_process import WorkerProcess
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from tests.log.logs import NOW, TOPIC_ID
 
@@ -103,3 +104,12 @@ def test_the_throttle_sleeps_when_there_were_too_many_bytes_for_the_time() -> No
     now[0] += 1
     unlimited.count(1 << 40)
     assert len(slept) == 2
+
+
+def test_an_answer_that_the_death_of_the_process_cuts_short_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dies_speaking.py").write_text("print('[1]'); print('[2, ', end='', flush=True)")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    assert list(WorkerProcess("dies_speaking").answers("a job")) == [[1]]

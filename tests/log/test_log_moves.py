@@ -447,8 +447,47 @@ async def test_the_only_folder_there_is_of_a_partition_is_served_whatever_its_na
     files = files.killed()
     files.rename("/a/orders-0", "/elsewhere")
     again = await two_dirs(files)
-    log = again.get("orders", 0)
+    log = again.create("orders", 0, TOPIC_ID, SMALL, again.dirs.of_partitions[0].directory_id, is_new=False)
     assert (log.directory, records(log), folders(files, "/b")) == ("/b/orders-0", ALL, ["orders-0"])
+
+
+async def half_a_copy_without_its_source(files: MemoryFiles) -> tuple[LogManager, bytes]:
+    """A start without /a, where the partition is, half of which had been copied to /b; the id of /a."""
+    manager = await two_dirs(files)
+    directory_id = manager.dirs.of_partitions[0].directory_id
+    assert directory_id is not None
+    orders(manager)
+    await copy(await begin(manager), steps=2)
+    await manager.close()
+    return await Broker(files, "/b").start(), directory_id
+
+
+async def test_half_a_copy_is_not_served_while_the_directory_of_the_whole_log_is_away():
+    files = MemoryFiles()
+    manager, directory_id = await half_a_copy_without_its_source(files)
+
+    with pytest.raises(KafkaError) as refused:
+        manager.create("orders", 0, TOPIC_ID, SMALL, directory_id, is_new=False)
+
+    assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert folders(files, "/b")[0].endswith("-future")
+    await manager.close()
+    again = await two_dirs(files)
+    assert records(await finish(again, again.moves["orders", 0])) == ALL
+
+
+async def test_half_a_copy_goes_with_its_topic():
+    files = MemoryFiles()
+    manager, _ = await half_a_copy_without_its_source(files)
+    manager.delete("orders", 0)
+    await manager.close()
+    assert [name.split("-")[-1] for name in folders(files, "/b")] == ["delete"]
+
+    files = MemoryFiles()
+    manager, _ = await half_a_copy_without_its_source(files)
+    manager.set_strays_aside(lambda log: False)
+    assert [name.split("-")[-1] for name in folders(files, "/b")] == ["stray"]
+    await manager.close()
 
 
 async def test_two_folders_of_one_name_that_no_move_explains_are_refused():

@@ -58,6 +58,8 @@ class LogFolders:
         self.logs: dict[PartitionKey, PartitionLog] = {}
         #: Partitions on their way into another directory.
         self.moves: dict[PartitionKey, LogMove] = {}
+        #: What moves had copied whose sources were not found at the start; nobody is served from it.
+        self._copies: dict[PartitionKey, PartitionLog] = {}
         #: Told on the event loop when a directory has gone out of service.
         self.on_dir_failure = on_dir_failure
         self._run_blocking = run_blocking
@@ -88,6 +90,7 @@ class LogFolders:
         yield from self.logs.values()
         for move in self.moves.values():
             yield move.future
+        yield from self._copies.values()
 
     def __len__(self) -> int:
         return len(self.logs)

@@ -241,7 +241,7 @@ class LogManager(MovingLogs):
 
     def _existing(self, wanted: WantedLog) -> PartitionLog | None:
         """The log that is there already, in line with what is wanted."""
-        log = self.logs.get((wanted.topic, wanted.partition))
+        log = self.logs.get((wanted.topic, wanted.partition)) or self._only_copy(wanted)
         if log is None:
             return None
         if log.topic_id == UNKNOWN_TOPIC_ID:
@@ -261,6 +261,26 @@ class LogManager(MovingLogs):
         while len(self._preferred) >= MAX_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[topic, partition] = log_dir
+
+    def _only_copy(self, wanted: WantedLog) -> PartitionLog | None:
+        """What a move had copied of a log that is not here, put in its place; unless that log is in a
+        directory that is away, and whole.
+        """
+        key = wanted.topic, wanted.partition
+        copy = self._copies.get(key)
+        if copy is None or copy.offline is not None:
+            return None
+        if self._is_elsewhere(wanted.directory_id):
+            logger.warning("%s waits for the log that it is filled from", copy.directory)
+            return None
+        logger.warning("%s is all there is of %s: it is served as it is", copy.directory, copy.name)
+        try:
+            copy.rename_folder(join(directory_name(copy.directory), copy.name))
+        except OSError as error:
+            self._disk_failed(self.dir_of(copy), error)
+            return None
+        self.logs[key] = self._copies.pop(key)
+        return copy
 
     def _dir_for_new_log(self, wanted: WantedLog, counts: Mapping[str, int]) -> LogDir:
         """The directory it shall have, by a client's or the controller's word, or the one with the fewest
@@ -313,6 +333,8 @@ class LogManager(MovingLogs):
         Its folder is renamed in a worker thread, and removed `file.delete.delay.ms` later.
         """
         self.cancel_move(topic, partition)
+        if (copy := self._copies.pop((topic, partition), None)) is not None:
+            self._remove(copy)
         log = self.logs.pop((topic, partition), None)
         if log is None:
             return False
@@ -324,6 +346,9 @@ class LogManager(MovingLogs):
         strays = [log for log in self.logs.values() if not is_wanted(log)]
         for log in strays:
             self._set_aside(log)
+        for key, copy in tuple(self._copies.items()):
+            if not is_wanted(copy):
+                self._keep_as_stray(self._copies.pop(key))
         return strays
 
     def _set_aside(self, log: PartitionLog) -> None:
@@ -448,7 +473,7 @@ class LogManager(MovingLogs):
         for log_dir in self.dirs.all if self._is_open else ():
             if log_dir.is_online:
                 await self._close_dir(log_dir, broker_epoch, clean)
-        self.logs, self.moves = {}, {}
+        self.logs, self.moves, self._copies = {}, {}, {}
         self.dirs.unlock()
 
     async def _close_dir(self, log_dir: LogDir, broker_epoch: int, others_are_clean: bool) -> None:

@@ -54,13 +54,7 @@ class MovingLogs(LogFolders):
         elif source is not None:
             self._remove(future)
         elif all(log_dir.is_online for log_dir in self.dirs.of_partitions):
-            logger.warning("%s is all there is of %s: it is served as it is", future.directory, future.name)
-            try:
-                future.rename_folder(join(directory_name(future.directory), future.name))
-            except OSError as error:
-                self._disk_failed(self.dir_of(future), error)
-            else:
-                self.logs[key] = future
+            self._copies[key] = self._one_of(self._copies[key], future) if key in self._copies else future
         else:
             logger.warning("%s waits for the log that it is filled from", future.directory)
             future.close()

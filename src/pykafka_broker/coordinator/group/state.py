@@ -131,7 +131,7 @@ class Groups(NamedTuple):
     def without_offsets(self, group_id: str, places: Iterable[Place]) -> Groups:
         """The state after deletions in one group; what open transactions have there goes too."""
         pending = self.pending
-        for place in places:
+        for place in places if group_id in pending.by_group else ():
             pending = pending.without_place(group_id, place)
         offsets = self.offsets
         before = offsets.get(group_id)

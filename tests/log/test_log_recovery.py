@@ -428,7 +428,14 @@ def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none():
     log.close()
 
     open_log(
-        Environment(files), FOLDER, "orders", 0, UNKNOWN_TOPIC_ID, LogConfig(), clean=False, log_start_offset=100
+        Environment(files),
+        FOLDER,
+        "orders",
+        0,
+        UNKNOWN_TOPIC_ID,
+        LogConfig(),
+        clean=False,
+        log_start_offset=100,
     )
 
     [aside] = [path for path in files.directories if path.endswith("-stray")]

@@ -11,6 +11,7 @@ from pykafka_broker.cluster.records import FRAME_VERSION, encode_record
 from pykafka_broker.config.sources import load
 from pykafka_broker.log.checkpoints import decode_meta_properties
 from pykafka_broker.log.directories import LogDirError
+from pykafka_broker.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from pykafka_broker.protocol.messages.records import control
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.format import METADATA_FOLDER
@@ -149,6 +150,23 @@ async def test_a_disk_that_is_not_mounted_is_not_replaced_by_an_empty_folder(
         assert await user.values("orders", partition=away) == expected
         await user.produce("orders", b"new", partition=away)
         assert await user.values("orders", partition=away) == [*expected, b"new"]
+
+
+async def test_the_half_copy_of_a_log_whose_directory_is_away_is_shown_and_not_served() -> None:
+    files = MemoryFiles()
+    home = Home(data_dir="/a,/b", files=files)
+    async with home.running() as user:
+        await user.create_topic("orders", partitions=2)
+    away = next(p for p in range(2) if files.exists(f"/b/orders-{p}"))
+    files.rename(f"/b/orders-{away}", f"/a/orders-{away}.{'5' * 32}-future")
+
+    async with Home(data_dir="/a", files=files).running() as user:
+        answer = await user.try_to_produce("orders", b"x", partition=away)
+        assert answer.error_code == 56  # KAFKA_STORAGE_ERROR
+        topics = [DescribableLogDirTopic(topic="orders", partitions=[away])]
+        [directory] = (await user.send(DescribeLogDirsRequest(topics=topics), 4)).results
+    [partition] = directory.topics[0].partitions
+    assert (partition.partition_index, partition.is_future_key, partition.offset_lag) == (away, True, -1)
 
 
 async def test_the_metadata_log_may_have_a_folder_of_its_own() -> None:

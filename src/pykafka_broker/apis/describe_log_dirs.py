@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.log.checkpoints import PartitionKey
 from pykafka_broker.log.directories import LogDir
-from pykafka_broker.log.moving import LogMove
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_log_dirs import (
@@ -55,7 +54,7 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
                 log_dir=log_dir.path,
                 topics=_topics(
                     (log for log in logs if wanted is None or (log.topic, log.partition) in wanted),
-                    ctx.node.logs.moves,
+                    ctx.node.logs.logs,
                 ),
                 total_bytes=total_bytes,
                 usable_bytes=usable_bytes,
@@ -74,15 +73,17 @@ async def _space(log_dir: LogDir, ctx: RequestContext) -> tuple[int, int]:
 
 
 def _topics(
-    logs: Iterable[PartitionLog], moves: Mapping[PartitionKey, LogMove]
+    logs: Iterable[PartitionLog], served: Mapping[PartitionKey, PartitionLog]
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
     for log in logs:
-        move = moves.get((log.topic, log.partition))
-        is_future = move is not None and move.future is log
+        source = served.get((log.topic, log.partition))
+        is_future = source is not log
         lag = max(0, log.high_watermark - log.log_end_offset)
-        if move is not None and is_future:
-            lag = move.lag if move.source.offline is None else UNKNOWN_LAG
+        if source is None or (is_future and source.offline is not None):
+            lag = UNKNOWN_LAG
+        elif is_future:
+            lag = source.log_end_offset - log.log_end_offset
         topics.setdefault(log.topic, []).append(
             DescribeLogDirsPartition(
                 partition_index=log.partition,

@@ -25,7 +25,9 @@ from interop.conformance.normalise import Tree, tree_of
 from interop.conformance.sabotage import spoil_number
 from interop.conformance.talk import PAUSE_S, SET_UP_TIMEOUT_S, E, Talk
 from interop.conformance.transactions import Producer
+from pykafka_broker.coordinator.group.offset_record import KEY_TYPES
 from pykafka_broker.coordinator.group.record import Record, decode_record
+from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.leave_group import MemberIdentity
@@ -34,6 +36,7 @@ from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from pykafka_broker.protocol.messages.records.group import OffsetCommitValue
 from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -68,7 +71,7 @@ def records_of(talk: Talk, group: str) -> list[Record]:
             if header.is_control:
                 continue
             for each in read_records(data[position : position + header.size_in_bytes]):
-                record = None if each.key is None else decode_record(each.key, each.value)
+                record = None if each.key is None else decoded(each.key, each.value)
                 if record is not None and group in (
                     getattr(record.key, "group", None),
                     getattr(record.key, "group_id", None),
@@ -76,6 +79,21 @@ def records_of(talk: Talk, group: str) -> list[Record]:
                     found.append(record)
         if offset == before:
             return found
+
+
+def decoded(key: bytes, value: bytes | None) -> Record | None:
+    """A record as it stands in the log: the coordinator reads those of offsets into something of its own."""
+    key_type = KEY_TYPES.get(int.from_bytes(key[:2]))
+    if key_type is None:
+        record = decode_record(key, value)
+        assert record is None or isinstance(record, Record)
+        return record
+    place, _ = decode(key_type, 0, key, 2)
+    if value is None:
+        return Record(place, None)
+    version = int.from_bytes(value[:2])
+    committed, _ = decode(OffsetCommitValue, version, value, 2)
+    return Record(place, committed, version)
 
 
 def written(talk: Talk, group: str, count: int) -> None:

@@ -102,6 +102,23 @@ def test_the_only_batch_of_a_log_is_believed_before_the_leader_epochs(clean: boo
     assert records(reopened(files, clean=clean, recovery_point=1, **SETTINGS)) == [(0, b"0")]
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_spoilt_epoch_in_the_only_batch_of_the_last_segment_does_not_make_the_log_read_only(clean: bool):
+    files = MemoryFiles()
+    log = new_log(files, **SETTINGS)
+    while len(log.segments) < 4:
+        append(log, b"x", epoch=3)
+    path, last = path_of(log, 3), log.log_end_offset - 1
+    assert log.close()
+    files.inodes[path].data[12] ^= 1
+
+    log = reopened(files, clean=clean, recovery_point=last + 1, **SETTINGS)
+
+    assert log.epochs.entries == ((3, 0),)
+    assert refused(log, last + 1) == [last]
+    assert append(log, b"y", epoch=4).first_offset == last + 1
+
+
 def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment():
     files = cleaned()
     log = reopened(files.killed(), **SETTINGS)

@@ -388,14 +388,17 @@ class _Loading:
 
     def _recover(self, recovery_point: int) -> int:
         """Scan every segment that may hold unflushed batches; the log end offset."""
-        found = survey(
-            [
-                segment
-                for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True)
-                if following is None or following.base_offset > recovery_point
-            ],
-            self.epochs.epoch_for_offset,
-        )
+        recent = [
+            segment
+            for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True)
+            if following is None or following.base_offset > recovery_point
+        ]
+        found = survey(recent, self.epochs.epoch_for_offset)
+        before = [segment for segment in self.segments[: -len(recent)] if segment.size]
+        if found.contradicts_epochs and before:
+            # The only batch of a new segment is not the only one of the log.
+            again = survey([before[-1], *recent], self.epochs.epoch_for_offset)
+            found = found._replace(contradicts_epochs=again.contradicts_epochs)
         self.gaps_allowed = self.gaps_allowed or found.has_gaps
         self._doubt_note(found.last_gap)
         self._drop_empty_end(recovery_point)

@@ -474,6 +474,21 @@ def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(reco
     assert append(log, b"a", epoch=9).first_offset == 15
 
 
+def test_a_recovery_point_that_the_high_watermark_confirms_is_believed_of_a_log_that_lost_its_end():
+    files, log = written(plain)
+    whole = records(log)
+    [*_, (start, last)] = iter_batches(files.read_file(LOG))
+    [*_, (start_before, before), _] = iter_batches(files.read_file(LOG))
+    files.write_file(LOG, files.read_file(LOG)[: start - 3], sync=False)
+
+    log = reopened(files, recovery_point=15, high_watermark=15)
+
+    assert (before.size_in_bytes, log.log_end_offset) == (start - start_before, 15)
+    assert [(d.first_offset, d.next_offset) for d in log.segments[0].damages] == [(before.base_offset, 15)]
+    assert served_records(log) == [(offset, value) for offset, value in whole if offset < before.base_offset]
+    assert append(log, b"a", epoch=9).first_offset == 15 > last.base_offset
+
+
 def test_a_scan_is_happy_with_batches_larger_than_its_buffer():
     files = MemoryFiles()
     log = new_log(files, max_message_bytes=1 << 24)

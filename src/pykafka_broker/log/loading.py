@@ -14,7 +14,7 @@ What is found, and what is done about it:
 | no usable producer snapshot | producer state rebuilt from an older one, or from the log |
 | leader-epoch-checkpoint missing or garbage | rebuilt from the batch headers |
 | a log start offset past the end | after a clean stop not believed, else what there is becomes `-stray` |
-| a recovery point past what a torn last batch could hold | believed up to that batch's end |
+| a recovery point past what a torn last batch could hold | believed up to its end, or the high watermark |
 | `.deleted`, `.cleaned`, `.tmp` | removed: leftovers of a deletion, compaction or replacement cut short |
 | `.swap` | a finished compaction: put in place of what it replaces (`cleaner/swap.py`) |
 
@@ -175,6 +175,8 @@ class _Loading:
         self.snapshots: list[int] = []
         #: Everything below was on stable storage.
         self.synced_end = 0
+        #: Everything below was to be seen by consumers.
+        self.committed_end = 0
         #: Compaction is, or was, at work here.
         self.gaps_allowed = False
         #: It has left out nothing from here on; None if that is not noted.
@@ -184,6 +186,7 @@ class _Loading:
 
     def load(self, recovery_point: int | None, log_start_offset: int, high_watermark: int) -> PartitionLog:
         self.synced_end = recovery_point or 0
+        self.committed_end = high_watermark
         self._list_files(self._finish_interrupted_work())
         if not self.segments:
             path = self._path(log_start_offset, "")
@@ -444,9 +447,11 @@ class _Loading:
             self.noted, self.gaps_allowed = None, True
 
     def _doubt_synced_end(self) -> None:
-        """Do not believe that more was on disk than what the log's last batch, cut off, would have held."""
+        """Do not believe that more was on disk than what the log's last batch, cut off, would have held;
+        unless the high watermark, which stands in another file, says so too.
+        """
         segment = self.segments[-1]
-        if self.synced_end <= segment.base_offset:
+        if self.synced_end <= max(segment.base_offset, self.committed_end):
             return
         read = segment.file.pread
         position, next_offset = 0, segment.base_offset

@@ -119,6 +119,17 @@ def test_a_spoilt_epoch_in_the_only_batch_of_the_last_segment_does_not_make_the_
     assert append(log, b"y", epoch=4).first_offset == last + 1
 
 
+def test_a_spoilt_epoch_in_the_only_batch_of_a_log_does_not_make_it_read_only():
+    files = dense(1)
+    [path] = [path for path in files.inodes if path.endswith(".log")]
+    files.inodes[path].data[12] ^= 1
+
+    log = reopened(files, clean=True, recovery_point=1, **SETTINGS)
+
+    assert refused(log, 1) == [0]
+    assert append(log, b"y", epoch=1).first_offset == 1
+
+
 def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment():
     files = cleaned()
     log = reopened(files.killed(), **SETTINGS)

@@ -104,26 +104,29 @@ class Survey(NamedTuple):
 
 
 def survey(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> Survey:
-    """Several batches that have other epochs than the checkpoint gives them, or the only one there is, prove
-    that wrong. No disk spoils the same field of two batches, so one among others is damaged.
+    """Several batches that have other epochs than the checkpoint gives them, or the only one there is, if its
+    is an older one, prove that wrong. No disk spoils the same field of two batches, so one among others is
+    damaged; so is one of an epoch that is newer: the checkpoint is on disk before the batch.
 
     A jump of the offsets counts where the batch behind agrees.
     """
-    seen = batches = 0
+    seen = newer = batches = 0
     last_gap = -1
     for segment in segments:
         expected, jump = segment.base_offset, -1
         for _, header in segment.headers(0):
             batches += 1
             base_offset, last_offset = header.base_offset, header.last_offset
-            if epoch_of(base_offset) not in (header.partition_leader_epoch, -1):
+            epoch = epoch_of(base_offset)
+            if epoch not in (header.partition_leader_epoch, -1):
                 seen += 1
+                newer += header.partition_leader_epoch > epoch
             if header.records_count <= header.last_offset_delta:
                 last_gap = max(last_gap, last_offset)
             if jump >= 0 and base_offset >= expected:
                 last_gap = max(last_gap, jump)
             jump, expected = base_offset - 1 if base_offset > expected else -1, last_offset + 1
-    return Survey(seen > 1 or seen == batches == 1, last_gap)
+    return Survey(seen > 1 or (seen == batches == 1 and not newer), last_gap)
 
 
 def is_dense_but_for(segment: Segment, segments: Sequence[Segment]) -> bool:

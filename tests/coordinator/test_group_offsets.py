@@ -19,10 +19,14 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
     TopicsDeleted,
 )
+from pykafka_broker.coordinator.group.forgetting import (
+    GROUPS_PER_EXPIRY_SLICE,
+    OFFSETS_PER_EXPIRY_SLICE,
+)
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import CommittedOffset
-from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, GROUPS_PER_EXPIRY_SLICE
+from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription
 
@@ -444,3 +448,21 @@ def test_many_groups_are_searched_for_old_offsets_in_slices() -> None:
     ]
     assert world.timers[EXPIRY_TIMER] == one_moment + 30_000
     assert replay(world.log).groups == {}
+
+
+def test_groups_with_many_offsets_make_short_slices() -> None:
+    world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    world.submit(Loaded(world.now_ms))
+    half = {("t", partition): 1 for partition in range(OFFSETS_PER_EXPIRY_SLICE // 2)}
+    for number in range(3):
+        world.commit(half, group_id=f"half-{number}")
+    world.commit({("t", partition): 1 for partition in range(2 * OFFSETS_PER_EXPIRY_SLICE)}, group_id="big")
+    world.advance(59_999)
+    left = []
+
+    while world.state.groups:
+        world.fire(EXPIRY_TIMER)
+        left.append(sorted(world.state.groups))
+
+    assert left == [["big", "half-2"], []]
+    assert world.timers[EXPIRY_TIMER] == START_MS + 90_000

@@ -12,7 +12,7 @@ Values compare with `==` like any mapping. Not for threads. An iteration ends wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, Final, Generic, TypeVar, overload
 
 Key = TypeVar("Key")
@@ -125,6 +125,13 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
 
     def __iter__(self) -> Iterator[Key]:
         return iter(self._dict())
+
+    # The views of the dict itself: those of `Mapping` look each key up by a call.
+    def items(self) -> ItemsView[Key, Value]:
+        return self._dict().items()
+
+    def values(self) -> ValuesView[Value]:
+        return self._dict().values()
 
     def __len__(self) -> int:
         data = self._data

@@ -24,6 +24,11 @@ from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.step import Reply, Step
 
+#: The search for old offsets looks at so many groups in one go, and at no further one when those have so many
+#: offsets; then it lets others have their turn.
+GROUPS_PER_EXPIRY_SLICE = 500
+OFFSETS_PER_EXPIRY_SLICE = 2_000
+
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
     """Forget offsets of topics nobody reads, which is only known of consumer groups while they live."""
@@ -96,6 +101,16 @@ def forget_all_offsets(groups: Groups, group_id: str, records: list[AnyRecord]) 
 # ---- expiry ----
 
 
+def expiry_slice(groups: Groups, group_ids: Sequence[str]) -> int:
+    """How many of these groups to look at in one go: one at least, if there is one."""
+    offsets = 0
+    for count, group_id in enumerate(group_ids, 1):
+        offsets += len(groups.offsets.get(group_id) or ())
+        if count == GROUPS_PER_EXPIRY_SLICE or offsets >= OFFSETS_PER_EXPIRY_SLICE:
+            return count
+    return len(group_ids)
+
+
 def expire(
     groups: Groups, group_ids: Iterable[str], now_ms: int, config: GroupCoordinatorConfig
 ) -> tuple[Groups, tuple[AnyRecord, ...]]:
@@ -103,19 +118,21 @@ def expire(
     state = groups
     records: list[AnyRecord] = []
     for group_id in group_ids:
-        group = groups.groups.get(group_id)
+        # Of the newest state: reading an older one costs as much as what has changed since.
+        group = state.groups.get(group_id)
         if group is None:
             continue  # it has gone since somebody made the list
         forgotten: list[Place] = []
         nothing_left = True
-        for place, committed in (groups.offsets.get(group_id) or {}).items():
-            is_pending = groups.pending.at(group_id, *place)
+        pending = state.pending.by_group.get(group_id) or ()
+        for place, committed in (state.offsets.get(group_id) or {}).items():
+            is_pending = place in pending
             if not is_pending and _is_expired(group, place[0], committed, now_ms, config):
                 forgotten.append(place)
             else:
                 nothing_left = False
         state = _forget(state, group_id, forgotten, records)
-        if nothing_left and kind_of(group).is_empty(group) and group_id not in groups.pending.by_group:
+        if nothing_left and kind_of(group).is_empty(group) and not pending:
             records += kind_of(group).tombstones(group)
             state = state.without_group(group_id)
     return state, tuple(records)

@@ -35,7 +35,7 @@ class PendingOffsets(NamedTuple):
 
     by_group: VersionedMap[str, Places]
     #: Where each producer has any: group, topic, partition.
-    by_producer: VersionedMap[int, frozenset[tuple[str, str, int]]]
+    by_producer: VersionedMap[int, VersionedMap[tuple[str, str, int], bool]]
 
     @classmethod
     def empty(cls) -> PendingOffsets:
@@ -56,7 +56,8 @@ class PendingOffsets(NamedTuple):
         """The state after a producer's commit; it takes the place of the producer's earlier one."""
         others = tuple(each for each in self.at(group_id, *place) if each.producer_id != producer_id)
         changed = self._with_place(group_id, place, (*others, PendingOffset(producer_id, committed)))
-        where = changed.by_producer.get(producer_id, frozenset()) | {(group_id, *place)}
+        where = changed.by_producer.get(producer_id) or VersionedMap()
+        where = where.with_item((group_id, *place), True)
         return changed._replace(by_producer=changed.by_producer.with_item(producer_id, where))
 
     def superseded(self, group_id: str, place: Place) -> PendingOffsets:
@@ -98,7 +99,7 @@ class PendingOffsets(NamedTuple):
         return self._replace(by_group=self.by_group.without(group_id))
 
     def _without_producer_at(self, producer_id: int, group_id: str, place: Place) -> PendingOffsets:
-        where = self.by_producer.get(producer_id, frozenset()) - {(group_id, *place)}
+        where = self.by_producer[producer_id].without((group_id, *place))
         if where:
             return self._replace(by_producer=self.by_producer.with_item(producer_id, where))
         return self._replace(by_producer=self.by_producer.without(producer_id))

@@ -48,8 +48,6 @@ from pykafka_broker.step import Effect, SetTimer, Step
 
 #: The timer of the search for offsets that are too old.
 EXPIRY_TIMER = ("expiry",)
-#: The search looks at this many groups in one go, and then lets others have their turn.
-GROUPS_PER_EXPIRY_SLICE = 500
 
 
 #: What happens when a group's timer fires, by the first part of its key; the rest says whose it is.
@@ -156,7 +154,8 @@ def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig)
 def _expire_some(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig) -> Step[Groups]:
     """Look at the next groups for offsets that are too old; a new search begins with all of them."""
     waiting = groups.expiry_backlog or tuple(groups.groups)
-    now, later = waiting[:GROUPS_PER_EXPIRY_SLICE], waiting[GROUPS_PER_EXPIRY_SLICE:]
+    size = forgetting.expiry_slice(groups, waiting)
+    now, later = waiting[:size], waiting[size:]
     state, records = forgetting.expire(groups, now, event.now_ms, config)
     if later != state.expiry_backlog:
         state = state._replace(expiry_backlog=later)

@@ -186,6 +186,33 @@ def test_what_a_closed_segment_has_lost_while_the_broker_was_down_is_refused_abo
     assert refused(log) == list(range(bases[2], bases[3]))
 
 
+@pytest.mark.parametrize("clean", [False, True])
+def test_what_is_lost_right_behind_a_cleaned_segment_is_refused(clean: bool):
+    files, bases = written()
+    log = reopened(files, **COMPACT)
+    first = f"{FOLDER}/{offset_file(0, '.log')}"
+    data = files.read_file(first)
+    [_, (second, _), *_, (last, _)] = iter_batches(data)
+    log.density.allow_gaps_below(bases[1])
+    files.write_file(first, data[:second] + data[last:], sync=False)
+    disk = lose(files, bases[1])
+    disk.remove(f"{FOLDER}/{offset_file(bases[1], '.log')}")
+    assert [f.text for f in check_partition(disk, FOLDER).findings if f.path == first] == [
+        f"offsets {bases[1]} to {bases[2] - 1} are missing behind it"
+    ]
+    log = reopened(disk, clean=clean, recovery_point=BATCHES, **COMPACT)
+    assert [o for o in refused(log) if o >= bases[1]] == list(range(bases[1], bases[2]))
+
+
+def test_a_log_of_few_segments_names_what_it_has_lost():
+    files, bases = written()
+    reopened(files, **COMPACT).truncate_to(bases[2] + 1)
+    disk = lose(files, bases[1])
+    assert [f.text for f in check_partition(disk, FOLDER).findings if ".log" in f.path] == [
+        f"offsets {bases[1]} to {bases[2] - 1} are missing behind it"
+    ]
+
+
 def test_the_tools_judge_alike():
     files, bases = written()
     assert check_partition(files, FOLDER).findings == []

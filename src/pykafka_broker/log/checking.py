@@ -139,9 +139,6 @@ def check_partition(
     ]
     found = survey(whole, epochs.epoch_for_offset)
     may_have_gaps = found.has_gaps or _was_cleaned(files, directory)
-    dense_from = noted_offset(names)
-    if dense_from is None or found.last_gap >= dense_from:
-        dense_from = None if may_have_gaps else 0
     epoch_of = epochs.epoch_for_offset
     if found.contradicts_epochs:
         epoch_of = no_epoch_known
@@ -169,13 +166,14 @@ def check_partition(
         end_offset = scan.next_offset
         is_written = is_in_use and following is None
         is_short = scan.valid_end == size and following is not None and end_offset < following
-        is_hole = (
-            is_short
-            and following is not None
-            and dense_from is not None
-            and following > dense_from
-            and is_dense_but_for(segment, [s for s in whole if s is segment or s.base_offset >= dense_from])
-        )
+        is_hole = False
+        if is_short and following is not None:
+            # Read now: a cleaner at work has raised it before what was just read.
+            noted = noted_offset(entry.name for entry in files.entries(directory))
+            if noted is not None and found.last_gap < noted:
+                is_hole = following > noted
+            else:
+                is_hole = not may_have_gaps and is_dense_but_for(segment, whole)
         findings += _judge_scan(segment, scan, following, names, is_written=is_written, is_hole=is_hole)
         if not is_written:
             findings += _check_indexes(files, segment, names, places, timestamps)

@@ -74,10 +74,12 @@ class PartitionLog(WritableLog):
         self.compaction = Compaction(self, environment, self._flusher, self.density)
 
     @property
-    def dense_from(self) -> int | None:
-        if self.density.noted is not None:
-            return self.density.noted
-        return None if self.config.is_compacted or self.compaction.cleaned_offset is not None else 0
+    def was_compacted(self) -> bool:
+        return self.config.is_compacted or self.compaction.cleaned_offset is not None
+
+    @property
+    def noted_density(self) -> int | None:
+        return self.density.noted
 
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new

@@ -52,11 +52,14 @@ class ReadableLog(LogState):
         self._end_at_last_release = -1
 
     @property
-    def dense_from(self) -> int | None:
-        """From here on offsets can be missing only where they were lost, if the log does not show otherwise;
-        None if nobody knows.
-        """
-        return None if self._config.is_compacted else 0
+    def was_compacted(self) -> bool:
+        """Whether compaction is known to be, or to have been, at work here."""
+        return self._config.is_compacted
+
+    @property
+    def noted_density(self) -> int | None:
+        """From here on offsets are missing only where they were lost; None if that is not noted."""
+        return None
 
     def plan_read(
         self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
@@ -185,16 +188,18 @@ class ReadableLog(LogState):
         )
 
     def _is_short(self, segment: Segment, next_base_offset: int) -> bool:
-        """Whether a segment must reach the next: nothing around it looks as if compaction was ever here."""
-        dense_from = self.dense_from
-        if dense_from is None or next_base_offset <= max(dense_from, segment.base_offset):
+        """Whether a segment must reach the next: the note says so and nothing around contradicts it, or
+        nothing around looks as if compaction was ever here.
+        """
+        if next_base_offset <= segment.base_offset:
             return False
         segments = self.segments
         number = segment_number(segments, segment.base_offset)
         near = segments[max(0, number - _NEAR_SEGMENTS) : number + _NEAR_SEGMENTS]
-        return is_dense_but_for(
-            segment, [one for one in near if one is segment or one.base_offset >= dense_from]
-        )
+        noted = self.noted_density
+        if noted is not None:
+            return next_base_offset > noted > survey(near, self.epochs.epoch_for_offset).last_gap
+        return not self.was_compacted and is_dense_but_for(segment, near)
 
     def _believed_epochs(self, segment: Segment) -> Callable[[int], int]:
         """The epochs that the batches of a segment should have, unless it and its neighbours contradict."""

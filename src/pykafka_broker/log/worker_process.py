@@ -2,7 +2,8 @@
 
 To go through records is work for the interpreter, and a thread of ours that does it would make every request
 wait: 5 ms and more, where an answer takes a fraction of one. The process gets a job as a line of JSON on its
-standard input and answers with lines of JSON. It ends when its input does, so also when the broker dies.
+standard input and answers with lines of JSON. It ends as soon as its input does, so
+also when the broker dies.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any
 
 
@@ -82,11 +84,23 @@ class WorkerProcess:
 
 
 def serve(niceness: int, do: Callable[[Any], None]) -> None:
-    """In the process: do the jobs that arrive, giving way to whoever else wants the processor."""
+    """In the process: do the jobs that arrive, giving way to whoever else wants the processor.
+
+    Ends in the middle of a job when nobody is there any more who waits for it: the next broker, or Apache
+    Kafka, uses the same names for what its cleaner writes.
+    """
     with suppress(OSError, AttributeError):
         os.nice(niceness)
-    for line in sys.stdin:
-        do(json.loads(line))
+    jobs: SimpleQueue[Any] = SimpleQueue()
+
+    def listen() -> None:
+        for line in sys.stdin:
+            jobs.put(json.loads(line))
+        os._exit(0)
+
+    threading.Thread(target=listen, daemon=True).start()
+    while True:
+        do(jobs.get())
 
 
 def say(answer: object) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.cleaner.job import CleaningAborted, DamagedSegment
-from pykafka_broker.log.cleaner.process import CleaningProcess
+from pykafka_broker.log.cleaner.job import CleaningAborted, DamagedSegment, Job
+from pykafka_broker.log.cleaner.process import CleaningProcess, encode_job
 from pykafka_broker.log.cleaner.throttle import Throttle
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.environment import Environment
@@ -36,11 +37,14 @@ def log(tmp_path: Path) -> Iterator[PartitionLog]:
     log.close(clean=False)
 
 
-def clean(log: PartitionLog, process: CleaningProcess) -> int:
+def job_for(log: PartitionLog) -> Job:
     dirt = log.compaction.dirt(NOW)
     log.flush_closed()
-    job = log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, key_map_load=0.9, io_buffer_bytes=1 << 18)
-    return process.clean(job, UNTHROTTLED, log.compaction.swap_in)
+    return log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, key_map_load=0.9, io_buffer_bytes=1 << 18)
+
+
+def clean(log: PartitionLog, process: CleaningProcess) -> int:
+    return process.clean(job_for(log), UNTHROTTLED, log.compaction.swap_in)
 
 
 def test_a_process_cleans_log_after_log_and_what_it_wrote_is_put_in_place(log: PartitionLog) -> None:
@@ -78,6 +82,17 @@ def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: Pa
     with pytest.raises(OSError, match="has died"):
         clean(log, process)
     assert clean(log, process) == log.segments[-1].base_offset
+    process.close()
+
+
+def test_a_process_whose_broker_was_killed_writes_nothing_more(log: PartitionLog) -> None:
+    process = CleaningProcess()
+    started = process.worker.started()
+    bytes_per_second = 1
+    started.stdin.write(json.dumps([encode_job(job_for(log)), bytes_per_second]) + "\n")
+    started.stdin.close()  # as the kernel does for a broker that dies
+    assert started.wait(30) == 0, "long before the job is done"
+    assert list(Path(log.directory).glob("*.cleaned")) == []
     process.close()
 
 

@@ -204,6 +204,19 @@ def test_what_is_lost_right_behind_a_cleaned_segment_is_refused(clean: bool):
     assert [o for o in refused(log) if o >= bases[1]] == list(range(bases[1], bases[2]))
 
 
+def test_what_compaction_left_out_is_read_without_a_warning(caplog: pytest.LogCaptureFixture):
+    files, bases = written()
+    reopened(files, **COMPACT).density.allow_gaps_below(bases[2])
+    disk = lose(files, bases[1])
+    log = reopened(disk, clean=True, recovery_point=BATCHES, **COMPACT)
+    assert refused(log) == []
+    assert caplog.text == ""
+    disk = lose(files, bases[3])
+    log = reopened(disk, clean=True, recovery_point=BATCHES, **COMPACT)
+    assert refused(log) == list(range(bases[3], bases[4]))
+    assert "does not hold what it should" in caplog.text
+
+
 def test_a_log_of_few_segments_names_what_it_has_lost():
     files, bases = written()
     reopened(files, **COMPACT).truncate_to(bases[2] + 1)

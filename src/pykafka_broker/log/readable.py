@@ -147,8 +147,11 @@ class ReadableLog(LogState):
         """Scan a closed segment whose files do not agree; False if that was done before. Worker thread."""
         if segment.was_scanned or self.closed:
             return False
-        logger.warning(
-            "%s: segment %d does not hold what it should, scanning", self.name, segment.base_offset
+        reaches_next = self._is_short(segment, next_base_offset)
+        # Compaction leaves such segments: nothing to alarm anybody with.
+        level = logging.DEBUG if self.was_compacted and not reaches_next else logging.WARNING
+        logger.log(
+            level, "%s: segment %d does not hold what it should, scanning", self.name, segment.base_offset
         )
         copy = segment.unscanned_copy()
         scan_segment(
@@ -156,7 +159,7 @@ class ReadableLog(LogState):
             self.name,
             next_base_offset=next_base_offset,
             epoch_of=self._believed_epochs(segment),
-            reaches_next=self._is_short(segment, next_base_offset),
+            reaches_next=reaches_next,
         )
         segment.adopt(copy)
         return True

@@ -447,6 +447,20 @@ def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -
     assert kinds(tuple(world.log))[-3:] == ["-TargetAssignmentMetadata", "-PartitionMetadata", "-Metadata"]
 
 
+def test_what_is_too_long_to_be_stored_is_not_asked_whose_it_is(world: GroupWorld) -> None:
+    world.join_consumer("a", "t")
+    world.config = world.config._replace(offset_metadata_max_bytes=3)
+    late = {"member_id": "a", "generation": 1, "version": 9, "topic_id": b"?" * 16}
+
+    assert world.commit({("t", 0): 5}, **late) == {("t", 0): ErrorCode.STALE_MEMBER_EPOCH}
+    assert world.commit({("t", 0): 5}, **late, metadata="long") == {
+        ("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE
+    }
+    assert world.commit({("t", 0): 5}, **(late | {"generation": 3}), metadata="long") == {
+        ("t", 0): ErrorCode.STALE_MEMBER_EPOCH
+    }
+
+
 def test_of_assignors_that_as_many_ask_for_the_one_the_sender_alone_asks_for_is_taken(
     world: GroupWorld,
 ) -> None:

@@ -23,7 +23,7 @@ from pykafka_broker.coordinator.group.events import (
     TopicPartitions,
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.offset_metadata import utf16_length
+from pykafka_broker.coordinator.group.offset_metadata import is_too_long, storable
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
 from pykafka_broker.coordinator.group.state import NO_EXPIRY, CommittedOffset, Groups
@@ -46,6 +46,10 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     group = groups.groups.get(group_id)
     kind = None if group is None else kind_of(group)
     error = _no_group_error(event) if kind is None else kind.commit_error(group, event)
+    if error is not ErrorCode.NONE and kind is not None:
+        # What is refused by itself is not asked whose it is; hardly ever is there such a thing.
+        storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
+        error = kind.commit_error(group, event._replace(topics=storable_topics))
     if error is not ErrorCode.NONE:
         result: CommitResult = tuple(
             (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
@@ -60,7 +64,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
         errors = []
         for commit in partitions:
             partition = commit.partition
-            if commit.metadata and utf16_length(commit.metadata) > config.offset_metadata_max_bytes:
+            if commit.metadata and is_too_long(commit.metadata, config.offset_metadata_max_bytes):
                 errors.append((partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             committed = _committed(commit, topic_id, event)

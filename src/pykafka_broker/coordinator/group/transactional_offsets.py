@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.group.events import (
     EndTransaction,
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.offset_metadata import utf16_length
+from pykafka_broker.coordinator.group.offset_metadata import is_too_long, storable
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
 from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
@@ -33,6 +33,10 @@ def on_commit(
     group = groups.groups.get(event.group_id)
     error = _commit_error(group, event, groups.topics)
     if error is not ErrorCode.NONE:
+        # As in a plain commit, what is refused by itself is not asked whose it is.
+        storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
+        error = _commit_error(group, event._replace(topics=storable_topics), groups.topics)
+    if error is not ErrorCode.NONE:
         result: CommitResult = tuple(
             (topic.topic, topic.topic_id, tuple((commit.partition, error) for commit in topic.partitions))
             for topic in event.topics
@@ -45,7 +49,7 @@ def on_commit(
     for topic in event.topics:
         errors = []
         for commit in topic.partitions:
-            if utf16_length(commit.metadata) > config.offset_metadata_max_bytes:
+            if is_too_long(commit.metadata, config.offset_metadata_max_bytes):
                 errors.append((commit.partition, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
             committed = CommittedOffset(

@@ -23,21 +23,26 @@ def shown_output(program: str) -> list[str]:
 
 
 def run(command: list[str] | str, address: str, folder: Path) -> str:
-    """What a command prints when the broker is at `address`; it must end with status 0."""
+    """What a program prints, or all that a shell command shows; it must end with status 0.
+
+    The broker is at `address`.
+    """
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYKAFKA_BROKER_BOOTSTRAP_SERVER": address,
     }
+    is_session = isinstance(command, str)
     done = subprocess.run(
         command,
-        shell=isinstance(command, str),
+        shell=is_session,
         cwd=folder,
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if is_session else subprocess.PIPE,
         text=True,
         timeout=280,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 0, done.stderr or done.stdout
     return done.stdout.replace(address, ADDRESS)

@@ -144,7 +144,13 @@ def test_meta_properties_of_this_and_older_versions():
     assert decode_meta_properties(encode_meta_properties(meta)) == meta
     old = b"#Fri Nov 21\nversion=0\nbroker.id=7\ncluster.id=x\n"
     assert decode_meta_properties(old) == MetaProperties("x", 7, None)
-    for bad in (b"", b"version=9\n", b"version=1\nnode.id=one\n"):
+    for bad in (
+        b"",
+        b"version=9\n",
+        b"version=1\nnode.id=one\n",
+        b"version=1\nnode.id=1\n",
+        b"version=1\ncluster.id=x\n",
+    ):
         with pytest.raises(MalformedFile):
             decode_meta_properties(bad)
 

@@ -233,9 +233,20 @@ async def test_a_folder_of_another_node_is_refused() -> None:
         (b"version=1\nnode.id=one\n", "meta.properties has the node id 'one'"),
         (b"version=1\nnode.id=1\ncluster.id=c\ndirectory.id=?\n", "not an id: '?'"),
         (b"", "meta.properties has the unknown version None"),
-        (b"version=1\nnode.id=1\n", "meta.properties names no cluster"),
+        (b"version=1\nnode.id=1\n", "cluster.id was not found"),
+        (b"version=1\ncluster.id=x\n", "node.id was not found"),
+        (b"version=0\nbroker.id=1\n", "meta.properties names no cluster"),
     ],
-    ids=["newer version", "binary", "node id", "directory id", "empty", "no cluster"],
+    ids=[
+        "newer version",
+        "binary",
+        "node id",
+        "directory id",
+        "empty",
+        "no cluster",
+        "no node",
+        "old, no cluster",
+    ],
 )
 async def test_a_meta_properties_that_makes_no_sense_is_refused(content: bytes, reason: str) -> None:
     home = await used_home()

@@ -250,18 +250,25 @@ async def test_metadata_of_a_later_version_is_refused(value: bytes, reason: str)
     assert home.files.locked == set()
 
 
-async def test_a_metadata_log_of_several_voters_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("voter_id", "reason"),
+    [
+        (1, "it knows node 1 by another directory.id than that of meta.properties. "),
+        (2, r"node 1 finds the voters \[2\] in its metadata log: it can serve a quorum of itself alone. "),
+    ],
+)
+async def test_a_metadata_log_of_other_voters_is_refused(voter_id: int, reason: str) -> None:
     home = await used_home()
     storage = metadata_log(home)
     voter = control.VotersRecordVoter(
-        voter_id=2,
+        voter_id=voter_id,
         voter_directory_id=bytes(range(16)),
         endpoints=[],
         kraft_version_feature=control.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
     )
     storage.append_control([control.VotersRecord(version=0, voters=[voter])], epoch=9, now_ms=0)
     storage.log.close()
-    with pytest.raises(LogDirError, match="it can serve a quorum of itself alone"):
+    with pytest.raises(LogDirError, match=reason):
         await home.new_broker().start()
 
 

@@ -151,6 +151,10 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
     node_id = values.get("node.id", values.get("broker.id"))
     if node_id is not None and not node_id.lstrip("-").isdecimal():
         raise MalformedFile(f"meta.properties has the node id {node_id!r}")
+    if values["version"] != "0":
+        for key in ("cluster.id", "node.id"):
+            if key not in values:
+                raise MalformedFile(f"{key} was not found")
     directory_id = values.get("directory.id")
     return MetaProperties(
         values.get("cluster.id"),

@@ -87,6 +87,10 @@ class RaftDriver:
             self.storage.static_voters = tuple(sorted(view.voters.voters))
         if not view.voters.is_only_voter(self._local.key):
             voters = sorted(view.voters.voters)
+            if voters == [self._local.key.node_id]:
+                raise OtherVotersError(
+                    f"it knows node {voters[0]} by another directory.id than that of meta.properties"
+                )
             found = f"the voters {voters}" if voters else "no voters"
             raise OtherVotersError(
                 f"node {self._local.key.node_id} finds {found} in its metadata log: "

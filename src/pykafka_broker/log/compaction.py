@@ -18,7 +18,7 @@ from pykafka_broker.log.density import Density
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import join
 from pykafka_broker.log.flushing import Flusher
-from pykafka_broker.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, offset_file
+from pykafka_broker.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, offset_file
 from pykafka_broker.log.segment import Segment, segment_ends
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class Compaction:
         with flusher.lock:
             segments = self._log.segments
             old = tuple(s for s in segments[:-1] if s.base_offset in cleaned.replaced)
-            if self._is_cut or len(old) != len(cleaned.replaced):
+            if self._is_cut or len(old) != len(cleaned.replaced) or not self._is_whole(cleaned):
                 raise CleaningAborted
             assert all(segment.is_flushed for segment in old)
             self._density.allow_gaps_below(segments[segments.index(old[-1]) + 1].base_offset)
@@ -169,6 +169,15 @@ class Compaction:
             new.has_aborted_txns(cleaned.aborted)
             new.is_flushed = new.was_scanned = True
             self._swapped.append((old, new))
+
+    def _is_whole(self, cleaned: CleanedSegment) -> bool:
+        """Whether the file is what the worker says it wrote: what is replaced is gone for good."""
+        name = offset_file(cleaned.base_offset, LOG_SUFFIX) + CLEANED_SUFFIX
+        try:
+            file = self._environment.files.open(join(self._log.directory, name), writable=False)
+            return file.size() == cleaned.size_bytes
+        except FileNotFoundError:
+            return False
 
     def holds(self, segments: Sequence[SegmentToClean]) -> bool:
         """Whether the log still has all these segments as they are described."""

@@ -144,6 +144,41 @@ async def test_everything_is_as_before_after_a_restart() -> None:
         fill(found, 1, start=60)
 
 
+async def test_a_topic_made_anew_is_not_cleaned_while_a_worker_is_at_the_old_one() -> None:
+    """Both would write files of the same names into one folder."""
+    gate, asked = asyncio.Event(), 0
+
+    async def run_cleaning(work: Callable[[], Any]) -> Any:
+        nonlocal asked
+        asked += 1
+        await gate.wait()
+        return work()
+
+    broker = Broker(
+        MemoryFiles(),
+        config_for=lambda topic: LogConfig(**COMPACT),
+        cleaner_settings=SETTINGS._replace(threads=2),
+        run_cleaning=run_cleaning,
+    )
+    await broker.start()
+    fill(a_log(broker.manager), 50)
+    await broker.pass_time(2)
+    broker.manager.delete("orders", 0)
+    await broker.pass_time(1)
+    anew = a_log(broker.manager)
+    fill(anew, 70)
+    expected = newest(served(anew))
+    await broker.pass_time(3)
+    assert asked == 1
+
+    gate.set()
+    await settled(broker)
+    await cleaned(broker)
+    assert asked == 2
+    assert anew.compaction.cleaned_offset == anew.segments[-1].base_offset
+    assert newest(served(anew)) == expected
+
+
 async def test_old_files_stay_for_readers_and_go_after_file_delete_delay() -> None:
     broker = await a_broker(MemoryFiles())
     log = a_log(broker.manager, file_delete_delay_ms=5000)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.cleaner.job import CleaningAborted, DamagedSegment, Job
+from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, DamagedSegment, Job
 from pykafka_broker.log.cleaner.process import CleaningProcess, encode_job
 from pykafka_broker.log.cleaner.throttle import Throttle
 from pykafka_broker.log.config import LONG_MAX, LogConfig
@@ -82,6 +82,24 @@ def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: Pa
     with pytest.raises(OSError, match="has died"):
         clean(log, process)
     assert clean(log, process) == log.segments[-1].base_offset
+    process.close()
+
+
+@pytest.mark.parametrize("how", ["overwritten", "removed"])
+def test_a_cleaned_file_that_somebody_has_spoilt_takes_nobodys_place(log: PartitionLog, how: str) -> None:
+    process = CleaningProcess()
+    before = [(segment.base_offset, segment.size) for segment in log.segments]
+
+    def swap_in(cleaned: CleanedSegment) -> None:
+        path = Path(log.directory) / f"{cleaned.base_offset:020d}.log.cleaned"
+        path.write_bytes(path.read_bytes() + b"?") if how == "overwritten" else path.unlink()
+        log.compaction.swap_in(cleaned)
+
+    with pytest.raises(CleaningAborted):
+        process.clean(job_for(log), UNTHROTTLED, swap_in)
+    log.compaction.adopt()
+    assert [(segment.base_offset, segment.size) for segment in log.segments] == before
+    assert [Path(segment.path + ".log").stat().st_size for segment in log.segments] == [s for _, s in before]
     process.close()
 
 

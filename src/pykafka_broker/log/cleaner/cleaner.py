@@ -100,6 +100,8 @@ class LogCleaner:
         self._workers: set[Worker] = set()
         self._choosing = asyncio.Lock()
         self._uncleanable: set[PartitionLog] = set()
+        #: Folders in which a worker writes. A topic may be made anew before the worker of the old one knows.
+        self._busy_folders: set[str] = set()
         self._next_look_ms = 0
         self._is_closed = False
 
@@ -147,15 +149,19 @@ class LogCleaner:
         async with self._choosing:
             logs = [log for log in self._logs() if log.config.is_compacted]
             self._uncleanable.intersection_update(logs)
-            logs = [log for log in logs if log not in self._uncleanable and log.compaction.may_begin]
+            logs = [log for log in logs if log not in self._uncleanable and self._may_begin(log)]
             now_ms = self._now_ms()
             found: tuple[PartitionLog, Dirt] | None = await self._run_blocking(
                 lambda: filthiest(self._candidates(logs, now_ms))
             )
-            if found is None or not found[0].compaction.may_begin:
+            if found is None or not self._may_begin(found[0]):
                 return None
             found[0].compaction.is_under_way = True
+            self._busy_folders.add(found[0].directory)
             return found
+
+    def _may_begin(self, log: PartitionLog) -> bool:
+        return log.compaction.may_begin and log.directory not in self._busy_folders
 
     def _candidates(
         self, logs: Iterable[PartitionLog], now_ms: int
@@ -177,6 +183,7 @@ class LogCleaner:
             loop.call_soon_threadsafe(log.compaction.adopt)
 
         is_done = False
+        folder = log.directory
         started_ms = self._now_ms()
         before = log.size_bytes
 
@@ -216,8 +223,11 @@ class LogCleaner:
             )
         finally:
             log.compaction.adopt()
-            log.compaction.is_under_way = False
-            await self._run_blocking(log.compaction.remove_leftovers)
+            try:
+                await self._run_blocking(log.compaction.remove_leftovers)
+            finally:  # not before: they have the names that another round gives its files
+                log.compaction.is_under_way = False
+                self._busy_folders.discard(folder)
         await self._checkpoint()
         return is_done
 

@@ -98,6 +98,19 @@ def test_a_second_signal_does_not_wait(start: Start) -> None:
     assert "Stopped by a second signal" in output
 
 
+def test_a_broker_under_nohup_goes_on_when_its_terminal_is_closed(start: Start) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = start("--listen", "127.0.0.1:0", "--data-dir", "d")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    process.address()
+    process.popen.send_signal(signal.SIGHUP)
+    process.popen.send_signal(signal.SIGTERM)
+    status, output = process.end()
+    assert status == 0, output
+
+
 def test_the_echo_of_a_signal_is_not_a_second_one(start: Start, tmp_path: Path) -> None:
     """As when a process group is signalled and make passes the signal on."""
     process = start("--listen", "127.0.0.1:0", "--data-dir", "d")

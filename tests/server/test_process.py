@@ -114,7 +114,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_a_broker_in_order_and_the_next_start_recovers_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -1,8 +1,9 @@
 """`start`: run a broker until it is told to stop.
 
-The first SIGTERM or SIGINT stops it in good order: parked requests are answered, logs are synced, the clean
-shutdown marker is written. A second one ends the process at once; what was acknowledged is recovered at the
-next start. Lines that tools wait for are Kafka's own and appear once, when the broker really serves.
+The first SIGTERM, SIGINT or SIGHUP (its terminal was closed; not under `nohup`) stops it in good order, as
+it stops Apache Kafka: parked requests are answered, logs are synced, the clean shutdown marker is written.
+A second one ends the process at once; what was acknowledged is recovered at the next start. Lines that
+tools wait for are Kafka's own and appear once, when the broker really serves.
 """
 
 from __future__ import annotations
@@ -173,7 +174,10 @@ def watch_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
         first = (number, loop.time())
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    for number in numbers:
         try:
             loop.add_signal_handler(number, on_signal, number)
         except NotImplementedError:  # Windows

@@ -237,3 +237,16 @@ def test_the_tools_judge_alike():
         f"{FOLDER}/{offset_file(0, DENSE_SUFFIX)}", f"{FOLDER}/{offset_file(bases[3], DENSE_SUFFIX)}"
     )
     assert [f for f in check_partition(lose(files, bases[2]), FOLDER).findings if ".log" in f.path] == []
+
+
+def test_what_a_cleaner_replaces_while_it_is_checked_is_not_taken_for_damaged():
+    files, bases = written()
+    path = f"{FOLDER}/{offset_file(bases[1], '.log')}"
+    data = files.read_file(path)
+
+    def compact(_: int) -> None:
+        [(end, _header), *_] = list(iter_batches(data))[1:]
+        files.write_file(path, data[:end], sync=False)
+
+    with pytest.raises(FileNotFoundError, match="compacted meanwhile"):
+        check_partition(files, FOLDER, compact, is_in_use=True)

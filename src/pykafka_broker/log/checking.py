@@ -18,6 +18,7 @@ it holds whole batches; what the broker has under way (replaced segments, files 
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
@@ -119,7 +120,7 @@ def check_partition(
     """Read every byte of a partition's folder. `on_bytes` hears how many bytes of the logs have been read.
 
     Raises:
-        FileNotFoundError: of a folder in use: the broker has removed what was to be read.
+        FileNotFoundError: of a folder in use: the broker has removed, or replaced, what was to be read.
     """
     findings: list[Finding] = []
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
@@ -178,6 +179,10 @@ def check_partition(
         if not is_written:
             findings += _check_indexes(files, segment, names, places, timestamps)
     findings += _check_snapshots(files, directory, names)
+    if is_in_use and findings:
+        closed = segments[:-1]
+        if not set(closed).issubset(segment_offsets(files, directory)):
+            raise FileNotFoundError(errno.ENOENT, "Segments were compacted meanwhile", directory)
     total = sum([size for _, size in segments])
     return Checked(Partition(len(segments), total, batches, records, end_offset), findings)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
@@ -20,6 +20,8 @@ from interop.oracle import run_tool
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
+#: Linux takes no argument longer than 128 KiB.
+MAX_ARGUMENT_BYTES = 100_000
 
 #: A line of the tool for a batch and for a record of it; the fields in between vary with the kind of batch.
 BATCH = re.compile(
@@ -66,9 +68,22 @@ def size(part: bytes | memoryview | None) -> int:
     return -1 if part is None else len(part)
 
 
+def dump(options: Iterable[str], files: Iterable[Path | str]) -> str:
+    """What the tool prints of files, as many a JVM as fit into one argument."""
+    portions: list[list[str]] = [[]]
+    length = 0
+    for file in map(str, files):
+        if length + len(file) >= MAX_ARGUMENT_BYTES:
+            portions.append([])
+            length = 0
+        portions[-1].append(file)
+        length += len(file) + 1
+    return "".join(run_tool(DUMP, *options, "--files", ",".join(each), timeout_s=600) for each in portions)
+
+
 def as_apache_reads_them(logs: list[Path]) -> dict[Path, Rows]:
-    """One JVM for all segments; the tool prints each after a line with its name."""
-    printed = run_tool(DUMP, "--print-data-log", "--files", ",".join(map(str, logs)), timeout_s=600)
+    """The tool prints each segment after a line with its name."""
+    printed = dump(["--print-data-log"], logs)
     found: dict[Path, Rows] = {log: [] for log in logs}
     rows: Rows = []
     for line in printed.splitlines():
@@ -106,7 +121,7 @@ def same_lines(data_dir: Path, report: Callable[[str], None]) -> list[str]:
         files = [str(path) for path in found if path.stat().st_size]
         if not files:
             continue
-        theirs = run_tool(DUMP, *options, "--files", ",".join(files), timeout_s=600).splitlines()
+        theirs = dump(options, files).splitlines()
         ours = dumped_by_us(*options, *files).splitlines()
         different = [pair for pair in zip_longest(theirs, ours) if pair[0] != pair[1]]
         what = f"dump {' '.join(options) or 'of indexes and snapshots'}"
@@ -163,7 +178,7 @@ def check(data_dir: Path, report: Callable[[str], None]) -> list[str]:
     ):
         if not chosen:
             continue
-        found = complaints(run_tool(DUMP, decoder, "--files", ",".join(map(str, chosen)), timeout_s=600))
+        found = complaints(dump([decoder], chosen))
         failures += [f"{title}: {line}" for line in found]
         report(f"{len(chosen)} files of {title}: {'ok' if not found else 'FAIL'}")
     return failures

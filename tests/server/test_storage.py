@@ -67,6 +67,20 @@ async def test_a_first_start_formats_every_folder(caplog: pytest.LogCaptureFixtu
     ]
 
 
+async def test_who_names_the_folders_in_another_order_is_told_which_comes_first() -> None:
+    home = Home({"log.dirs": "/a,/b"}, data_dir=None)
+    async with home.running():
+        pass
+    before = metadata_files(home)
+    home.overrides["log.dirs"] = "/b,/a"
+
+    with pytest.raises(LogDirError, match=r"Name /a first in log\.dirs, or as metadata\.log\.dir\."):
+        async with home.running():
+            pass
+
+    assert metadata_files(home) == before
+
+
 def format_what_is_new(home: Home) -> None:
     """`pykafka-broker format --ignore-formatted`."""
     format_directories(home.files, home.config(), now_ms=0, ignore_formatted=True)

@@ -41,7 +41,12 @@ IMPATIENT_EXIT = 130
     "-c", "--config", "file", metavar="FILE", help="A server.properties file, as Apache Kafka 4.3 reads it."
 )
 @click.option("-d", "--data-dir", metavar="DIR", help="Where the data is; same as --override log.dirs=DIR.")
-@click.option("-l", "--listen", metavar="HOST:PORT", help="Where clients connect; port 0 picks a free one.")
+@click.option(
+    "-l",
+    "--listen",
+    metavar="HOST:PORT",
+    help="Where clients connect, whatever `listeners` says; port 0 picks a free one.",
+)
 @click.option(
     "-o", "--override", "overrides", metavar="KEY=VALUE", multiple=True, help="Set one key; may be repeated."
 )

@@ -104,10 +104,21 @@ def open_metadata_log(
     now_ms: int,
     run_later: Callable[[Callable[[], object]], None],
 ) -> RaftStorage:
-    """The replica of the metadata log in this node's metadata directory. Blocking."""
+    """The replica of the metadata log in this node's metadata directory. Blocking.
+
+    Raises:
+        LogDirError: another directory has it.
+        MalformedFile: no directory has it.
+    """
     parent = config.metadata_log_dir
     directory = join(parent, METADATA_FOLDER)
     if not files.exists(directory):
+        for other in config.log_dirs:
+            if files.exists(join(other, METADATA_FOLDER)):
+                raise LogDirError(
+                    f"The metadata log is in {other}, and is looked for in {parent}. "
+                    f"Name {other} first in log.dirs, or as metadata.log.dir."
+                )
         raise MalformedFile("the folder is missing although the directory is formatted")
     environment = Environment(files, run_later=run_later)
     if _has_log(files, directory):

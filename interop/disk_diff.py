@@ -56,8 +56,9 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "1",
     "auto.create.topics.enable": "false",
 }
-#: What we keep beside Kafka's files, and Kafka leaves alone: the last five batches of each producer.
-ONLY_OURS = ".window"
+#: What we keep beside Kafka's files: the last five batches of each producer, and from where on compaction has
+#: left out nothing.
+ONLY_OURS = (".window", ".dense.deleted")
 Row = tuple[Any, ...]
 
 

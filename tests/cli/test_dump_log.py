@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.log.producers import ProducerState, snapshot_bytes
 from tests.cli.conftest import Result, run_command
 
 APACHE = Path(__file__).parent / "apache"
@@ -164,6 +165,16 @@ def test_wrong_times_of_a_time_index_are_reported(copied: Path) -> None:
         "  Index timestamp: 1700000001000, Previously indexed timestamp: 1700000002000\n"
         f"The following indexed offsets are not found in :{TIME_INDEX}\n"
         "  Indexed offset: 5, found log offset: 7\n"
+    )
+
+
+def test_a_producer_that_has_left_only_a_marker_is_shown_without_a_batch(copied: Path) -> None:
+    name = "f-demo-0/00000000000000000013.snapshot"
+    (copied / name).write_bytes(snapshot_bytes([ProducerState(23, 1, 0, 1_795_316_767_462)]))
+    assert dump(name).out == (
+        f"Dumping {name}\n"
+        "producerId: 23 producerEpoch: 1 coordinatorEpoch: 0 currentTxnFirstOffset: OptionalLong.empty "
+        "lastTimestamp: 1795316767462\n"
     )
 
 

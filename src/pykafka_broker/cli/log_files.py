@@ -344,7 +344,7 @@ def dump_producers(path: str) -> Dump:
         text = (
             f"producerId: {state.producer_id} producerEpoch: {state.producer_epoch} "
             f"coordinatorEpoch: {state.coordinator_epoch} currentTxnFirstOffset: {_optional(first)} "
-            f"lastTimestamp: {state.last_timestamp} "
+            f"lastTimestamp: {state.last_timestamp}"
         )
         value: dict[str, Any] = {
             "kind": "producer",
@@ -357,7 +357,7 @@ def dump_producers(path: str) -> Dump:
         if state.window:
             batch = state.window[-1]
             text += (
-                f"firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
+                f" firstSequence: {batch.first_sequence} lastSequence: {batch.last_sequence} "
                 f"lastOffset: {batch.last_offset} offsetDelta: {batch.offset_delta} "
                 f"timestamp: {batch.timestamp}"
             )

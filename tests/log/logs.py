@@ -11,7 +11,8 @@ from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
 from pykafka_broker.log.verification import NO_GUARD
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from tests.support.memory_files import MemoryFiles
 
@@ -123,3 +124,25 @@ def records(
 def names(files: MemoryFiles, folder: str = FOLDER) -> list[str]:
     """The files in a folder, sorted."""
     return sorted(os.path.basename(path) for path in files.inodes if os.path.dirname(path) == folder)
+
+
+def served(log: PartitionLog) -> tuple[dict[int, Record], list[int]]:
+    """Records by offset, without markers, and the offsets that are refused as damaged."""
+    found: dict[int, Record] = {}
+    refused: list[int] = []
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        try:
+            data = log.plan_read(offset, 1, limit="log_end").read()
+        except KafkaError as error:
+            assert error.code is ErrorCode.CORRUPT_MESSAGE
+            refused.append(offset)
+            offset += 1
+            continue
+        if not data:
+            break
+        for at, header in iter_batches(data):
+            if not header.is_control:
+                found |= {record.offset: record for record in read_records(data[at:])}
+            offset = header.next_offset
+    return found, refused

@@ -23,9 +23,8 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.manager import LogManager
 from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
-from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce
+from pykafka_broker.protocol.records.batch import build_batch
+from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
 from tests.log.test_log_manager import Broker
 from tests.support.memory_files import MemoryFiles
 
@@ -90,33 +89,13 @@ async def opened(disk: MemoryFiles) -> tuple[LogManager, PartitionLog | None]:
     return manager, log
 
 
-def served(log: PartitionLog) -> tuple[dict[int, bytes], list[int]]:
-    """Values by offset, and the offsets that are refused as damaged."""
-    found: dict[int, bytes] = {}
-    refused: list[int] = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        try:
-            data = log.plan_read(offset, 1).read()
-        except KafkaError as error:
-            assert error.code is ErrorCode.CORRUPT_MESSAGE
-            refused.append(offset)
-            offset += 1
-            continue
-        if not data:
-            break
-        for at, header in iter_batches(data):
-            found |= {r.offset: r.value or b"" for r in read_records(data[at:])}
-            offset = header.next_offset
-    return found, refused
-
-
 async def check(disk: MemoryFiles, confirmed: int, written: list[bytes]) -> None:
     _, log = await opened(disk)
     if log is None:
         assert confirmed == 0
         return
-    found, refused = served(log)
+    records, refused = served(log)
+    found = {offset: record.value for offset, record in records.items()}
     assert all(written[offset] == value for offset, value in found.items())
     assert set(range(confirmed)) <= found.keys()
     assert log.log_end_offset <= len(written)

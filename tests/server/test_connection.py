@@ -727,15 +727,19 @@ async def test_while_too_much_is_unread_fetches_wait_and_everything_else_goes_on
     assert served.answered() == [1, 2, 3]
 
 
-async def test_answers_that_wait_for_an_earlier_one_are_bounded_and_counted() -> None:
-    doors = Doors()
-    unsent = UnsentAnswers()
+def lists_behind_a_produce(doors: Doors, unsent: UnsentAnswers) -> Served:
+    """Produce is answered when the doors open; lists of 40 KB are there at once."""
     listed = listing_of(40_000)
-    served = Served(
+    return Served(
         unsent=unsent,
         produce=lambda request, ctx: Later(doors.wait()),
         list_groups=lambda request, ctx: listed,
     )
+
+
+async def test_answers_that_wait_for_an_earlier_one_are_bounded_and_counted() -> None:
+    doors, unsent = Doors(), UnsentAnswers()
+    served = lists_behind_a_produce(doors, unsent)
     served.send(produce_of(b""), *[LIST_GROUPS] * 50)
     await settle()
     assert served.connection.outstanding_answers == 3, "the second list is above the high water mark"
@@ -748,14 +752,8 @@ async def test_answers_that_wait_for_an_earlier_one_are_bounded_and_counted() ->
 
 
 async def test_answers_that_wait_are_forgotten_with_their_connection() -> None:
-    doors = Doors()
-    unsent = UnsentAnswers()
-    listed = listing_of(40_000)
-    served = Served(
-        unsent=unsent,
-        produce=lambda request, ctx: Later(doors.wait()),
-        list_groups=lambda request, ctx: listed,
-    )
+    doors, unsent = Doors(), UnsentAnswers()
+    served = lists_behind_a_produce(doors, unsent)
     served.send(produce_of(b""), LIST_GROUPS)
     assert unsent.used_bytes > 40_000
     served.transport.disconnect()

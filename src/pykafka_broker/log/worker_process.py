@@ -2,8 +2,7 @@
 
 To go through records is work for the interpreter, and a thread of ours that does it would make every request
 wait: 5 ms and more, where an answer takes a fraction of one. The process gets a job as a line of JSON on its
-standard input and answers with lines of JSON. It ends as soon as its input does, so
-also when the broker dies.
+standard input and answers with lines of JSON. It ends with its input, so also when the broker dies.
 """
 
 from __future__ import annotations

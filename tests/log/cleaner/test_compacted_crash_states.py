@@ -12,6 +12,7 @@ not synced the disk has kept. Compaction leaves gaps, and a lost segment leaves 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -22,9 +23,8 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.density import Density
 from pykafka_broker.log.names import DENSE_SUFFIX
 from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
-from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction
+from pykafka_broker.protocol.records.batch import build_batch
+from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction, served
 from tests.log.test_log_crash_states import Recorder
 from tests.log.test_log_manager import Broker
 from tests.log.test_log_moves import begin, copy, finish
@@ -72,14 +72,27 @@ async def a_broker(files: MemoryFiles, config: LogConfig) -> Broker:
     return broker
 
 
-class Compacted:
-    """A compacted log on a disk that keeps the states it may be in before each of its changes."""
+class Moments(Recorder):
+    """Tells of each moment before a change of the disk."""
 
-    def __init__(self, seed: int, states_each: int) -> None:
-        self.files = Recorder(seed, states_each)
-        self.files.keep_states = self._keep_states  # type: ignore[method-assign]
+    def __init__(self, seed: int, on_moment: Callable[[str], None]) -> None:
+        super().__init__(seed, states_each=0)
+        self._on_moment = on_moment
+
+    def keep_states(self, moment: str) -> None:
+        self._on_moment(moment)
+
+
+class Compacted:
+    """A compacted log on a disk that keeps the states it may be in before each of its changes: after a cut
+    of the power, or if only the process is `killed`.
+    """
+
+    def __init__(self, seed: int, states_each: int, *, killed: bool = False) -> None:
+        self.files = Moments(seed, self._keep_states)
         self._states_each = states_each
-        self._dice = self.files._dice
+        self._dice = random.Random(seed)
+        self._killed = killed
         self.states: list[State] = []
         self.written: Found = {}
         self.synced_end = 0
@@ -87,7 +100,8 @@ class Compacted:
         self.cleaned_bytes = 0
 
     def _keep_states(self, moment: str) -> None:
-        for disk in [self.files.power_cut(self._dice) for _ in range(self._states_each)]:
+        for _ in range(self._states_each):
+            disk = self.files.killed() if self._killed else self.files.power_cut(self._dice)
             self.states.append(State(moment, disk, self.synced_end, dict(self.written), self.config))
 
     async def live(self, life: Life) -> None:
@@ -161,28 +175,6 @@ class Compacted:
         log.advance_high_watermark(log.log_end_offset)
 
 
-def served(log: PartitionLog) -> tuple[Found, list[int]]:
-    """Records by offset, and the offsets that are refused as damaged."""
-    found: Found = {}
-    refused: list[int] = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        try:
-            data = log.plan_read(offset, 1, limit="log_end").read()
-        except KafkaError as error:
-            assert error.code is ErrorCode.CORRUPT_MESSAGE
-            refused.append(offset)
-            offset += 1
-            continue
-        if not data:
-            break
-        for at, header in iter_batches(data):
-            if not header.is_control:
-                found |= {r.offset: (r.key, r.value) for r in read_records(data[at:])}
-            offset = header.next_offset
-    return found, refused
-
-
 def newest(records: Found, end_offset: int) -> dict[bytes | None, bytes]:
     """What a reader of all records below an offset knows in the end."""
     table = {key: value for offset, (key, value) in sorted(records.items()) if offset < end_offset}
@@ -196,7 +188,8 @@ async def check(state: State) -> bool:
     if log is None:
         assert state.synced_end == 0
         return False
-    found, refused = served(log)
+    records, refused = served(log)
+    found = {offset: (record.key, record.value) for offset, record in records.items()}
     assert found.items() <= state.written.items()
     assert log.log_end_offset >= state.synced_end
     assert min(refused, default=state.synced_end) >= state.synced_end
@@ -242,8 +235,7 @@ async def test_what_a_key_needs_is_there_or_its_loss_is_named(life: Life) -> Non
 
 
 async def test_nothing_is_refused_after_a_kill() -> None:
-    compacted = Compacted(seed=1, states_each=1)
-    compacted.files.power_cut = lambda dice=None: compacted.files.killed()  # type: ignore[method-assign]
+    compacted = Compacted(seed=1, states_each=1, killed=True)
     await compacted.live(Life(moves_before=2))
     assert await check_all(compacted) == 0
 
@@ -271,12 +263,9 @@ def not_raised(density: Density, offset: int) -> None:
 
 
 def raised_and_not_synced(density: Density, offset: int) -> None:
-    original = density._files.sync_directory
-    density._files.sync_directory = lambda path: None  # type: ignore[method-assign]
-    try:
+    with pytest.MonkeyPatch.context() as unsynced:
+        unsynced.setattr(density._files, "sync_directory", lambda path: None)
         ALLOW_GAPS_BELOW(density, offset)
-    finally:
-        density._files.sync_directory = original  # type: ignore[method-assign]
 
 
 ALLOW_GAPS_BELOW = Density.allow_gaps_below

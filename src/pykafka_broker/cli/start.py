@@ -97,7 +97,9 @@ def report(config: BrokerConfig) -> None:
     from pykafka_broker.config.sources import STANDALONE
 
     if config.unknown:
-        config_logger.warning("These configuration keys are unknown: %s", ", ".join(config.unknown))
+        from pykafka_broker.config.suggestions import listed
+
+        config_logger.warning("These configuration keys are unknown: %s", listed(config.unknown))
     unheeded = [key for key in config.unheeded if config.originals[key] != STANDALONE.get(key)]
     if unheeded:
         config_logger.info(

@@ -7,6 +7,7 @@ configuration.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from pykafka_broker.config.dynamic import DynamicConfig
     from pykafka_broker.config.settings import BrokerConfig
+
+logger = logging.getLogger("kafka.server.KafkaConfig")
 
 #: Resource types of the protocol.
 TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
@@ -49,6 +52,8 @@ MATCH_SELECTORS = frozenset(
     }
 )
 MIN_PUSH_INTERVAL_MS, MAX_PUSH_INTERVAL_MS = 100, 3_600_000
+#: Refused names that the log explains; a client may make up any number of them.
+MOST_SUGGESTIONS = 100
 
 
 class TableRules:
@@ -56,6 +61,7 @@ class TableRules:
 
     def __init__(self, configs: DynamicConfig) -> None:
         self.configs = configs
+        self._explained: set[tuple[int, str]] = set()
 
     def validate(self, resource_type: int, name: str, new: Mapping[str, str], old: Mapping[str, str]) -> None:
         """Accept the complete set of values a resource is to have.
@@ -63,6 +69,13 @@ class TableRules:
         Raises:
             KafkaError: INVALID_CONFIG or INVALID_REQUEST, in Kafka's words.
         """
+        try:
+            self._validate(resource_type, name, new)
+        except KafkaError:
+            self._explain_unknown(resource_type, new)
+            raise
+
+    def _validate(self, resource_type: int, name: str, new: Mapping[str, str]) -> None:
         if resource_type == TOPIC_RESOURCE:
             if not name:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
@@ -75,6 +88,24 @@ class TableRules:
             validate_client_metrics_configs(name, new)
         else:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+    def _explain_unknown(self, resource_type: int, new: Mapping[str, str]) -> None:
+        """Name in the log, once, which key may be meant by the first unknown one, which is refused."""
+        if resource_type not in TABLES or resource_type == BROKER_RESOURCE:
+            return
+        unknown = next((key for key in new if key not in TABLES[resource_type]), None)
+        if (
+            unknown is None
+            or (resource_type, unknown) in self._explained
+            or len(self._explained) == MOST_SUGGESTIONS
+        ):
+            return
+        from pykafka_broker.config.suggestions import suggested_key, with_suggestion
+
+        if suggested_key(unknown, resource_type) is not None:
+            self._explained.add((resource_type, unknown))
+            shown = with_suggestion(unknown, resource_type)
+            logger.info("Refused an unknown configuration key: %s", shown)
 
     def is_list(self, resource_type: int, key: str) -> bool:
         """Whether APPEND and SUBTRACT make sense for the key."""

@@ -1,6 +1,7 @@
 """Keys that are set while the broker runs and make no difference to it: each is named in the log, once.
 
-What stands in the file that the broker was started with is named when it starts.
+Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. What stands
+in the file that the broker was started with is named when it starts.
 """
 
 from __future__ import annotations
@@ -44,20 +45,31 @@ class UnheededConfigs:
         if seen is configs:
             return
         found: dict[int, set[str]] = {}
+        unknown: set[str] = set()
         for resource, values in configs.items():
             resource_type, _ = resource
             if resource_type not in _OWNERS or seen.get(resource) is values:
                 continue
             for name, text in values.items():
-                if (resource_type, name) not in self._named and _is_unheeded(resource_type, name, text):
-                    self._named.add((resource_type, name))
+                if (resource_type, name) in self._named:
+                    continue
+                if resource_type == BROKER_RESOURCE and base_key(name) is None:
+                    unknown.add(name)
+                elif _is_unheeded(resource_type, name, text):
                     found.setdefault(resource_type, set()).add(name)
+                else:
+                    continue
+                self._named.add((resource_type, name))
         for resource_type, names in found.items():
             logger.info(
                 "These configuration keys of %s make no difference to this broker: %s",
                 _OWNERS[resource_type],
                 ", ".join(sorted(names)),
             )
+        if unknown:
+            from pykafka_broker.config.suggestions import listed
+
+            logger.warning("These configuration keys of brokers are unknown: %s", listed(sorted(unknown)))
 
 
 def _is_unheeded(resource_type: int, name: str, text: str) -> bool:

@@ -112,7 +112,7 @@ class Broker:
         self.supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
         self.dynamic_config = DynamicConfig(config)
         self.dynamic_config.subscribe(self._reconfigure)
-        self._unheeded = UnheededConfigs(config.unheeded)
+        self._unheeded = UnheededConfigs([*config.unheeded, *config.unknown])
         self.clock: Clock = SystemClock() if clock is None else clock
         self.fetch_max_bytes: int = config["fetch.max.bytes"]
         self.fetch_sessions = FetchSessionCache(

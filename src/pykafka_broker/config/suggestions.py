@@ -1,0 +1,86 @@
+"""Which key was meant by a name that is none: for people, in the log and on the command line.
+
+Over the wire an unknown key is refused in Apache Kafka's words alone. Two mistakes are looked for: a name
+that is almost a key, and a key of another resource, as `retention.ms` (of topics) in a properties file, where
+it is `log.retention.ms`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS
+from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
+from pykafka_broker.config.group import GROUP_KEYS
+from pykafka_broker.config.rules import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+)
+from pykafka_broker.config.settings import LISTENER_PREFIX
+from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
+
+#: How much of two names must agree, from 0 to 1, for one to be taken for the other.
+LEAST_SIMILARITY = 0.8
+#: A longer name is none of a key misspelt. Looking for it would take the longer, the longer it is.
+MOST_CHARACTERS = 100
+#: Names in one line for which a key is suggested; looking for each takes up to 3 ms.
+MOST_SUGGESTED = 5
+
+_KEYS = {
+    TOPIC_RESOURCE: TOPIC_KEYS,
+    BROKER_RESOURCE: BROKER_KEYS,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_KEYS,
+    GROUP_RESOURCE: GROUP_KEYS,
+}
+
+
+def closest(word: str, words: Iterable[str]) -> str | None:
+    """The one of `words` that is most like `word`, if any is like it."""
+    if len(word) > MOST_CHARACTERS:
+        return None
+    # Takes a millisecond to import, and is wanted after a mistake only.
+    from difflib import get_close_matches
+
+    found = get_close_matches(word, list(words), n=1, cutoff=LEAST_SIMILARITY)
+    return found[0] if found else None
+
+
+def suggested_key(name: str, resource_type: int = BROKER_RESOURCE) -> str | None:
+    """The key of a resource type of the protocol that the unknown key `name` may stand for."""
+    if resource_type == BROKER_RESOURCE and name.startswith(LISTENER_PREFIX):
+        listener, _, rest = name.removeprefix(LISTENER_PREFIX).partition(".")
+        meant = suggested_key(rest)
+        return None if meant is None else f"{LISTENER_PREFIX}{listener}.{meant}"
+    meanings = _meanings(resource_type)
+    written = closest(name.strip().lower().replace("_", "."), meanings)
+    return None if written is None else meanings[written]
+
+
+def with_suggestion(name: str, resource_type: int = BROKER_RESOURCE) -> str:
+    """`name`, and in brackets the key it may stand for."""
+    meant = suggested_key(name, resource_type)
+    return name if meant is None else f"{name} (did you mean {meant}?)"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Unknown broker keys, for a line of the log, the first few with the keys that they may stand for."""
+    return ", ".join(
+        with_suggestion(name) if place < MOST_SUGGESTED else name for place, name in enumerate(names)
+    )
+
+
+def _meanings(resource_type: int) -> dict[str, str]:
+    """What may be written -> the key of the resource type that it means; keys of other resources among it."""
+    meanings = {key.name: key.name for key in _KEYS.get(resource_type, ()) if not key.internal}
+    if resource_type == TOPIC_RESOURCE:
+        others = {broker: topic for topic, synonyms in BROKER_SYNONYMS.items() for broker, _ in synonyms}
+    elif resource_type == BROKER_RESOURCE:
+        others = {topic: synonyms[0][0] for topic, synonyms in BROKER_SYNONYMS.items()}
+        others |= {key.name: name for key in GROUP_KEYS if (name := f"group.{key.name}") in BROKER}
+    elif resource_type == GROUP_RESOURCE:
+        others = {f"group.{key.name}": key.name for key in GROUP_KEYS}
+    else:
+        others = {}
+    return {**others, **meanings}

@@ -1,15 +1,23 @@
-"""`health`: the exit status tells whether a broker answers."""
+"""`health`: the exit status tells whether a broker answers, and whether its disks take records."""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import json
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Run, run_command
+from pykafka_broker.protocol.errors import ErrorCode
+from tests.cli.conftest import Result, Run, run_command
 from tests.cli.test_main import unused_address
+from tests.support.broker import Home, until
+
+HEALTH_CHECK = Path(__file__).resolve().parent.parent.parent / "docker" / "health"
 
 
 def test_a_broker_that_answers_is_healthy(run: Run, broker: str) -> None:
@@ -20,6 +28,82 @@ def test_a_broker_that_answers_is_healthy(run: Run, broker: str) -> None:
 
 def test_a_broker_that_is_away_is_not(run: Run) -> None:
     assert run("health", unused_address()).status == 1
+
+
+async def health_of(home: Home, *options: str) -> Result:
+    return await asyncio.to_thread(run_command, "health", home.broker.bootstrap_servers, *options)
+
+
+async def test_a_broker_with_a_directory_out_of_service_is_degraded() -> None:
+    home = Home(data_dir="/a,/b")
+    async with home.running() as user:
+        await user.create_topic("one")
+        await user.create_topic("other")
+        on_b = "one" if home.files.exists("/b/one-0") else "other"
+        assert (await health_of(home)).status == 0
+        home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
+        answer = await user.try_to_produce(on_b, b"x")
+        assert ErrorCode(answer.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+        result = await health_of(home)
+        told = rf"degraded: broker 1 of cluster [\w-]{{22}} at {home.broker.bootstrap_servers}"
+        assert re.fullmatch(rf"{told}\n  /b is out of service\n", result.out)
+        assert result.status == 3
+
+
+async def test_a_broker_whose_disk_refuses_records_is_degraded_until_there_is_room() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        home.files.free_bytes = 2 << 20
+        assert (await health_of(home)).status == 0
+        home.files.fail("pwrite", errno.EDQUOT)
+        answer = await user.try_to_produce("orders", b"x")
+        assert ErrorCode(answer.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+
+        result = await health_of(home, "--json")
+        shown = json.loads(result.out)
+        assert re.fullmatch(r"[\w-]{22}", shown.pop("cluster_id"))
+        assert shown == {
+            "status": "degraded",
+            "node_ids": [1],
+            "address": home.broker.bootstrap_servers,
+            "problems": [
+                {
+                    "log_dir": "/data",
+                    "usable_bytes": 0,
+                    "problem": "full",
+                    "text": f"/data takes no more records: 0 of {1 << 40} bytes are usable",
+                }
+            ],
+        }
+        assert result.status == 3
+
+        home.files.free_bytes = None
+        await home.pass_time(12_000)
+        await until(lambda: home.broker.logs.dirs.metadata.refusal is None)
+        assert json.loads((await health_of(home, "--json")).out)["problems"] == []
+
+
+async def test_a_disk_without_room_for_a_batch_is_full_before_one_was_refused() -> None:
+    home = Home()
+    async with home.running():
+        home.files.free_bytes = (1 << 20) - 1
+        assert (await health_of(home)).status == 3
+        home.files.free_bytes = 1 << 20
+        assert (await health_of(home)).status == 0
+        home.files.free_bytes = None
+
+
+@pytest.mark.parametrize(("status", "reported"), [(0, 0), (1, 1), (2, 2), (3, 0)])
+def test_a_container_is_not_restarted_for_being_degraded(tmp_path: Path, status: int, reported: int) -> None:
+    program = tmp_path / "pykafka-broker"
+    program.write_text(f"#!/bin/bash\n[ $1 = health ] || exit 9\necho told\nexit {status}\n")
+    program.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    done = subprocess.run(
+        ["/bin/bash", str(HEALTH_CHECK)], env=path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (reported, "told\n")
 
 
 def test_in_a_container_the_listener_tells_the_port(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,6 +52,104 @@ async def test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itsel
             assert await user.committed("readers") == {("orders", 0): 2}
 
 
+async def usable_bytes(user: User) -> list[int]:
+    answer = await user.send(describe_log_dirs.DescribeLogDirsRequest(topics=[]), 4)
+    return [result.usable_bytes for result in answer.results]
+
+
+def lines_about_room(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(r.levelname, r.getMessage()) for r in caplog.records if r.name.endswith("full_disks")]
+
+
+@pytest.mark.parametrize("metadata_dir", [DATA, "/meta"])
+async def test_a_full_disk_leaves_one_line_and_one_when_there_is_room_again(
+    metadata_dir: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    home = Home({"metadata.log.dir": metadata_dir})
+    async with home.running() as user:
+        await user.create_topic("orders")
+        home.files.free_bytes = 100
+        for _ in range(20):
+            assert await produced(user, "orders", bytes(KIB)) == STORAGE_ERROR
+            await home.pass_time(1_000)
+        full = (
+            "WARNING",
+            f"{DATA} takes no more records (No space left on device); 0 of {1 << 40} bytes are free. "
+            "Producers are refused until there is room",
+        )
+        assert lines_about_room(caplog) == [full]
+        assert (await usable_bytes(user)) == [0]
+
+        home.files.free_bytes = 5 << 20
+        assert await produced(user, "orders", b"small") == ErrorCode.NONE
+        await home.pass_time(8_000)
+        assert lines_about_room(caplog) == [full], "nothing is said before it is sure"
+        assert (await usable_bytes(user)) == [0]
+        await home.pass_time(3_000)
+        await until(lambda: len(lines_about_room(caplog)) == 2)
+        [usable] = await usable_bytes(user)
+        assert 3 << 20 < usable < 5 << 20
+        told, room = lines_about_room(caplog)
+        assert told == full
+        assert (room[0], room[1].partition("; ")[0]) == ("INFO", f"{DATA} takes records again")
+        assert not home.files.exists(f"{DATA}/.trial")
+
+        home.files.free_bytes = 0
+        assert await produced(user, "orders", bytes(KIB)) == STORAGE_ERROR
+        await until(lambda: len(lines_about_room(caplog)) == 3)
+        assert lines_about_room(caplog) == [full, room, full]
+        home.files.free_bytes = None
+
+
+async def test_a_disk_that_has_room_for_small_batches_only_does_not_fill_the_log_with_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        home.files.free_bytes = 100 * KIB
+        for _ in range(60):
+            assert await produced(user, "orders", bytes(200 * KIB)) == STORAGE_ERROR
+            home.files.free_bytes = 100 * KIB  # memory files give nothing back
+            await home.pass_time(1_000)
+        await home.pass_time(30_000)
+        assert [level for level, _ in lines_about_room(caplog)] == ["WARNING"]
+        home.files.free_bytes = None
+
+
+async def test_a_disk_mounted_read_only_is_told_like_a_full_one(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    home = Home({"metadata.log.dir": "/meta"})
+    async with home.running() as user:
+        await user.create_topic("orders")
+        for operation in CHANGES:
+            home.files.fail(operation, errno.EROFS, path=DATA, times=-1)
+        assert await produced(user, "orders", b"x") == STORAGE_ERROR
+        await home.pass_time(30_000)
+        assert [line.partition(";")[0] for _, line in lines_about_room(caplog)] == [
+            f"{DATA} takes no more records (Read-only file system)"
+        ]
+        assert await usable_bytes(user) == [0]
+        home.files.heal()
+        await home.pass_time(11_000)
+        await until(lambda: len(lines_about_room(caplog)) == 2)
+        assert await usable_bytes(user) == [1 << 39]
+
+
+async def test_a_full_disk_of_the_metadata_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
+    home = Home({"metadata.log.dir": "/meta"})
+    async with home.running() as user:
+        home.files.free_bytes = 0
+        assert await user.try_to_create_topic("orders") == STORAGE_ERROR
+        await until(lambda: lines_about_room(caplog))
+        assert [line.partition(" (")[0] for _, line in lines_about_room(caplog)] == [
+            "/meta takes no more records"
+        ]
+        home.files.free_bytes = None
+
+
 async def test_a_broker_may_be_stopped_and_started_on_a_full_disk() -> None:
     home = Home()
     async with home.running() as user:

@@ -3,7 +3,8 @@ partition.
 
 v1 is the first served, v2 flexible, v3 top-level error, v4 total and usable bytes (KIP-827), v5 cordoned
 directories (KIP-1066). A partition on its way to another directory is listed in both, in the new one as
-future, with how far it is behind. A directory out of service is listed with KAFKA_STORAGE_ERROR.
+future, with how far it is behind. A directory out of service is listed with KAFKA_STORAGE_ERROR; of one that
+refuses writes (full, over quota, read-only) no byte is usable, whatever its volume says.
 """
 
 from __future__ import annotations
@@ -67,9 +68,10 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
 async def _space(log_dir: LogDir, ctx: RequestContext) -> tuple[int, int]:
     files = ctx.node.logs.files
     try:
-        return await ctx.node.run_blocking(lambda: files.space(log_dir.path))
+        total_bytes, usable_bytes = await ctx.node.run_blocking(lambda: files.space(log_dir.path))
     except OSError:
         return UNKNOWN_BYTES, UNKNOWN_BYTES
+    return total_bytes, usable_bytes if log_dir.refusal is None else 0
 
 
 def _topics(

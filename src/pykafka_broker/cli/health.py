@@ -1,4 +1,8 @@
-"""`health`: does a broker answer? Exit status 0 if so, 1 if not; for container health checks and scripts.
+"""`health`: does a broker answer, and do its disks take records? For container health checks and scripts.
+
+Exit status 0: healthy. 1: no answer. 3: degraded, that is, it answers, but a log directory is out of service
+or takes no more records (2 is click's, for wrong usage). A degraded broker serves what it can, and a restart
+makes no room on a disk, so what restarts containers should count 3 as alive: docker/health does.
 
 A broker that accepts connections but does not know itself yet is not healthy, so it is asked for its
 metadata. Only the given address is used, never one the broker advertises: inside a container that may lead
@@ -9,13 +13,20 @@ image, and the properties file.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 import click
 
 from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.options import Seconds
 
-HEALTHY = "healthy: broker {node_id} of cluster {cluster_id} at {address}"
+STATUS = "{status}: broker {node_id} of cluster {cluster_id} at {address}"
+DEGRADED_STATUS = 3
+#: A disk with less room refuses a batch of the greatest size that brokers take by default.
+LEAST_USABLE_BYTES = 1 << 20
+#: What a broker says of the room where it does not know it.
+UNKNOWN_BYTES = -1
 
 
 @click.command()
@@ -30,8 +41,11 @@ HEALTHY = "healthy: broker {node_id} of cluster {cluster_id} at {address}"
     metavar="SECONDS",
     help="Patience.",
 )
-def health(address: str | None, file: str | None, timeout_s: float) -> None:
-    """Check that a broker answers; exit status 1 if it does not.
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def health(address: str | None, file: str | None, timeout_s: float, as_json: bool) -> int:
+    """Check that a broker answers and that its disks take records.
+
+    Exit status 0: healthy; 1: no answer; 3: it answers, but a log directory is out of service or full.
 
     It is the one at HOST:PORT, or the one that `start` would run here: 127.0.0.1:9092 if nothing is set.
     """
@@ -43,10 +57,47 @@ def health(address: str | None, file: str | None, timeout_s: float) -> None:
         raise click.BadParameter(str(error)) from None
     with client:
         metadata = client.metadata([])
+        problems = list(_disk_problems(client))
     if not metadata.brokers:
         raise click.ClickException(f"The broker at {address} knows no broker, not even itself")
-    node_ids = ",".join(str(broker.node_id) for broker in metadata.brokers)
-    click.echo(HEALTHY.format(node_id=node_ids, cluster_id=metadata.cluster_id, address=address))
+    status = "degraded" if problems else "healthy"
+    if as_json:
+        from pykafka_broker.cli.record_json import compact_json
+
+        shown = {
+            "status": status,
+            "node_ids": [broker.node_id for broker in metadata.brokers],
+            "cluster_id": metadata.cluster_id,
+            "address": address,
+            "problems": problems,
+        }
+        click.echo(compact_json(shown))
+    else:
+        node_ids = ",".join(str(broker.node_id) for broker in metadata.brokers)
+        told = STATUS.format(status=status, node_id=node_ids, cluster_id=metadata.cluster_id, address=address)
+        click.echo("\n  ".join([told, *(problem["text"] for problem in problems)]))
+    return DEGRADED_STATUS if problems else 0
+
+
+def _disk_problems(client: Client) -> Iterator[dict[str, Any]]:
+    """What is wrong with the broker's log directories, as far as it tells this client."""
+    from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+    from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+
+    try:
+        answer = client.send(DescribeLogDirsRequest(topics=[]))
+    except KafkaError:  # a broker without this API
+        return
+    for result in answer.results:
+        problem = {"log_dir": result.log_dir, "usable_bytes": result.usable_bytes}
+        if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            yield {**problem, "problem": "offline", "text": f"{result.log_dir} is out of service"}
+        elif UNKNOWN_BYTES < result.usable_bytes < LEAST_USABLE_BYTES:
+            text = (
+                f"{result.log_dir} takes no more records: "
+                f"{result.usable_bytes} of {result.total_bytes} bytes are usable"
+            )
+            yield {**problem, "problem": "full", "text": text}
 
 
 def _own_address(file: str | None) -> str:

@@ -37,6 +37,11 @@ class LogDir:
         #: Keeps its partitions and gets no new ones (KIP-1066).
         self.is_cordoned = False
         self.error: OSError | None = None
+        #: What the disk said when it refused a write for lack of room; None while it takes writes, as far as
+        #: is known. See `full_disks.py`.
+        self.refusal: OSError | None = None
+        #: When to look whether it takes writes again.
+        self.trial_due_ms = 0
         self.lock: Lock | None = None
         self.environment: Environment | None = None
         #: What the checkpoint files hold, so that nothing is written twice.

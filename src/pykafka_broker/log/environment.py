@@ -24,6 +24,7 @@ class Environment:
     __slots__ = (
         "_on_exhausted",
         "_on_failure",
+        "_on_write_failed",
         "bury",
         "files",
         "run_in_turn",
@@ -40,6 +41,7 @@ class Environment:
         bury: Callable[[Callable[[], object], int], None] | None = None,
         on_failure: Callable[[OSError], None] | None = None,
         on_exhausted: Callable[[], None] | None = None,
+        on_write_failed: Callable[[OSError], None] | None = None,
         write_behind_bytes: int = WRITE_BEHIND_BYTES,
     ) -> None:
         self.files = files
@@ -53,10 +55,15 @@ class Environment:
         self.bury = bury or _at_once
         self._on_failure = on_failure
         self._on_exhausted = on_exhausted
+        self._on_write_failed = on_write_failed
 
     def write_failed(self, error: OSError) -> None:
-        """A write was refused: the owner hears of it unless the disk is merely full. Any thread."""
+        """A write was refused. Unless that may pass by itself, the directory must go out of service. Any
+        thread.
+        """
         self.open_failed(error)
+        if self._on_write_failed is not None:
+            self._on_write_failed(error)
         if error.errno not in PASSING_ERRORS and self._on_failure is not None:
             self._on_failure(error)
 

@@ -19,6 +19,7 @@ from pykafka_broker.log.directories import LogDir, LogDirs
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.file_work import FileWork, RunBlocking, RunOnDisk
 from pykafka_broker.log.files import FileSystem, directory_name, join, random_id
+from pykafka_broker.log.full_disks import FullDisks
 from pykafka_broker.log.loading import create_log
 from pykafka_broker.log.moving import LogMove
 from pykafka_broker.log.names import LOG_SUFFIX, partition_folder, set_aside_folder
@@ -71,6 +72,8 @@ class LogFolders:
             run_on_disk=self._run_on_disk,
             now_ms=now_ms,
         )
+        #: Directories that refuse writes for now.
+        self.full_disks = FullDisks(files, run_later=self._work.run_later, now_ms=now_ms)
         self._loop: asyncio.AbstractEventLoop | None = None
         for log_dir in dirs.all:
             log_dir.environment = Environment(
@@ -80,6 +83,7 @@ class LogFolders:
                 bury=self._work.bury,
                 on_failure=partial(self._disk_failed, log_dir),
                 on_exhausted=self._release_files,
+                on_write_failed=partial(self.full_disks.write_failed, log_dir),
             )
 
     def __iter__(self) -> Iterator[PartitionLog]:

@@ -371,6 +371,8 @@ class LogManager(MovingLogs):
         if self._is_due("retention", now_ms, intervals.retention_check_ms, initial_ms):
             for log_dir in self.dirs.online:
                 self._work.run_later(log_dir.path, partial(self._look_for_expired, log_dir, now_ms))
+        for log_dir in self.dirs.all:
+            self.full_disks.try_again(log_dir, now_ms)
         self.cleaner.tick(now_ms)
         self.scrubber.tick(now_ms)
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):

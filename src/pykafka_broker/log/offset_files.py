@@ -85,7 +85,8 @@ def write_offsets(files: FileSystem, name: str, contents: Iterable[Content]) -> 
                 files.replace_file(join(log_dir.path, name), data, sync=True)
                 log_dir.checkpointed[name] = data
             except OSError as error:  # a full disk must not stop the broker; the next round tries again
-                logger.warning("%s in %s could not be written: %s", name, log_dir.path, error)
+                level = logging.WARNING if log_dir.refusal is None else logging.DEBUG  # that was said
+                logger.log(level, "%s in %s could not be written: %s", name, log_dir.path, error)
 
 
 def clear_offsets(files: FileSystem, log_dir: LogDir) -> None:

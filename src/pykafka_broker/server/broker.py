@@ -302,7 +302,11 @@ class Broker:
     async def _start_controller(self, cluster_id: str, undo: AsyncExitStack) -> None:
         config = self.config
         storage = open_metadata_log(
-            self._files, config, now_ms=self.now_ms(), run_later=self._run_in_background
+            self._files,
+            config,
+            now_ms=self.now_ms(),
+            run_later=self._run_in_background,
+            on_write_failed=partial(self.logs.full_disks.write_failed, self.logs.dirs.metadata),
         )
         self._metadata_log = storage.log
         undo.push_async_callback(self._close_logs)

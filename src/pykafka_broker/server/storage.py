@@ -103,6 +103,7 @@ def open_metadata_log(
     *,
     now_ms: int,
     run_later: Callable[[Callable[[], object]], None],
+    on_write_failed: Callable[[OSError], None] | None = None,
 ) -> RaftStorage:
     """The replica of the metadata log in this node's metadata directory. Blocking.
 
@@ -120,7 +121,7 @@ def open_metadata_log(
                     f"Name {other} first in log.dirs, or as metadata.log.dir."
                 )
         raise MalformedFile("the folder is missing although the directory is formatted")
-    environment = Environment(files, run_later=run_later)
+    environment = Environment(files, run_later=run_later, on_write_failed=on_write_failed)
     if _has_log(files, directory):
         log = open_log(
             environment,

@@ -96,6 +96,20 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Makes the standard streams of commands a terminal without colours, of a width."""
+    for name in ("FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+
+    def make(width: int) -> None:
+        monkeypatch.setattr(Output, "isatty", lambda self: True, raising=False)
+        monkeypatch.setenv("COLUMNS", str(width))
+
+    return make
+
+
+@pytest.fixture
 def run(broker: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs commands that talk to the broker."""
     monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", broker)

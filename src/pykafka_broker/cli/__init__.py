@@ -12,8 +12,12 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from pykafka_broker.cli.output import Failure
 
 #: Command -> the module that has it and what to call it there, with the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -68,37 +72,43 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line; always ends with SystemExit."""
+    from pykafka_broker.cli.output import Invocation, show_failure
+
+    invocation = Invocation()
     try:
-        status = cli.main(arguments, prog_name="pykafka-broker", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        status = cli.main(arguments, prog_name="pykafka-broker", standalone_mode=False, obj=invocation)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
     except BrokenPipeError:
         # Who read our output has seen enough, as in `consume … | head`.
         sys.stderr.close()
         sys.exit(141)
+    except click.UsageError as error:
+        error.show()
+        sys.exit(error.exit_code)
     except Exception as error:
-        reason = expected(error)
-        if reason is None:
+        failure = expected(error)
+        if failure is None:
             raise
-        click.echo(f"Error: {reason}", err=True)
+        show_failure(failure, invocation.as_json)
         sys.exit(1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def expected(error: Exception) -> str | None:
+def expected(error: Exception) -> Failure | None:
     """What to tell the user about an error that is not a bug of ours; None for one that is."""
+    from pykafka_broker.cli.output import Failure
     from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 
+    if isinstance(error, click.ClickException):
+        return Failure(error.format_message())
     if isinstance(error, KafkaError):
-        return error.message or error.code.name
+        return Failure(error.message or error.code.name, error.code.name)
     if isinstance(error, ProtocolError):
-        return f"The broker sent what is not Kafka's protocol: {error}"
+        return Failure(f"The broker sent what is not Kafka's protocol: {error}")
     if isinstance(error, OSError):
         path = f": {error.filename}" if error.filename else ""
-        return f"{error.strerror or error}{path}"
+        return Failure(f"{error.strerror or error}{path}")
     # Imported by whoever raised them; looking here must not import them.
     for module, name in (
         ("pykafka_broker.config.keys", "ConfigError"),
@@ -107,5 +117,5 @@ def expected(error: Exception) -> str | None:
     ):
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):
-            return str(error)
+            return Failure(str(error))
     return None

@@ -1,15 +1,16 @@
-"""`topics`: create, list, describe, alter and delete topics; output as of kafka-topics.sh."""
+"""`topics`: create, list, describe, alter and delete topics; lines as of kafka-topics.sh."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import click
 
 from pykafka_broker.cli.client import Client, check
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, cluster_options, pairs
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.cli.output import Cell, Column, Output, Styled, Table, json_option
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.schema import ZERO_UUID
 
 TOPIC_RESOURCE = 2
@@ -18,6 +19,63 @@ AMBIGUOUS_NAME = (
     "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could "
     "collide. To avoid issues it is best to use either, but not both."
 )
+
+
+class TopicName(NamedTuple):
+    """A topic in a list."""
+
+    topic: str
+    is_internal: bool
+    partition_count: int
+    replication_factor: int
+
+
+class CreatedTopic(NamedTuple):
+    """What became of a topic to be created; with --if-not-exists it may have been there."""
+
+    topic: str
+    created: bool
+
+
+class DeletedTopic(NamedTuple):
+    """What became of a topic to be deleted; with --if-exists it may never have been there."""
+
+    topic: str
+    deleted: bool
+
+
+class PartitionCount(NamedTuple):
+    """How many partitions a topic has now."""
+
+    topic: str
+    partition_count: int
+
+
+class Partition(NamedTuple):
+    """A partition; without a leader that is None, as are lists that the broker does not tell."""
+
+    partition: int
+    leader: int | None
+    replicas: list[int]
+    isr: list[int]
+    elr: list[int] | None
+    last_known_elr: list[int] | None
+
+    @property
+    def lacks_replicas(self) -> bool:
+        return len(self.isr) < len(self.replicas)
+
+
+class Topic(NamedTuple):
+    """A topic with what it sets itself."""
+
+    topic: str
+    topic_id: str
+    is_internal: bool
+    partition_count: int
+    replication_factor: int
+    configs: dict[str, str | None]
+    partitions: list[Partition]
 
 
 @click.group()
@@ -36,6 +94,7 @@ def topics() -> None:
 @click.option("--config", "configs", metavar="KEY=VALUE", multiple=True, help="A topic config; repeatable.")
 @click.option("--if-not-exists", is_flag=True, help="Succeed where the topic exists already.")
 @cluster_options
+@json_option(CreatedTopic, key="topics")
 def create(
     names: tuple[str, ...],
     partitions: int | None,
@@ -44,6 +103,7 @@ def create(
     if_not_exists: bool,
     bootstrap_server: str,
     timeout_s: float,
+    output: Output,
 ) -> None:
     """Create topics."""
     from pykafka_broker.protocol.messages.create_topics import (
@@ -67,26 +127,48 @@ def create(
         timeout_ms=int(timeout_s * 1000),
     )
     if any("." in name or "_" in name for name in names):
-        click.echo(AMBIGUOUS_NAME)
+        output.remark(AMBIGUOUS_NAME)
     with Client(bootstrap_server, timeout_s) as client:
         results = client.send(request).topics
-    for result in results:
-        if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
-            continue
-        check(result.error_code, result.error_message)
-        click.echo(f"Created topic {result.name}.")
+    with output.one_by_one() as each:
+        for result in results:
+            if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+                each.show(CreatedTopic(result.name, created=False), ())
+                continue
+            check(result.error_code, result.error_message)
+            each.show(CreatedTopic(result.name, created=True), [f"Created topic {result.name}."])
 
 
 @topics.command("list")
 @click.option("--exclude-internal", is_flag=True, help="Leave out the topics Kafka keeps for itself.")
 @cluster_options
-def list_(exclude_internal: bool, bootstrap_server: str, timeout_s: float) -> None:
+@json_option(TopicName, key="topics")
+def list_(exclude_internal: bool, bootstrap_server: str, timeout_s: float, output: Output) -> None:
     """List the names of all topics."""
     with Client(bootstrap_server, timeout_s) as client:
         metadata = client.metadata(None)
-    for topic in sorted(metadata.topics, key=lambda topic: str(topic.name)):
-        if not (exclude_internal and topic.is_internal):
-            click.echo(topic.name)
+    found = [
+        TopicName(topic.name, topic.is_internal, len(topic.partitions), _replication_factor(topic.partitions))
+        for topic in sorted(metadata.topics, key=lambda topic: str(topic.name))
+        if not (exclude_internal and topic.is_internal)
+    ]
+    columns = (
+        Column("TOPIC"),
+        Column("PARTITIONS", is_number=True, drop=1),
+        Column("REPLICATION FACTOR", is_number=True, drop=2),
+    )
+    output.show_all(
+        found, (topic.topic for topic in found), [Table(columns, [_row(topic) for topic in found])]
+    )
+
+
+def _row(topic: TopicName) -> list[Cell]:
+    name: Cell = Styled(topic.topic, "dim") if topic.is_internal else topic.topic
+    return [name, topic.partition_count, topic.replication_factor]
+
+
+def _replication_factor(partitions: Sequence[Any]) -> int:
+    return len(partitions[0].replica_nodes) if partitions else 0
 
 
 @topics.command()
@@ -96,6 +178,7 @@ def list_(exclude_internal: bool, bootstrap_server: str, timeout_s: float) -> No
 @click.option("--unavailable-partitions", is_flag=True, help="Only partitions without a leader.")
 @click.option("--topics-with-overrides", is_flag=True, help="Only topics that set configs of their own.")
 @cluster_options
+@json_option(Topic, key="topics")
 def describe(
     names: tuple[str, ...],
     exclude_internal: bool,
@@ -104,8 +187,12 @@ def describe(
     topics_with_overrides: bool,
     bootstrap_server: str,
     timeout_s: float,
+    output: Output,
 ) -> None:
-    """Describe topics, all of them if none is named."""
+    """Describe topics, all of them if none is named.
+
+    A selection of partitions leaves out the others, and topics without any.
+    """
     with Client(bootstrap_server, timeout_s) as client:
         found = describe_topics(client, names or None)
         if exclude_internal:
@@ -113,50 +200,113 @@ def describe(
         overrides = topic_overrides(client, [topic.name for topic in found])
         alive = {broker.node_id for broker in client.metadata([]).brokers}
     selects_partitions = under_replicated_partitions or unavailable_partitions
-    for topic in found:
-        configs = overrides[topic.name]
-        if topics_with_overrides and not configs:
-            continue
-        if not selects_partitions:
-            click.echo(topic_line(topic, configs))
+
+    def is_chosen(partition: Partition) -> bool:
+        return (
+            not selects_partitions
+            or (under_replicated_partitions and partition.lacks_replicas)
+            or (unavailable_partitions and partition.leader not in alive)
+        )
+
+    described = []
+    for answer in found:
+        topic = described_topic(answer, overrides[answer.name])
         if topics_with_overrides:
-            continue
-        for partition in topic.partitions:
-            lacks_replicas = len(partition.isr_nodes) < len(partition.replica_nodes)
-            is_unavailable = partition.leader_id not in alive
-            if (
-                not selects_partitions
-                or (under_replicated_partitions and lacks_replicas)
-                or (unavailable_partitions and is_unavailable)
-            ):
-                click.echo(partition_line(topic.name, partition))
-
-
-def topic_line(topic: Any, configs: Sequence[str]) -> str:
-    """The line of a topic."""
-    import base64
-
-    topic_id = base64.urlsafe_b64encode(topic.topic_id).rstrip(b"=").decode()
-    replicas = len(topic.partitions[0].replica_nodes) if topic.partitions else 0
-    return (
-        f"Topic: {topic.name}\tTopicId: {topic_id}\tPartitionCount: {len(topic.partitions)}\t"
-        f"ReplicationFactor: {replicas}\tConfigs: {','.join(configs)}"
+            topic = topic._replace(partitions=[])
+        chosen = topic._replace(partitions=[p for p in topic.partitions if is_chosen(p)])
+        if chosen.configs if topics_with_overrides else chosen.partitions or not selects_partitions:
+            described.append(chosen)
+    output.show_all(
+        described,
+        (line for topic in described for line in topic_lines(topic, with_head=not selects_partitions)),
+        (topic_table(topic) for topic in described),
     )
 
 
-def partition_line(topic: str, partition: Any) -> str:
-    """The line of a partition."""
-    leader = "none" if partition.leader_id < 0 else partition.leader_id
-    fields = [
-        f"Topic: {topic}",
-        f"Partition: {partition.partition_index}",
-        f"Leader: {leader}",
-        f"Replicas: {_joined(partition.replica_nodes)}",
-        f"Isr: {_joined(partition.isr_nodes)}",
-        f"Elr: {_joined(getattr(partition, 'eligible_leader_replicas', None))}",
-        f"LastKnownElr: {_joined(getattr(partition, 'last_known_elr', None))}",
+def described_topic(answer: Any, configs: dict[str, str | None]) -> Topic:
+    """A topic of an answer, with the configs it sets."""
+    import base64
+
+    partitions = [
+        Partition(
+            partition=p.partition_index,
+            leader=None if p.leader_id < 0 else p.leader_id,
+            replicas=list(p.replica_nodes),
+            isr=list(p.isr_nodes),
+            elr=_listed(p, "eligible_leader_replicas"),
+            last_known_elr=_listed(p, "last_known_elr"),
+        )
+        for p in answer.partitions
     ]
-    return "\t" + "\t".join(fields)
+    return Topic(
+        topic=answer.name,
+        topic_id=base64.urlsafe_b64encode(answer.topic_id).rstrip(b"=").decode(),
+        is_internal=answer.is_internal,
+        partition_count=len(partitions),
+        replication_factor=_replication_factor(answer.partitions),
+        configs=configs,
+        partitions=partitions,
+    )
+
+
+def _listed(partition: Any, name: str) -> list[int] | None:
+    nodes = getattr(partition, name, None)
+    return None if nodes is None else list(nodes)
+
+
+def topic_lines(topic: Topic, *, with_head: bool) -> Iterator[str]:
+    """The line of a topic, if wanted, and those of its partitions."""
+    if with_head:
+        configs = ",".join(f"{key}={value}" for key, value in topic.configs.items())
+        yield (
+            f"Topic: {topic.topic}\tTopicId: {topic.topic_id}\tPartitionCount: {topic.partition_count}\t"
+            f"ReplicationFactor: {topic.replication_factor}\tConfigs: {configs}"
+        )
+    for partition in topic.partitions:
+        fields = [
+            f"Topic: {topic.topic}",
+            f"Partition: {partition.partition}",
+            f"Leader: {'none' if partition.leader is None else partition.leader}",
+            f"Replicas: {_joined(partition.replicas)}",
+            f"Isr: {_joined(partition.isr)}",
+            f"Elr: {_joined(partition.elr)}",
+            f"LastKnownElr: {_joined(partition.last_known_elr)}",
+        ]
+        yield "\t" + "\t".join(fields)
+
+
+def topic_table(topic: Topic) -> Table:
+    """A topic for a person: its partitions below what it sets."""
+    configs = ", ".join(f"{key}={value}" for key, value in topic.configs.items())
+    rows: list[list[Cell]] = [
+        [
+            partition.partition,
+            Styled("none", "red") if partition.leader is None else partition.leader,
+            _joined(partition.replicas),
+            Styled(_joined(partition.isr), "yellow" if partition.lacks_replicas else ""),
+            _joined(partition.elr) if partition.elr else None,
+            _joined(partition.last_known_elr) if partition.last_known_elr else None,
+        ]
+        for partition in topic.partitions
+    ]
+    return Table(
+        heading=topic.topic,
+        details=[
+            ("id", topic.topic_id),
+            ("partitions", str(topic.partition_count)),
+            ("replication factor", str(topic.replication_factor)),
+            ("configs", configs or "-"),
+        ],
+        columns=(
+            Column("PARTITION", is_number=True),
+            Column("LEADER", is_number=True),
+            Column("REPLICAS", drop=1),
+            Column("ISR"),
+            Column("ELR", drop=2),
+            Column("LAST KNOWN ELR", drop=3),
+        ),
+        rows=rows,
+    )
 
 
 def _joined(nodes: Iterable[int] | None) -> str:
@@ -206,8 +356,8 @@ def describe_topics(client: Client, names: Sequence[str] | None) -> list[Any]:
     return sorted(found, key=lambda topic: str(topic.name))
 
 
-def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, list[str]]:
-    """The `key=value` entries of each topic that are not Kafka's defaults."""
+def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, dict[str, str | None]]:
+    """What each topic has that are not Kafka's defaults."""
     from pykafka_broker.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
@@ -222,11 +372,11 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, list[str]
         ]
     )
     return {
-        result.resource_name: [
-            f"{entry.name}={entry.value}"
+        result.resource_name: {
+            entry.name: entry.value
             for entry in result.configs
             if entry.config_source != DEFAULT_CONFIG_SOURCE
-        ]
+        }
         for result in client.send(request).results
     }
 
@@ -237,7 +387,8 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, list[str]
     "-p", "--partitions", type=click.IntRange(1, INT32_MAX), required=True, help="The new, larger number."
 )
 @cluster_options
-def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float) -> None:
+@json_option(PartitionCount)
+def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float, output: Output) -> None:
     """Give a topic more partitions."""
     from pykafka_broker.protocol.messages.create_partitions import (
         CreatePartitionsRequest,
@@ -252,14 +403,17 @@ def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float) -
     with Client(bootstrap_server, timeout_s) as client:
         result = client.send(request).results[0]
     check(result.error_code, result.error_message)
-    click.echo(f"Topic {name} has {partitions} partitions.")
+    output.show(PartitionCount(name, partitions), [f"Topic {name} has {partitions} partitions."])
 
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…")
 @click.option("--if-exists", is_flag=True, help="Succeed where there is no such topic.")
 @cluster_options
-def delete(names: tuple[str, ...], if_exists: bool, bootstrap_server: str, timeout_s: float) -> None:
+@json_option(DeletedTopic, key="topics")
+def delete(
+    names: tuple[str, ...], if_exists: bool, bootstrap_server: str, timeout_s: float, output: Output
+) -> None:
     """Delete topics and all their records."""
     from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
@@ -270,10 +424,12 @@ def delete(names: tuple[str, ...], if_exists: bool, bootstrap_server: str, timeo
     )
     with Client(bootstrap_server, timeout_s) as client:
         results = client.send(request).responses
-    for result in results:
-        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            if if_exists:
+    with output.one_by_one() as each:
+        for result in results:
+            if if_exists and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                each.show(DeletedTopic(result.name, deleted=False), ())
                 continue
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{result.name}' does not exist.")
-        check(result.error_code, result.error_message)
-        click.echo(f"Deleted topic {result.name}.")
+            if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise client.topic_error(result.error_code, result.name)
+            check(result.error_code, result.error_message)
+            each.show(DeletedTopic(result.name, deleted=True), [f"Deleted topic {result.name}."])

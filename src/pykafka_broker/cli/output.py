@@ -1,0 +1,245 @@
+"""How a command says its result: one value, in one of three forms.
+
+    lines    what Apache Kafka's tools print: whatever is no terminal gets it, the same in every release
+    tables   for a person at a terminal: coloured, as wide as the terminal is (`tables.py`, which loads rich)
+    JSON     with `--json`: one object, or one object a line where the command streams
+
+A command takes `@json_option(Result)`, which gives it an `output`. It makes its results as named tuples,
+whose fields are the names in the JSON, and hands each to `output.show` with its lines and, where a person
+wants to look at something else, its tables:
+
+    class Group(NamedTuple):
+        group: str
+        state: str
+
+    @groups.command("list")
+    @cluster_options
+    @json_option(Group, key="groups")
+    def list_(bootstrap_server: str, timeout_s: float, output: Output) -> None:
+        found = ...
+        output.show_all(found, lines=(group.group for group in found), tables=[Table(...)])
+
+`docs/cli.md` documents the fields; a test compares it with what is declared here. What a person should know
+besides the result is an `output.note` on standard error, in every form. An error is the last line there:
+`Error: ...`, or with `--json` an object (`Failure`). Wrong usage (status 2) concerns the author of a script,
+and is always text.
+
+Colours: none with NO_COLOR, CLICOLOR=0 or TERM=dumb. FORCE_COLOR and CLICOLOR_FORCE want them also where the
+output is no terminal, but never turn lines into tables.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import Enum
+from typing import IO, Any, NamedTuple, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class Form(Enum):
+    """How results are said."""
+
+    LINES = "lines"
+    TABLES = "tables"
+    JSON = "JSON"
+
+
+class Failure(NamedTuple):
+    """What went wrong, as `--json` says it; `code` is Kafka's name of the error, if it is one of Kafka's."""
+
+    error: str
+    code: str | None = None
+
+
+# -- tables: what they are made of; how they are drawn stands in tables.py
+# ------------------------------------------------------------------------
+
+
+class Styled(NamedTuple):
+    """A cell in a style of rich's, like "green" or "bold red"."""
+
+    text: str
+    style: str
+
+
+#: What stands in a table; None is shown as "-".
+Cell = str | int | None | Styled
+
+
+class Column(NamedTuple):
+    """A column of a table.
+
+    Where the terminal is too narrow, ids are shortened in the middle first, then columns are left out: the
+    one with the highest `drop` first; 0 stays. A column that may be left out is so as well when it is empty.
+    """
+
+    title: str
+    is_number: bool = False
+    is_id: bool = False
+    drop: int = 0
+
+
+class Table(NamedTuple):
+    """Rows below titles, with what stands above them and a line below."""
+
+    columns: Sequence[Column] = ()
+    rows: Sequence[Sequence[Cell]] = ()
+    heading: str | None = None
+    #: What holds for all rows, by name.
+    details: Sequence[tuple[str, str]] = ()
+    footer: str | None = None
+
+
+# -- the output of one run of a command
+# -------------------------------------
+
+
+class Output:
+    """Says the results of one run of a command."""
+
+    def __init__(self, form: Form, key: str | None = None) -> None:
+        self.form = form
+        #: Under which the JSON object has the results, if the command has many.
+        self.key = key
+
+    def show(self, result: Any, lines: Iterable[str], tables: Iterable[Table] | None = None) -> None:
+        """Say one result. Only the form that is wanted is looked at; without tables, people get the lines."""
+        if self.form is Form.JSON:
+            click.echo(compact_json(json_value(result)))
+        elif self.form is Form.TABLES and tables is not None:
+            from pykafka_broker.cli.tables import print_tables
+
+            print_tables(tables)
+        elif text := "\n".join(lines):
+            click.echo(text)
+
+    def show_all(
+        self, results: Sequence[Any], lines: Iterable[str], tables: Iterable[Table] | None = None
+    ) -> None:
+        """Say all results at once."""
+        assert self.key is not None
+        self.show({self.key: results}, lines, tables)
+
+    @contextmanager
+    def one_by_one(self) -> Iterator[Output]:
+        """Say results as they come; as JSON when all are there, or an error ends it."""
+        if self.form is not Form.JSON:
+            yield self
+            return
+        collecting = Collecting()
+        try:
+            yield collecting
+        finally:
+            self.show_all(collecting.results, ())
+
+    def note(self, text: str) -> None:
+        """Tell a person something on standard error."""
+        click.echo(text, err=True)
+
+    def remark(self, text: str) -> None:
+        """Tell what Kafka's tools tell among their lines; among JSON objects it would be out of place."""
+        click.echo(text, err=self.form is Form.JSON)
+
+
+class Collecting(Output):
+    """Keeps results for the one object that they become."""
+
+    def __init__(self) -> None:
+        super().__init__(Form.JSON)
+        self.results: list[Any] = []
+
+    def show(self, result: Any, lines: Iterable[str], tables: Iterable[Table] | None = None) -> None:
+        self.results.append(result)
+
+
+def json_value(value: Any) -> Any:
+    """A result as what JSON has: named tuples and mappings are objects, other collections arrays."""
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: json_value(entry) for key, entry in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [json_value(entry) for entry in value]
+    return value
+
+
+def compact_json(value: Any) -> str:
+    """JSON without spaces, as Kafka's tools print it."""
+    import json
+
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+# -- the option, and what it means for errors
+# -------------------------------------------
+
+
+class Invocation:
+    """What `main` must know of the command it runs to tell its errors."""
+
+    as_json = False
+
+
+class JsonOption(click.Option):
+    """`--json`; knows what the command's JSON is made of.
+
+    `result` is the named tuple of each object (None: docs/cli.md says it in words), `key` the name under
+    which one object has them all. Without a key the objects are lines of a stream if there are several.
+    """
+
+    def __init__(self, *args: Any, result: type | None = None, key: str | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.result = result
+        self.key = key
+
+
+def json_option(
+    result: type | None, *, key: str | None = None, streams: bool = False
+) -> Callable[[Command], Command]:
+    """Give a command `--json`, and an `output` to say its results by."""
+
+    def chosen(ctx: click.Context, option: click.Parameter, as_json: bool) -> Output:
+        invocation = ctx.find_object(Invocation)
+        if as_json and invocation is not None:
+            invocation.as_json = True
+        if as_json:
+            return Output(Form.JSON, key)
+        return Output(Form.TABLES if sys.stdout.isatty() else Form.LINES, key)
+
+    return click.option(
+        "--json",
+        "output",
+        cls=JsonOption,
+        result=result,
+        key=key,
+        is_flag=True,
+        callback=chosen,
+        help="One JSON object a line." if streams else "Print a JSON object.",
+    )
+
+
+def show_failure(failure: Failure, as_json: bool) -> None:
+    """Say on standard error what went wrong."""
+    if as_json:
+        click.echo(compact_json(json_value(failure)), err=True)
+        return
+    is_coloured = wants_colour(sys.stderr, os.environ)
+    title = click.style("Error:", fg="red", bold=True) if is_coloured else "Error:"
+    click.echo(f"{title} {failure.error}", err=True, color=is_coloured)
+
+
+def wants_colour(stream: IO[str], environ: Mapping[str, str]) -> bool:
+    """Whether to write colours to a stream, as NO_COLOR, FORCE_COLOR, CLICOLOR and TERM have it."""
+    if environ.get("NO_COLOR"):
+        return False
+    if environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE", "0") != "0":
+        return True
+    if environ.get("CLICOLOR") == "0" or environ.get("TERM", "").lower() in ("dumb", "unknown"):
+        return False
+    return stream.isatty()

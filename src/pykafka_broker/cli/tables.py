@@ -1,0 +1,150 @@
+"""Tables on a terminal, drawn by rich: columns without borders that fit the width.
+
+What does not fit: ids are shortened in the middle, down to `ID_WIDTH`; then columns are left out in the order
+of their `drop`, and named in a line below; what is still too wide is folded. Text comes from other people's
+programs: what is no printable character is shown as its escape, so that a group's name cannot write to the
+terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from pykafka_broker.cli.output import Cell, Column, Styled, Table, wants_colour
+
+GAP = 2
+#: How far an id is shortened.
+ID_WIDTH = 13
+ELLIPSIS = "…"
+
+
+class Fitted(NamedTuple):
+    """Which columns are shown, how wide, and the titles of those that found no room."""
+
+    columns: tuple[int, ...]
+    widths: tuple[int, ...]
+    left_out: tuple[str, ...]
+
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables to standard output, an empty line between two."""
+    is_coloured = wants_colour(sys.stdout, os.environ)
+    width = shutil.get_terminal_size().columns
+    console = Console(
+        file=sys.stdout,
+        force_terminal=True,
+        color_system="standard" if is_coloured else None,
+        width=width,
+        highlight=False,
+        emoji=False,
+    )
+    for number, table in enumerate(tables):
+        if number:
+            console.print()
+        _print(console, table, width)
+
+
+def _print(console: Console, table: Table, width: int) -> None:
+    if table.heading is not None:
+        console.print(Text(printable(table.heading), style="bold"), soft_wrap=True)
+    for name, value in table.details:
+        console.print(Text.assemble((f"  {name}: ", "dim"), printable(value)), soft_wrap=True)
+    cells = [[_cell(cell) for cell in row] for row in table.rows]
+    fitted = fit(table.columns, [[text.plain for text in row] for row in cells], width)
+    if table.rows:
+        drawn = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold cyan")
+        for index, column_width in zip(fitted.columns, fitted.widths, strict=True):
+            column = table.columns[index]
+            drawn.add_column(
+                Text(column.title),
+                justify="right" if column.is_number else "left",
+                overflow="fold",
+                no_wrap=False,
+                max_width=column_width,
+            )
+        for row in cells:
+            drawn.add_row(
+                *(
+                    _shortened(row[index], column_width) if table.columns[index].is_id else row[index]
+                    for index, column_width in zip(fitted.columns, fitted.widths, strict=True)
+                )
+            )
+        console.print(drawn)
+    if fitted.left_out:
+        missing = ", ".join(fitted.left_out)
+        console.print(Text(f"({missing} left out: too narrow; --json has all)", style="dim"), soft_wrap=True)
+    if table.footer is not None:
+        console.print(Text(printable(table.footer)), soft_wrap=True)
+
+
+def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Fitted:
+    """Choose columns and their widths."""
+    shown = [
+        index
+        for index, column in enumerate(columns)
+        if not column.drop or any(row[index] not in ("", "-") for row in rows)
+    ]
+    natural = {
+        index: max(cell_len(text) for text in (columns[index].title, *(row[index] for row in rows)))
+        for index in shown
+    }
+    least = {
+        index: min(natural[index], max(ID_WIDTH, cell_len(columns[index].title)))
+        if columns[index].is_id
+        else natural[index]
+        for index in shown
+    }
+    left_out = []
+    while sum(least[index] + GAP for index in shown) - GAP > width:
+        droppable = [index for index in shown if columns[index].drop]
+        if not droppable:
+            break
+        worst = max(droppable, key=lambda index: columns[index].drop)
+        shown.remove(worst)
+        left_out.append(worst)
+    spare = max(width - sum(least[index] + GAP for index in shown) + GAP, 0)
+    widths = []
+    for index in shown:
+        # The first ids get what there is to spare: they are what the reader looks for.
+        extra = min(natural[index] - least[index], spare)
+        spare -= extra
+        widths.append(least[index] + extra)
+    return Fitted(tuple(shown), tuple(widths), tuple(columns[index].title for index in sorted(left_out)))
+
+
+def _cell(cell: Cell) -> Text:
+    if isinstance(cell, Styled):
+        return Text(printable(cell.text), style=cell.style)
+    if cell is None:
+        return Text("-", style="dim")
+    return Text(printable(str(cell)))
+
+
+def printable(text: str) -> str:
+    """Text without anything that a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _shortened(cell: Text, width: int) -> Text:
+    """An id without its middle, at most `width` wide: what tells ids apart is at their ends."""
+    plain = cell.plain
+    if cell_len(plain) <= width:
+        return cell
+    tail = (width - 1) // 2
+    head = set_cell_size(plain, width - 1 - tail)
+    return Text(f"{head}{ELLIPSIS}{_tail(plain, tail)}", style=cell.style)
+
+
+def _tail(text: str, width: int) -> str:
+    return set_cell_size(text[::-1], width)[::-1]

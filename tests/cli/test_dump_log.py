@@ -206,6 +206,18 @@ def test_a_file_that_is_not_there_is_an_error(copied: Path) -> None:
     assert (result.status, result.err) == (1, "Error: No such file or directory: gone.log\n")
 
 
+def test_a_file_that_a_broker_removes_after_its_folder_was_listed_is_passed_over(copied: Path) -> None:
+    """A name that leads nowhere is listed, and not there when it is opened."""
+    whole = dump(str(copied))
+    gone = copied / "00000000000000000999.log"
+    gone.symlink_to(copied / "nowhere")
+    result = dump(str(copied))
+    assert result.out == f"{whole.out}Dumping {gone}\n"
+    assert result.err == f"{whole.err}{gone} has been removed meanwhile, as by a running broker\n"
+    assert result.status == whole.status
+    assert dump(str(gone)).status == 1
+
+
 def test_an_empty_index_is_said_to_be_empty(copied: Path) -> None:
     for name in (INDEX, TIME_INDEX):
         (copied / name).write_bytes(b"")

@@ -106,6 +106,13 @@ def test_folders_are_listed_renamed_and_removed_with_all_that_is_in_them(files: 
     files.sync_directory(folder)
 
 
+def test_what_vanishes_between_the_listing_and_the_look_at_its_size_is_not_listed(tmp_path: Path):
+    (tmp_path / "there.log").write_bytes(b"12")
+    (tmp_path / "gone.log").symlink_to(tmp_path / "nowhere")
+    [entry] = OsFileSystem().entries(str(tmp_path), sizes_of=(".log",))
+    assert (entry.name, entry.is_directory, entry.size) == ("there.log", False, 2)
+
+
 def test_a_lock_keeps_others_out_until_it_is_released(files: FileSystem, folder: str):
     lock = files.lock(f"{folder}/.lock")
     with pytest.raises(FileLockedError):

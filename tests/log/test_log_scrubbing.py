@@ -16,10 +16,10 @@ from pykafka_broker.log.files import OsFileSystem
 from pykafka_broker.log.loading import create_log
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.scrub_process import ScrubProcess
-from pykafka_broker.log.scrubbing import ROUND_MS, ScrubAborted, Scrubbed, ThreadScrubber, job_for
+from pykafka_broker.log.scrubbing import ROUND_MS, ScrubAborted, Scrubbed, ThreadScrubber, heed, job_for
 from tests.log.logs import NOW, TOPIC_ID, append, batch
 from tests.log.test_log_manager import Broker
-from tests.support.memory_files import MemoryFiles
+from tests.support.memory_files import MemoryFile, MemoryFiles
 
 SETTINGS = LogConfig(segment_bytes=500, retention_ms=-1)
 FOLDER = "/data/orders-0"
@@ -104,6 +104,31 @@ async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_ar
     assert job is not None
     files.remove(log.segments[0].path + ".log")
     assert ThreadScrubber(files).scrub(job, UNLIMITED).sound == [base for base, _, _ in job.segments[1:]]
+
+
+class WhileLooking(MemoryFiles):
+    """Retention removes a segment when it is about to be opened."""
+
+    log: PartitionLog
+
+    def open(self, path: str, *, create: bool = False, writable: bool = True) -> MemoryFile:
+        if not create and path == f"{FOLDER}/{0:020d}.log" and path in self.inodes:
+            self.log.segments = self.log.segments[1:]
+            del self.inodes[path]
+        return super().open(path, create=create, writable=writable)
+
+
+async def test_a_segment_that_goes_while_its_damage_is_looked_at_is_nobodys_loss():
+    files = WhileLooking()
+    files.inodes, files.directories = (before := await stopped()).inodes, before.directories
+    log = (await Broker(files, config_for=lambda topic: SETTINGS).start()).get("orders", 0)
+    assert log is not None
+    files.log = log
+    job = job_for(log, only_unchecked=True)
+    assert job is not None
+    log.release_files()
+    heed(log, job, Scrubbed([], [0]))
+    assert log.segments[0].base_offset > 0
 
 
 # --- in a process ---------------------------------------------------------------------------------

@@ -63,16 +63,22 @@ def dump_log(
         entries=not verify_index_only,
     )
     problems: list[Problem] = []
+    named = {part for entry in paths for part in entry.split(",")}
     for path in expand(paths):
         if not as_json:
             click.echo(f"Dumping {path}")
-        for item in dump_file(path, options):
-            if isinstance(item, Problem):
-                problems.append(item)
-            elif as_json:
-                click.echo(compact_json({"file": path, **item.value}))
-            else:
-                click.echo(item.text, err=item.value["kind"] == UNKNOWN_FILE)
+        try:
+            for item in dump_file(path, options):
+                if isinstance(item, Problem):
+                    problems.append(item)
+                elif as_json:
+                    click.echo(compact_json({"file": path, **item.value}))
+                else:
+                    click.echo(item.text, err=item.value["kind"] == UNKNOWN_FILE)
+        except FileNotFoundError:
+            if path in named:
+                raise
+            click.echo(f"{path} has been removed meanwhile, as by a running broker", err=True)
     for line in problem_lines(problems):
         click.echo(line, err=True)
     return 1 if problems else 0

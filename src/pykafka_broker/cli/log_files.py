@@ -106,8 +106,8 @@ def dump_file(path: str, options: Options) -> Dump:
 def dump_log(path: str, options: Options) -> Dump:
     """Batches, and if wanted the records in them."""
     name = os.path.basename(path)
-    yield _title(name)
     data = memoryview(_read(path))
+    yield _title(name)
     end = 0
     previous = None
     for at, header in iter_batches(data):
@@ -370,7 +370,10 @@ def _log_of(path: str) -> str:
 
 
 def _read_if_there(path: str) -> bytes:
-    return _read(path) if os.path.exists(path) else b""
+    try:
+        return _read(path)
+    except FileNotFoundError:
+        return b""
 
 
 def _read(path: str) -> bytes:

@@ -10,14 +10,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeVar
 
 import click
 
 from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.record_json import compact_json
-from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, segment_offsets
+from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, open_segments, segment_offsets
 from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.files import FileLockedError, OsFileSystem, lock_holder
 from pykafka_broker.log.names import (
@@ -107,12 +107,12 @@ def stats(paths: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-def _counted(folder: str, advance: Callable[[int], object]) -> dict[str, Any]:
+def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) -> dict[str, Any]:
     """What there is in a partition, by batch headers."""
     from pykafka_broker.log.recovery import walk
 
-    files = OsFileSystem()
-    segments = segment_offsets(files, folder)
+    opened = open_segments(OsFileSystem(), folder)
+    segments = [(segment.base_offset, segment.size) for segment in opened]
     codecs: dict[str, int] = {}
     found: dict[str, Any] = {
         "partition": os.path.basename(folder),
@@ -126,9 +126,8 @@ def _counted(folder: str, advance: Callable[[int], object]) -> dict[str, Any]:
         "newest_timestamp": -1,
         "codecs": codecs,
     }
-    for base_offset, size in segments:
-        file = files.open(os.path.join(folder, f"{base_offset:020d}.log"), writable=False)
-        for _, header in walk(file.pread, 0, size):
+    for segment in opened:
+        for _, header in walk(segment.file.pread, 0, segment.size):
             found["batches"] += 1
             found["records"] += header.records_count
             found["end_offset"] = header.next_offset
@@ -138,7 +137,7 @@ def _counted(folder: str, advance: Callable[[int], object]) -> dict[str, Any]:
                 found["newest_timestamp"] = max(found["newest_timestamp"], header.max_timestamp)
             codec = header.codec.name.lower()
             codecs[codec] = codecs.get(codec, 0) + 1
-        advance(size)
+        advance(segment.size)
     return found
 
 
@@ -188,8 +187,9 @@ def _check_is_kafkas(paths: Iterable[str]) -> None:
 
 
 def _is_partition(folder: str) -> bool:
-    with os.scandir(folder) as entries:
+    with suppress(FileNotFoundError), os.scandir(folder) as entries:
         return any(_PARTITION_FILE.match(entry.name) for entry in entries)
+    return False  # a broker has just removed it
 
 
 def _is_log_directorys(entry: os.DirEntry[str]) -> bool:
@@ -223,32 +223,43 @@ def _checked(paths: tuple[str, ...], in_use: Mapping[str, int]) -> Iterator[tupl
     """Every partition with what was found in it; on a terminal, with a bar that shows how far this is."""
     files = OsFileSystem()
 
-    def check(folder: str, advance: Callable[[int], object]) -> Checked:
-        return check_partition(files, folder, advance, is_in_use=_log_directory(folder) in in_use)
+    def check(folder: str, advance: Callable[[int], object], is_last_look: bool) -> Checked:
+        is_in_use = _log_directory(folder) in in_use
+        return check_partition(files, folder, advance, is_in_use=is_in_use, is_last_look=is_last_look)
 
     yield from _each(paths, in_use, check)
 
 
 def _each(
-    paths: tuple[str, ...], in_use: Mapping[str, int], look: Callable[[str, Callable[[int], object]], Found]
+    paths: tuple[str, ...],
+    in_use: Mapping[str, int],
+    look: Callable[[str, Callable[[int], object], bool], Found],
 ) -> Iterator[tuple[str, Found]]:
-    """Look into every partition. Where a broker removes what is just being read, the look is repeated, and
-    ends when the folder itself has gone.
+    """Look into every partition. Where a broker replaces what is just being read, the look is repeated, and
+    `look` is told which is the last one; a folder that a broker has removed is left out.
     """
-    files = OsFileSystem()
+    from pykafka_broker.server.event_loop import raise_open_file_limit
+
+    raise_open_file_limit()  # a partition may have more segments than the usual 1024
     folders = list(_partitions(paths))
-    total = sum([size for folder in folders for _, size in segment_offsets(files, folder)])
-    with _progress(total) as advance:
+    with _progress(sum(map(_size_of, folders))) as advance:
         for folder in folders:
             for attempt in range(ATTEMPTS):
                 try:
-                    yield folder, look(folder, advance)
+                    yield folder, look(folder, advance, attempt == ATTEMPTS - 1)
                     break
                 except FileNotFoundError:
-                    if _log_directory(folder) not in in_use or attempt == ATTEMPTS - 1:
+                    if _log_directory(folder) not in in_use:
                         raise
                     if not os.path.exists(folder):
                         break
+
+
+def _size_of(folder: str) -> int:
+    """Bytes of the segments in a folder; none if it is gone by now."""
+    with suppress(FileNotFoundError):
+        return sum([size for _, size in segment_offsets(OsFileSystem(), folder)])
+    return 0
 
 
 @contextmanager

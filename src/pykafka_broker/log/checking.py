@@ -5,6 +5,7 @@ may have the folder then. Blocking.
 
 A folder that a broker is using can be checked too. Its last segment is being written, and is read as far as
 it holds whole batches; what the broker has under way (replaced segments, files to be deleted) is no finding.
+All segments are opened before the first is read, so what the broker removes meanwhile can be read to the end.
 
 | found | offered |
 |---|---|
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from enum import Enum
 from typing import NamedTuple
 
@@ -58,6 +60,9 @@ from pykafka_broker.log.recovery import Damage, Scan, no_epoch_known
 from pykafka_broker.log.scanning import is_dense_but_for, survey
 from pykafka_broker.log.segment import Segment
 
+#: How often a folder is listed anew whose segments are removed between the listing and the opening: each time
+#: a broker has removed one within a millisecond or so.
+LISTINGS = 1_000
 _LEFTOVERS = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
 
 
@@ -110,17 +115,41 @@ def segment_offsets(files: FileSystem, directory: str) -> list[tuple[int, int]]:
     return sorted(found)
 
 
+def open_segments(files: FileSystem, directory: str) -> list[Segment]:
+    """The segments in a folder with their `.log` files open, so that they can be read even when a broker has
+    removed them.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+    """
+    for attempt in range(LISTINGS):
+        segments = [
+            Segment(files, join(directory, offset_file(base_offset, "")), base_offset, size, 4096)
+            for base_offset, size in segment_offsets(files, directory)
+        ]
+        try:
+            for segment in segments:
+                segment.open_to_read()
+            return segments
+        except FileNotFoundError:
+            if attempt == LISTINGS - 1:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
 def check_partition(
     files: FileSystem,
     directory: str,
     on_bytes: Callable[[int], object] = lambda count: None,
     *,
     is_in_use: bool = False,
+    is_last_look: bool = False,
 ) -> Checked:
     """Read every byte of a partition's folder. `on_bytes` hears how many bytes of the logs have been read.
 
     Raises:
-        FileNotFoundError: of a folder in use: the broker has removed, or replaced, what was to be read.
+        FileNotFoundError: there is no such folder; or of one in use, what was read looks odd, but the broker
+            has replaced it meanwhile: look again. A last look leaves out what was found in replaced segments.
     """
     findings: list[Finding] = []
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
@@ -132,12 +161,9 @@ def check_partition(
     findings += _check_metadata(files, directory)
     epochs, problem = _read_epochs(files, directory)
     findings += problem
-    segments = segment_offsets(files, directory)
+    whole = open_segments(files, directory)
+    segments = [(segment.base_offset, segment.size) for segment in whole]
     batches = records = end_offset = 0
-    whole = [
-        Segment(files, join(directory, offset_file(base_offset, "")), base_offset, size, 4096)
-        for base_offset, size in segments
-    ]
     found = survey(whole, epochs.epoch_for_offset)
     may_have_gaps = found.has_gaps or _was_cleaned(files, directory)
     epoch_of = epochs.epoch_for_offset
@@ -177,14 +203,33 @@ def check_partition(
                 is_hole = not may_have_gaps and is_dense_but_for(segment, whole)
         findings += _judge_scan(segment, scan, following, names, is_written=is_written, is_hole=is_hole)
         if not is_written:
-            findings += _check_indexes(files, segment, names, places, timestamps)
-    findings += _check_snapshots(files, directory, names)
+            with _vanishing(is_in_use):
+                findings += _check_indexes(files, segment, names, places, timestamps)
+    findings += _check_snapshots(files, directory, names, is_in_use=is_in_use)
     if is_in_use and findings:
-        closed = segments[:-1]
-        if not set(closed).issubset(segment_offsets(files, directory)):
+        replaced = set(segments[:-1]).difference(segment_offsets(files, directory))
+        if replaced and not is_last_look:
             raise FileNotFoundError(errno.ENOENT, "Segments were compacted meanwhile", directory)
+        gone = {base_offset for base_offset, _ in replaced}
+        findings = [finding for finding in findings if _base_offset(finding.path) not in gone]
     total = sum([size for _, size in segments])
     return Checked(Partition(len(segments), total, batches, records, end_offset), findings)
+
+
+@contextmanager
+def _vanishing(is_in_use: bool) -> Iterator[None]:
+    """Files that a broker removes before they are read, with the segment they belong to, are no finding."""
+    try:
+        yield
+    except FileNotFoundError:
+        if not is_in_use:
+            raise
+
+
+def _base_offset(path: str) -> int | None:
+    """The offset that a file is named by."""
+    parsed = parse_offset_file(path[len(directory_name(path)) + 1 :])
+    return None if parsed is None else parsed[0]
 
 
 def _was_cleaned(files: FileSystem, directory: str) -> bool:
@@ -251,6 +296,8 @@ def _judge_scan(
         try:
             segment.load_damages()
             known = segment.damages
+        except FileNotFoundError:  # a broker has removed it together with the segment
+            known = ()
         except (ValueError, TypeError):
             yield Finding(segment.path + DAMAGED_SUFFIX, "is not readable", Remedy.REMOVE)
     damages = list(scan.damages)
@@ -321,22 +368,29 @@ def _check_indexes(
             yield Finding(segment.path + TXN_INDEX_SUFFIX, str(error), Remedy.NONE)
 
 
-def _check_snapshots(files: FileSystem, directory: str, names: set[str]) -> Iterator[Finding]:
+def _check_snapshots(
+    files: FileSystem, directory: str, names: set[str], *, is_in_use: bool
+) -> Iterator[Finding]:
     for name in sorted(names):
         parsed = parse_offset_file(name)
-        if parsed is None or parsed[1] != SNAPSHOT_SUFFIX:
-            continue
+        if parsed is not None and parsed[1] == SNAPSHOT_SUFFIX:
+            with _vanishing(is_in_use):
+                yield from _check_snapshot(files, directory, parsed[0], names)
+
+
+def _check_snapshot(files: FileSystem, directory: str, offset: int, names: set[str]) -> Iterator[Finding]:
+    path = join(directory, offset_file(offset, SNAPSHOT_SUFFIX))
+    try:
+        states = read_snapshot(files.read_file(path))
+    except CorruptSnapshotError as error:
+        yield Finding(path, str(error), Remedy.REMOVE)
+        return
+    window = offset_file(offset, WINDOW_SUFFIX)
+    if window in names:
         try:
-            states = read_snapshot(files.read_file(join(directory, name)))
+            restore_windows(states, files.read_file(join(directory, window)))
         except CorruptSnapshotError as error:
-            yield Finding(join(directory, name), str(error), Remedy.REMOVE)
-            continue
-        window = offset_file(parsed[0], WINDOW_SUFFIX)
-        if window in names:
-            try:
-                restore_windows(states, files.read_file(join(directory, window)))
-            except CorruptSnapshotError as error:
-                yield Finding(join(directory, window), str(error), Remedy.REMOVE)
+            yield Finding(join(directory, window), str(error), Remedy.REMOVE)
 
 
 def mend(files: FileSystem, findings: Sequence[Finding]) -> int:

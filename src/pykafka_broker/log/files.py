@@ -293,11 +293,14 @@ class OsFileSystem:
         return os.path.exists(path)
 
     def entries(self, directory: str, *, sizes_of: tuple[str, ...] = ()) -> list[Entry]:
+        found = []
         with os.scandir(directory) as listing:
-            return [
-                Entry(e.name, e.is_dir(), e.stat().st_size if e.name.endswith(sizes_of) else -1)
-                for e in listing
-            ]
+            for entry in listing:
+                # What another process removes between the listing and the look at the size is not there.
+                with suppress(FileNotFoundError):
+                    size = entry.stat().st_size if entry.name.endswith(sizes_of) else -1
+                    found.append(Entry(entry.name, entry.is_dir(), size))
+        return found
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)

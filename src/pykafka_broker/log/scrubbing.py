@@ -168,10 +168,10 @@ class Scrubber:
                 self._worker = self._worker or self._new_worker()
                 try:
                     scrubbed = await self._run_scrubbing(partial(self._worker.scrub, job, BYTES_PER_SECOND))
+                    await self._run_blocking(partial(heed, log, job, scrubbed))
                 except OSError as error:
                     logger.warning("%s is not scrubbed: %s", log.name, error)
                     continue
-                await self._run_blocking(partial(heed, log, job, scrubbed))
                 segments += len(job.segments)
                 damaged += len(scrubbed.odd)
                 if self._is_closed:
@@ -218,4 +218,8 @@ def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
             segment.note_all_checked()
         elif segment.base_offset in scrubbed.odd:
             segment.unchecked_end = segment.size
-            log.check_again(segment)
+            try:
+                log.check_again(segment)
+            except FileNotFoundError:
+                if segment in log.segments:  # else it was compacted, or deleted, just now
+                    raise

@@ -169,6 +169,14 @@ class Segment:
             file = self._file = self._files.open(self.path + LOG_SUFFIX)
         return file
 
+    def open_to_read(self) -> None:
+        """Hold the `.log` file, whatever becomes of its name, and only to read it.
+
+        Raises:
+            FileNotFoundError: it is gone.
+        """
+        self._file = self._files.open(self.path + LOG_SUFFIX, writable=False)
+
     # --- appending --------------------------------------------------------------------------------
 
     def append(

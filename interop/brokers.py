@@ -167,15 +167,18 @@ class BrokerProcess(ABC):
         self.close()
 
 
+#: Kafka's values of what `start` sets otherwise when it is given no file: who compares, compares these.
+KAFKA_DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
+
+
 class OurBroker(BrokerProcess):
     """`pykafka-broker start`, from the interpreter that runs this."""
 
     name = "ours"
 
     def command(self) -> list[str]:
-        overrides = [
-            flag for key, value in self.properties.items() for flag in ("--override", f"{key}={value}")
-        ]
+        properties = {**KAFKA_DEFAULTS, **self.properties}
+        overrides = [flag for key, value in properties.items() for flag in ("--override", f"{key}={value}")]
         return [
             *(sys.executable, "-m", "pykafka_broker", "start"),
             *("--data-dir", str(self.data_dir), "--listen", self.address),

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from interop.brokers import OurBroker
+from pykafka_broker.config.sources import STANDALONE
 from tests.support.readme import ADDRESS, PROGRAMS, SESSIONS, run, shown_output
 
 NOT_RUN = ("$ make", "$ docker")
@@ -23,7 +24,9 @@ NOT_RUN = ("$ make", "$ docker")
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[OurBroker]:
-    with OurBroker({"group.initial.rebalance.delay.ms": "0"}) as running:
+    # What the README's reader has, who gives no properties file.
+    assumed = {"group.initial.rebalance.delay.ms": STANDALONE["group.initial.rebalance.delay.ms"]}
+    with OurBroker(assumed) as running:
         yield running
 
 

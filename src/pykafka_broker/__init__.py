@@ -6,7 +6,10 @@
         print(broker.bootstrap_servers)
 
 `load_config` reads what a start on the command line reads: a properties file, environment variables,
-overrides. Everything is imported on first use, so that importing the package costs nothing.
+overrides. Without a file a group's first member does not wait for others, as tests and development want it
+(`overrides=["group.initial.rebalance.delay.ms=3000"]` for Kafka's default).
+
+Everything is imported on first use, so that importing the package costs nothing.
 """
 
 from __future__ import annotations

@@ -146,6 +146,18 @@ def test_configuration_comes_from_everywhere(start: Start, tmp_path: Path) -> No
     output = "\n".join(process.lines)
     assert "WARN These configuration keys are unknown: no.such.key (kafka.server.KafkaConfig)" in output
     assert "INFO These configuration keys make no difference to this broker: num.io.threads (" in output
+    assert "group.initial.rebalance.delay.ms=3000 " in described
+    assert "Without a properties file" not in output
+
+
+def test_without_a_file_groups_begin_at_once_and_log_and_answers_say_so(start: Start) -> None:
+    process = start("--listen", "127.0.0.1:0")
+    described = run_command("configs", "describe", "-b", process.address(), "--broker", "1", "--all").out
+    key = "group.initial.rebalance.delay.ms"
+    synonyms = f"synonyms={{STATIC_BROKER_CONFIG:{key}=0, DEFAULT_CONFIG:{key}=3000}}"
+    assert f"  {key}=0 sensitive=false {synonyms}\n" in described
+    line = f"Without a properties file {key} is 0: groups do not wait for more members before they begin ("
+    assert "\n".join(process.lines).count(line) == 1
 
 
 def test_topics_of_the_environment_are_there_when_it_serves(start: Start) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.config import ConfigError
-from pykafka_broker.config.sources import DEFAULT_DATA_DIR, load, read_environment
+from pykafka_broker.config.sources import DEFAULT_DATA_DIR, STANDALONE, load, read_environment
 
 #: What Testcontainers' Java module sets for a `KafkaContainer`, with the host's port filled in.
 TESTCONTAINERS = {
@@ -58,8 +58,25 @@ def test_without_any_source_a_node_serves_itself_on_the_loopback_interface() -> 
     assert config.log_dirs == (DEFAULT_DATA_DIR,)
     assert config["offsets.topic.replication.factor"] == 1
     assert config["transaction.state.log.min.isr"] == 1
-    assert config["group.initial.rebalance.delay.ms"] == 3000
+    assert config["group.initial.rebalance.delay.ms"] == 0
+    assert config.assumed == STANDALONE.keys()
     assert config.cluster_id is None
+
+
+def test_a_group_waits_for_more_members_as_in_apache_kafka_where_a_file_is_given(file: str) -> None:
+    config = load(file=file)
+    assert config["group.initial.rebalance.delay.ms"] == 3000
+    assert config.assumed == frozenset()
+
+
+@pytest.mark.parametrize("value", ["0", "3000"])
+def test_what_is_configured_is_not_assumed(value: str) -> None:
+    for config in (
+        load(overrides=[f"group.initial.rebalance.delay.ms={value}"]),
+        load(environ={"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": value}),
+    ):
+        assert config["group.initial.rebalance.delay.ms"] == int(value)
+        assert config.assumed == STANDALONE.keys() - {"group.initial.rebalance.delay.ms"}
 
 
 def test_a_properties_file_is_read_as_java_reads_it(file: str) -> None:

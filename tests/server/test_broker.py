@@ -320,7 +320,7 @@ async def test_stopping_twice_or_before_the_start_is_harmless() -> None:
 
 
 async def test_a_stop_answers_who_waits_and_leaves_the_clean_marker() -> None:
-    home = Home()
+    home = Home({"group.initial.rebalance.delay.ms": "3000"})
     broker = home.new_broker()
     await broker.start()
     user = await User.connect(broker.bootstrap_servers)

@@ -32,6 +32,8 @@ config_logger = logging.getLogger("kafka.server.KafkaConfig")
 #: The same signal within this time is the first one again: whoever signals a whole process group reaches the
 #: broker twice when its parent passes signals on, as make does.
 ECHO_S = 1.0
+#: What a broker without a properties file has another value of than Apache Kafka.
+DELAY = "group.initial.rebalance.delay.ms"
 #: Exit status after a second signal: killed by the user.
 IMPATIENT_EXIT = 130
 
@@ -94,16 +96,19 @@ def start(
 
 def report(config: BrokerConfig) -> None:
     """Name the keys that do not do what their author may expect, each once."""
-    from pykafka_broker.config.sources import STANDALONE
-
     if config.unknown:
         from pykafka_broker.config.suggestions import listed
 
         config_logger.warning("These configuration keys are unknown: %s", listed(config.unknown))
-    unheeded = [key for key in config.unheeded if config.originals[key] != STANDALONE.get(key)]
-    if unheeded:
+    if config.unheeded:
         config_logger.info(
-            "These configuration keys make no difference to this broker: %s", ", ".join(unheeded)
+            "These configuration keys make no difference to this broker: %s", ", ".join(config.unheeded)
+        )
+    if DELAY in config.assumed:
+        config_logger.info(
+            "Without a properties file %s is %d: groups do not wait for more members before they begin",
+            DELAY,
+            config[DELAY],
         )
 
 

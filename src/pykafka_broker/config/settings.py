@@ -8,7 +8,7 @@ ignore. Dynamic changes make a new value (`with_dynamic`, see `dynamic.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, SYNONYMS
@@ -37,10 +37,12 @@ class BrokerConfig:
         values: every key's typed value.
         cluster_id: the cluster a new data directory shall belong to; None leaves the choice to formatting.
         standalone: no quorum is configured: the only controller is the one in this process.
+        assumed: which of `originals` are start-up defaults, configured by no source.
     """
 
     __slots__ = (
         "advertised_listeners",
+        "assumed",
         "cluster_id",
         "controller_listener_names",
         "controller_listeners",
@@ -55,7 +57,12 @@ class BrokerConfig:
     )
 
     def __init__(
-        self, originals: Mapping[str, str], *, cluster_id: str | None = None, standalone: bool = False
+        self,
+        originals: Mapping[str, str],
+        *,
+        cluster_id: str | None = None,
+        standalone: bool = False,
+        assumed: Iterable[str] = (),
     ) -> None:
         """Read and check `originals`.
 
@@ -65,6 +72,7 @@ class BrokerConfig:
         self.originals: dict[str, str] = _with_both_ids(originals)
         self.cluster_id = cluster_id
         self.standalone = standalone
+        self.assumed = frozenset(assumed)
         self.values: dict[str, Any] = _typed(self.originals)
         self._derive()
         _check_refused(self.values)
@@ -132,7 +140,7 @@ class BrokerConfig:
         """Configured keys that make no difference to this broker, although they differ from the default."""
         return sorted(
             name
-            for name in self.originals
+            for name in self.originals.keys() - self.assumed
             if (key := base_key(name)) is not None
             and key.handling == UNHEEDED
             and self.values[name] != key.default
@@ -148,6 +156,7 @@ class BrokerConfig:
         new.originals = self.originals
         new.cluster_id = self.cluster_id
         new.standalone = self.standalone
+        new.assumed = self.assumed
         typed = _typed_overrides(overrides)
         # Of keys that set the same thing only the dynamically set one counts.
         replaced = {other for group in SYNONYMS if any(name in typed for name in group) for other in group}

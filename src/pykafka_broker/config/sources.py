@@ -6,7 +6,9 @@ file, and below them Kafka's own defaults. Two choices are ours:
 * With a properties file the file is taken to be complete, as Apache Kafka takes it. Without one, the
   settings of `STANDALONE` stand below the environment and the overrides: a single node that needs no other
   setting. They are those of the `server.properties` that ships with Kafka 4.3, except that only the
-  loopback interface is served, and that the controller, which nobody else needs to reach, gets no listener.
+  loopback interface is served, that the controller, which nobody else needs to reach, gets no listener, and
+  that the first member of a group does not wait 3 s for others, which a test or a program under development
+  would wait for each time it is started.
 * Data goes to `pykafka-data` in the current directory where nothing is said, never to a system folder that is
   emptied now and then.
 
@@ -37,6 +39,7 @@ STANDALONE = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
 }
 
 #: Variables of container images that are not configuration keys. `start` creates the topics of the last.
@@ -94,17 +97,22 @@ def load(
     standalone = file is None and not any(configured.get(key) for key in _QUORUM_KEYS)
     if (host := environ.get("KAFKA_ADVERTISED_HOST_NAME")) and "advertised.listeners" not in configured:
         configured["advertised.listeners"] = _at_host(host, {**STANDALONE, **configured})
+    assumed: set[str] = set()
     if file is None:
         if "listeners" not in configured and "advertised.listeners" in configured:
             configured["listeners"] = _on_every_interface(configured["advertised.listeners"])
         below = STANDALONE
         if "broker.id" in configured:
             below = {key: value for key, value in STANDALONE.items() if key != "node.id"}
+        assumed = below.keys() - configured.keys()
         configured = {**below, **configured}
     if "log.dir" not in configured and "log.dirs" not in configured:
         configured["log.dirs"] = DEFAULT_DATA_DIR
     return BrokerConfig(
-        configured, cluster_id=cluster_id or environ.get("CLUSTER_ID") or None, standalone=standalone
+        configured,
+        cluster_id=cluster_id or environ.get("CLUSTER_ID") or None,
+        standalone=standalone,
+        assumed=assumed,
     )
 
 

@@ -7,6 +7,7 @@ import errno
 
 import pytest
 
+from pykafka_broker.cluster.deleted_topics import REMEMBERED_MS
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.support.broker import TOPIC_RESOURCE, Home, User
@@ -82,3 +83,68 @@ async def test_a_creation_that_fails_is_one_line_and_can_be_tried_again(
         assert line.startswith("Topic orders could not be created: KAFKA_STORAGE_ERROR")
         answer = await user.send(asking_for("orders"), 12)
         assert answer.topics[0].error_code == ErrorCode.NONE
+
+
+async def codes_of(user: User, name: str, times: int, version: int = 12) -> list[ErrorCode]:
+    """The error codes of as many Metadata requests that would create the topic."""
+    answers = [(await user.send(asking_for(name), version)).topics[0].error_code for _ in range(times)]
+    return [ErrorCode(code) for code in answers]
+
+
+async def test_a_just_deleted_topic_is_unknown_to_the_first_request_and_created_by_the_second() -> None:
+    async with Home().running() as user:
+        for version in range(14):
+            await user.create_topic("orders")
+            await user.delete_topic("orders")
+            assert await codes_of(user, "orders", 1, version) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+            assert await user.topics() == {}, "an answer that there is none does not make one"
+            assert await codes_of(user, "orders", 2, version) == [ErrorCode.NONE, ErrorCode.NONE]
+            await user.delete_topic("orders")
+
+
+async def test_requests_that_create_nothing_do_not_count_as_the_first_after_a_deletion() -> None:
+    async with Home().running() as user:
+        await user.create_topic("orders")
+        await user.delete_topic("orders")
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name="orders")], allow_auto_topic_creation=False
+        )
+        answers = [await user.send(request, 12) for _ in range(2)]
+        assert [answer.topics[0].error_code for answer in answers] == [
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
+        assert await codes_of(user, "orders", 2) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
+
+
+async def test_a_just_deleted_topic_that_was_created_again_is_described() -> None:
+    async with Home().running() as user:
+        await user.create_topic("orders")
+        await user.delete_topic("orders")
+        await user.create_topic("orders", 2)
+        assert await codes_of(user, "orders", 1) == [ErrorCode.NONE]
+        assert len((await user.metadata("orders")).topics[0].partitions) == 2
+
+
+async def test_a_topic_that_was_deleted_a_minute_ago_is_created_by_the_first_request() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        await user.delete_topic("orders")
+        await home.pass_time(REMEMBERED_MS)
+        assert await codes_of(user, "orders", 1) == [ErrorCode.NONE]
+
+
+async def test_a_just_deleted_internal_topic_is_unknown_once_but_find_coordinator_creates_it_at_once() -> (
+    None
+):
+    async with Home().running() as user:
+        await user.find_coordinator("readers")
+        await user.delete_topic("__consumer_offsets")
+        assert await codes_of(user, "__consumer_offsets", 2) == [
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.NONE,
+        ]
+        await user.delete_topic("__consumer_offsets")
+        await user.find_coordinator("readers")
+        assert await codes_of(user, "__consumer_offsets", 1) == [ErrorCode.NONE]

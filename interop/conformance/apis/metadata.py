@@ -149,6 +149,18 @@ def a_deleted_topic_is_unknown(talk: Talk) -> None:
     )
 
 
+@conversation
+def a_just_deleted_topic_is_unknown_before_it_is_created_again(talk: Talk) -> None:
+    topic = talk.topic()
+    delete(talk, topic)
+    talk.ask(
+        asking(topic.name, create=True),
+        E.UNKNOWN_TOPIC_OR_PARTITION,
+        until=lambda answer: not answer.topics[0].partitions,
+    )
+    talk.ask(asking(topic.name, create=True), until=lambda answer: bool(answer.topics[0].partitions))
+
+
 @conversation("10+")
 def a_topic_that_was_created_again_has_another_id(talk: Talk) -> None:
     delete(talk, talk.topic())

@@ -121,7 +121,9 @@ class Broker:
         self._files: FileSystem = OsFileSystem() if files is None else files
         self._timers = WallTimers(self.clock)
         self._waiting = WaitingRoom(self.clock)
-        self._creation = TopicCreation(self._create, lambda: self.config, lambda: self.image)
+        self._creation = TopicCreation(
+            self._create, lambda: self.config, lambda: self.image, self.clock.monotonic_ms
+        )
         self._offsets = OffsetsTopic(
             config,
             self._creation,
@@ -407,6 +409,7 @@ class Broker:
     def _image_published(self, old: ClusterImage, new: ClusterImage) -> None:
         self._apply_dynamic_config(new)
         self._replicas.apply(new)
+        self._creation.on_image(old, new)
         for topic in self._coordinator_topics.values():
             topic.on_image(old, new)
         if new.topics is not old.topics and old.offset >= 0:

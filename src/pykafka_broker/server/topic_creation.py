@@ -1,6 +1,8 @@
 """Topics that come to be because somebody asked for them: auto-creation, and Kafka's internal topics.
 
-Several clients that ask for the same missing topic at once cause one creation and all wait for it.
+Several clients that ask for the same missing topic at once cause one creation and all wait for it. A topic
+that was just deleted is not created by the first request that names it: its client may be waiting until the
+topic is gone (`cluster/deleted_topics.py`).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
+from pykafka_broker.cluster.deleted_topics import DeletedTopics
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import why_invalid_name
@@ -76,18 +79,33 @@ class TopicCreation:
         create: Create,
         config: Callable[[], BrokerConfig],
         image: Callable[[], ClusterImage],
+        monotonic_ms: Callable[[], int],
     ) -> None:
         self._create = create
         self._config = config
         self._image = image
+        self._monotonic_ms = monotonic_ms
+        self._just_deleted = DeletedTopics()
         self._under_way: dict[str, asyncio.Task[bool]] = {}
 
+    def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
+        """Note which topics are gone."""
+        if new.topics is not old.topics:
+            gone = [name for name in old.topics if name not in new.topics]
+            self._just_deleted.add(gone, self._monotonic_ms())
+
     async def create_missing(self, names: Iterable[str]) -> None:
-        """Create what is missing of `names` with the broker's defaults; invalid names are left alone."""
+        """Create what is missing of `names` with the broker's defaults.
+
+        Invalid names are left alone, and a topic that was just deleted is left alone once.
+        """
+        now_ms = self._monotonic_ms()
         tasks = [
             self._start(name)
             for name in dict.fromkeys(names)
-            if name not in self._image().topics and why_invalid_name(name) is None
+            if name not in self._image().topics
+            and why_invalid_name(name) is None
+            and not self._just_deleted.take(name, now_ms)
         ]
         if tasks:
             await asyncio.wait(tasks)

@@ -79,8 +79,9 @@ async def test_a_creation_that_fails_is_one_line_and_can_be_tried_again(
         home.files.fail("pwrite", errno.ENOSPC, path="__cluster_metadata-0")
         answer = await user.send(asking_for("orders"), 12)
         assert answer.topics[0].error_code != ErrorCode.NONE
-        [line] = [record.message for record in caplog.records]
-        assert line.startswith("Topic orders could not be created: KAFKA_STORAGE_ERROR")
+        full, failed = [record.message for record in caplog.records]
+        assert full.startswith("/data takes no more records")
+        assert failed.startswith("Topic orders could not be created: KAFKA_STORAGE_ERROR")
         answer = await user.send(asking_for("orders"), 12)
         assert answer.topics[0].error_code == ErrorCode.NONE
 

@@ -180,3 +180,8 @@ def imported_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [(node.module or "").split(".")[0]]
     return []
+
+
+def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:
+    assert dir(pykafka_broker) == ["Broker", "BrokerConfig", "__version__", "load_config"]
+    assert [name for name in dir(pykafka_broker) if not hasattr(pykafka_broker, name)] == []

@@ -5,6 +5,9 @@
     async with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:
         print(broker.bootstrap_servers)
 
+    with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:  # in a thread of its own
+        print(broker.bootstrap_servers)
+
 `load_config` reads what a start on the command line reads: a properties file, environment variables,
 overrides. Without a file a group's first member does not wait for others, as tests and development want it
 (`overrides=["group.initial.rebalance.delay.ms=3000"]` for Kafka's default).
@@ -39,3 +42,7 @@ def __getattr__(name: str) -> Any:
 
         return load
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

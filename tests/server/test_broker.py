@@ -445,3 +445,18 @@ async def test_an_error_in_the_body_stops_the_broker() -> None:
             raise ZeroDivisionError
     assert home.files.locked == set()
     assert home.files.exists(f"{DATA}/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize(
+    "name", ["bootstrap_servers", "image", "logs", "controller", "listeners", "kraft_version"]
+)
+async def test_a_broker_that_was_not_started_answers_with_a_sentence(name: str) -> None:
+    broker = Home().new_broker()
+    with pytest.raises(RuntimeError, match=r"this broker has not been started: .* start it"):
+        getattr(broker, name)
+    with pytest.raises(RuntimeError, match="this broker has not been started"):
+        broker.partition_error("orders", 0)
+    with pytest.raises(RuntimeError, match="this broker has not been started"):
+        await broker.failed()
+    async with broker:
+        assert getattr(broker, name) is not None

@@ -3,6 +3,9 @@
     async with Broker(config) as broker:
         ...  # broker.bootstrap_servers
 
+    with Broker(config) as broker:  # the same in a thread of its own
+        ...
+
 Many brokers can run in one process and event loop; nothing here is global. The clock and the file layer are
 injected.
 
@@ -21,7 +24,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
@@ -82,6 +85,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("kafka.server.BrokerServer")
 
 Result = TypeVar("Result")
+Attribute = TypeVar("Attribute")
 
 #: Threads for file work that can stall: syncs, cold reads, deletions.
 WORKER_THREADS = 4
@@ -93,16 +97,30 @@ STOP_GRACE_MS = 5_000
 SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
+class SetByStart(Generic[Attribute]):
+    """An attribute that a broker has once `start` has set it; until then reading it says so.
+
+    It has no `__set__`, so what is set stands in the instance and is read at no cost.
+    """
+
+    def __get__(self, broker: object, owner: type) -> Attribute:
+        raise RuntimeError(
+            "this broker has not been started: `async with broker`, `with broker` and "
+            "`await broker.start()` start it"
+        )
+
+
 class Broker:
     """One Kafka broker with its controller; the `Node` that API handlers see."""
 
-    # Set by `start`, in this order.
-    logs: LogManager
-    controller: Controller
-    kraft_version: int
+    logs = SetByStart["LogManager"]()
+    controller = SetByStart["Controller"]()
+    kraft_version = SetByStart[int]()
+    listeners = SetByStart["Listeners"]()
     groups: GroupService
     transactions: TransactionService
-    listeners: Listeners
+    _failure = SetByStart["asyncio.Future[None]"]()
+    _replicas = SetByStart["ReplicaManager"]()
 
     def __init__(
         self, config: BrokerConfig, *, clock: Clock | None = None, files: FileSystem | None = None
@@ -161,7 +179,6 @@ class Broker:
         self._sync_threads = DiskThreads(f"sync-{self.node_id}")
         self._read_threads = DiskThreads(f"read-{self.node_id}")
         self._upkeep_threads = DiskThreads(f"upkeep-{self.node_id}")
-        self._failure: asyncio.Future[None]
         self._periodic_work = PeriodicWork(self.clock, TICK_MS, self._work_on_logs)
         self._is_started = False
         #: How to undo what the start has done so far.
@@ -198,6 +215,16 @@ class Broker:
 
     async def __aexit__(self, *_: object) -> None:
         await self.stop()
+
+    def __enter__(self) -> Broker:
+        from pykafka_broker.server.broker_thread import BrokerThread  # nothing that a broker of its own needs
+
+        self._thread = BrokerThread(self, f"broker-{self.node_id}-loop")
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.stop()
 
     # -- life ------------------------------------------------------------------------------------------
 

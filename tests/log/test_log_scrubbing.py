@@ -16,7 +16,15 @@ from pykafka_broker.log.files import OsFileSystem
 from pykafka_broker.log.loading import create_log
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.scrub_process import ScrubProcess
-from pykafka_broker.log.scrubbing import ROUND_MS, ScrubAborted, Scrubbed, ThreadScrubber, heed, job_for
+from pykafka_broker.log.scrubbing import (
+    ScrubAborted,
+    Scrubbed,
+    ScrubJob,
+    ScrubSettings,
+    ThreadScrubber,
+    heed,
+    job_for,
+)
 from tests.log.logs import NOW, TOPIC_ID, append, batch
 from tests.log.test_log_manager import Broker
 from tests.support.memory_files import MemoryFile, MemoryFiles
@@ -73,12 +81,62 @@ async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote
         append(log, b"%d" % number)
     await broker.pass_time(62)
     flip(files, log, 1, 100)
-    broker.now_ms += ROUND_MS - 10_000
+    broker.now_ms += 7 * 86_400_000 - 10_000
     await broker.pass_time(1)
     assert log.segments[1].damages == ()
     await broker.pass_time(12)
     assert len(log.segments[1].damages) == 1
     await manager.close()
+
+
+class Rated(ThreadScrubber):
+    """Keeps the rates it was given."""
+
+    rates: list[float]
+
+    def scrub(self, job: ScrubJob, bytes_per_second: float) -> Scrubbed:
+        self.rates.append(bytes_per_second)
+        return super().scrub(job, bytes_per_second)
+
+
+async def test_interval_and_rate_are_settings_that_may_change_at_any_time():
+    files = await stopped()
+    worker = Rated(files)
+    rates = worker.rates = []
+    broker = Broker(
+        files,
+        config_for=lambda topic: SETTINGS,
+        scrub_settings=ScrubSettings(interval_ms=-1, bytes_per_second=5),
+        new_scrub_worker=lambda: worker,
+    )
+    scrubber = (await broker.start()).scrubber
+    await broker.pass_time(200)
+    assert rates == [], "never"
+    scrubber.settings = ScrubSettings(interval_ms=20_000, bytes_per_second=7)
+    await broker.pass_time(5)
+    assert rates == [7]
+    scrubber.settings = ScrubSettings(interval_ms=20_000, bytes_per_second=8)
+    await broker.pass_time(42)
+    assert rates == [7, 8, 8]
+    scrubber.settings = ScrubSettings(interval_ms=-1)
+    await broker.pass_time(200)
+    assert rates == [7, 8, 8]
+    await broker.manager.close()
+
+
+async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too():
+    files = await stopped()
+    broker = Broker(
+        files, config_for=lambda topic: SETTINGS, scrub_settings=ScrubSettings(interval_ms=10_000)
+    )
+    log = (await broker.start()).get("orders", 0)
+    assert log is not None
+    flip(files, log, 1, 100)
+    await broker.pass_time(9)
+    assert log.segments[1].damages == ()
+    await broker.pass_time(4)
+    assert len(log.segments[1].damages) == 1
+    await broker.manager.close()
 
 
 async def test_what_was_not_in_the_page_cache_does_not_stay_there():

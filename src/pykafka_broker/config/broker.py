@@ -1,4 +1,4 @@
-"""Every broker key of Apache Kafka 4.3, one row each.
+"""Every broker key of Apache Kafka 4.3, one row each, and below them those that only this broker has.
 
 Name, type, default, bounds, importance and dynamic scope are Apache's, checked against its own answer
 by `tests/config/test_against_apache.py`. The last two columns are ours: what this broker makes of the key,
@@ -858,10 +858,19 @@ DYNAMIC_ONLY_KEYS: tuple[Key, ...] = (
         Range(0), MEDIUM, CLUSTER_WIDE, ACTS,
         "Ceiling, in bytes per second, of moving partitions between folders."),
 )
+
+#: What Apache Kafka has no key for. DescribeConfigs lists those that are set, so that whoever reads all of
+#: Apache's keys finds these and no others.
+OWN_KEYS: tuple[Key, ...] = (
+    Key("log.scrub.interval.ms", LONG, 604800000, Range(-1), MEDIUM, CLUSTER_WIDE, ACTS,
+        "How often all closed segments are read again to find damage; -1: never.", internal=True),
+    Key("log.scrub.io.max.bytes.per.second", LONG, 33554432, Range(1), MEDIUM, CLUSTER_WIDE, ACTS,
+        "Ceiling, in bytes per second, of that reading.", internal=True),
+)
 # fmt: on
 
 #: Every broker key by name.
-BROKER: dict[str, Key] = {key.name: key for key in BROKER_KEYS}
+BROKER: dict[str, Key] = {key.name: key for key in (*BROKER_KEYS, *OWN_KEYS)}
 
 #: Broker keys that set the same thing, strongest first.
 SYNONYMS: tuple[tuple[str, ...], ...] = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, SYNONYMS
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS, SYNONYMS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
 from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Voter, parse_voters
 from pykafka_broker.config.listeners import (
@@ -24,7 +24,7 @@ from pykafka_broker.config.listeners import (
 
 LISTENER_PREFIX = "listener.name."
 
-_DEFAULTS: dict[str, Any] = {key.name: key.default for key in (*BROKER_KEYS, *DYNAMIC_ONLY_KEYS)}
+_DEFAULTS: dict[str, Any] = {key.name: key.default for key in (*BROKER_KEYS, *OWN_KEYS, *DYNAMIC_ONLY_KEYS)}
 _DYNAMIC_ONLY: dict[str, Key] = {key.name: key for key in DYNAMIC_ONLY_KEYS}
 _MIB = 1024 * 1024
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.config.broker import BROKER, BROKER_KEYS
+from pykafka_broker.config.broker import BROKER, BROKER_KEYS, OWN_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
 from pykafka_broker.config.group import GROUP_KEYS
 from pykafka_broker.config.rules import (
@@ -30,7 +30,7 @@ MOST_SUGGESTED = 5
 
 _KEYS = {
     TOPIC_RESOURCE: TOPIC_KEYS,
-    BROKER_RESOURCE: BROKER_KEYS,
+    BROKER_RESOURCE: (*BROKER_KEYS, *OWN_KEYS),
     CLIENT_METRICS_RESOURCE: CLIENT_METRICS_KEYS,
     GROUP_RESOURCE: GROUP_KEYS,
 }

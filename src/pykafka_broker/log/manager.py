@@ -47,7 +47,13 @@ from pykafka_broker.log.names import (
 from pykafka_broker.log.offset_files import changed_offsets, write_offsets
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID, open_directory
 from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.scrubbing import Scrubber, ScrubWorker, ThreadScrubber
+from pykafka_broker.log.scrubbing import (
+    DEFAULT_SCRUB_SETTINGS,
+    Scrubber,
+    ScrubSettings,
+    ScrubWorker,
+    ThreadScrubber,
+)
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
@@ -98,6 +104,7 @@ class LogManager(MovingLogs):
         cleaner_settings: CleanerSettings = DEFAULT_CLEANER_SETTINGS,
         new_cleaning_worker: Callable[[], Worker] | None = None,
         run_cleaning: RunBlocking | None = None,
+        scrub_settings: ScrubSettings = DEFAULT_SCRUB_SETTINGS,
         new_scrub_worker: Callable[[], ScrubWorker] | None = None,
     ) -> None:
         super().__init__(
@@ -131,6 +138,7 @@ class LogManager(MovingLogs):
         #: Finds damage in the background.
         self.scrubber = Scrubber(
             lambda: self.logs.values(),
+            scrub_settings,
             run_blocking=run_blocking,
             run_scrubbing=run_cleaning or run_blocking,
             new_worker=new_scrub_worker or partial(ThreadScrubber, files),

@@ -1,10 +1,10 @@
 """The scrub: closed segments are read again from time to time, so that what has gone bad on a disk is known
 before somebody needs it.
 
-A round begins a minute after a start, with the closed segments that nobody has read since, and then once a
-week, with all of them. They are gone through in a process of its own (scrub_process.py), at a limited rate
-and without changing what the page cache holds. A segment in which something is odd is gone through again
-here: that decides, and fences off what is damaged.
+A round begins a minute after a start, with the closed segments that nobody has read since, and then once per
+`log.scrub.interval.ms`, with all of them. They are gone through in a process of its own (scrub_process.py),
+at a limited rate and without changing what the page cache holds. A segment in which something is odd is gone
+through again here: that decides, and fences off what is damaged.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ from pykafka_broker.log.recovery import MAX_RELATIVE_OFFSET, Scan, sound_end
 
 logger = logging.getLogger(__name__)
 
+#: After a start; sooner where the interval is shorter.
 FIRST_ROUND_MS = 60_000
-ROUND_MS = 7 * 24 * 3_600_000
-#: A slow disk reads five times as much. A terabyte takes nine hours.
-BYTES_PER_SECOND = 32 << 20
 
 RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class ScrubSettings(NamedTuple):
+    """Kafka has no such settings; may be replaced at any time."""
+
+    #: From the beginning of a round to that of the next; -1: never.
+    interval_ms: int = 7 * 24 * 3_600_000
+    #: A slow disk reads five times as much. A terabyte takes nine hours.
+    bytes_per_second: int = 32 << 20
+
+
+DEFAULT_SCRUB_SETTINGS = ScrubSettings()
 
 
 class ScrubAborted(Exception):
@@ -131,12 +141,14 @@ class Scrubber:
     def __init__(
         self,
         logs: Callable[[], Iterable[PartitionLog]],
+        settings: ScrubSettings = DEFAULT_SCRUB_SETTINGS,
         *,
         run_blocking: RunBlocking,
         run_scrubbing: RunBlocking,
         new_worker: Callable[[], ScrubWorker],
     ) -> None:
         self._logs = logs
+        self.settings = settings
         self._run_blocking = run_blocking
         #: For work that takes hours.
         self._run_scrubbing = run_scrubbing
@@ -144,16 +156,20 @@ class Scrubber:
         self._worker: ScrubWorker | None = None
         self._round: asyncio.Task[None] | None = None
         self._rounds = 0
-        self._due_ms: int | None = None
+        #: When the last round began; when the first look was, before there was one.
+        self._since_ms: int | None = None
         self._is_closed = False
 
     def tick(self, now_ms: int) -> None:
         """Begin a round if one is due."""
-        if self._due_ms is None:
-            self._due_ms = now_ms + FIRST_ROUND_MS
-        if now_ms < self._due_ms or self._round is not None or self._is_closed:
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        interval_ms = self.settings.interval_ms
+        if interval_ms < 0 or self._round is not None or self._is_closed:
             return
-        self._due_ms = now_ms + ROUND_MS
+        if now_ms - self._since_ms < (interval_ms if self._rounds else min(FIRST_ROUND_MS, interval_ms)):
+            return
+        self._since_ms = now_ms
         self._round = asyncio.get_running_loop().create_task(self._go_round())
 
     async def _go_round(self) -> None:
@@ -167,7 +183,9 @@ class Scrubber:
                     continue
                 self._worker = self._worker or self._new_worker()
                 try:
-                    scrubbed = await self._run_scrubbing(partial(self._worker.scrub, job, BYTES_PER_SECOND))
+                    scrubbed = await self._run_scrubbing(
+                        partial(self._worker.scrub, job, self.settings.bytes_per_second)
+                    )
                     await self._run_blocking(partial(heed, log, job, scrubbed))
                 except OSError as error:
                     logger.warning("%s is not scrubbed: %s", log.name, error)

@@ -44,7 +44,7 @@ from pykafka_broker.log.files import FileSystem, OsFileSystem
 from pykafka_broker.log.manager import Intervals, LogManager
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.scrubbing import ScrubWorker
+from pykafka_broker.log.scrubbing import ScrubSettings, ScrubWorker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
@@ -270,6 +270,7 @@ class Broker:
             cleaner_settings=_cleaner_settings(config),
             new_cleaning_worker=_cleaning_process if isinstance(self._files, OsFileSystem) else None,
             run_cleaning=_run_in_thread,
+            scrub_settings=_scrub_settings(config),
             new_scrub_worker=_scrub_process if isinstance(self._files, OsFileSystem) else None,
         )
         undo.callback(self.logs.dirs.unlock)
@@ -456,6 +457,7 @@ class Broker:
             topic.reconfigure(new)
         self.logs.intervals = _intervals(new)
         self.logs.cleaner.settings = _cleaner_settings(new)
+        self.logs.scrubber.settings = _scrub_settings(new)
 
     def _reconfigure_serving(self, _old: BrokerConfig, new: BrokerConfig) -> None:
         """The same for logs and listeners, once there are any."""
@@ -689,6 +691,10 @@ def _cleaner_settings(config: BrokerConfig) -> CleanerSettings:
         io_max_bytes_per_second=config["log.cleaner.io.max.bytes.per.second"],
         backoff_ms=config["log.cleaner.backoff.ms"],
     )
+
+
+def _scrub_settings(config: BrokerConfig) -> ScrubSettings:
+    return ScrubSettings(config["log.scrub.interval.ms"], config["log.scrub.io.max.bytes.per.second"])
 
 
 def _cleaning_process() -> Worker:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from pykafka_broker.coordinator import java_hash as hashes
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DescribedGroup,
@@ -20,7 +19,6 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
     TopicPartitions,
 )
-from pykafka_broker.coordinator.java_hash import string_hash_abs
 from pykafka_broker.coordinator.service import GroupService
 from pykafka_broker.coordinator.service.offsets import GroupOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -123,27 +121,6 @@ class Offsets:
             generation=1,
             assignments=[(member_id, b"mine")],
         )
-
-
-@pytest.mark.parametrize(
-    ("group_id", "java_hash"),
-    [
-        ("", 0),
-        ("a", 97),
-        ("console-consumer-12345", 158455506),
-        ("Käse 😀", 186795928),
-        ("polygenelubricants", 0),  # the smallest int
-    ],
-)
-def test_group_ids_hash_as_in_java(group_id: str, java_hash: int) -> None:
-    assert string_hash_abs(group_id) == java_hash
-
-
-def test_long_names_are_hashed_as_short_ones_and_not_remembered() -> None:
-    remembered = hashes._remembered_hash.cache_info
-    before = remembered()
-    assert string_hash_abs("aB" * 1_000) == 397756648
-    assert remembered() == before
 
 
 async def test_before_the_topic_exists_nobody_is_the_coordinator_and_there_are_no_groups() -> None:

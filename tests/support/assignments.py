@@ -7,7 +7,7 @@ from typing import Any
 
 from pykafka_broker.coordinator.group.consumer.assignors import ASSIGNORS
 from pykafka_broker.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec
-from pykafka_broker.coordinator.java_hash import uuid_hash, walked
+from pykafka_broker.protocol.java_hash import uuid_hash, walked
 
 
 def topic_bytes(text: str) -> bytes:

@@ -15,10 +15,10 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar, Union
 
-from pykafka_broker.coordinator.java_hash import string_hash_abs
 from pykafka_broker.coordinator.shard import Shard
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.java_hash import string_hash_abs
 
 State = TypeVar("State")
 StateOut = TypeVar("StateOut", covariant=True)

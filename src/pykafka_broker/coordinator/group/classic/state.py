@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from pykafka_broker.coordinator.java_hash import string_hash, walked
+from pykafka_broker.protocol.java_hash import string_hash, walked
 
 #: The protocol type of consumers; the coordinator reads the subscriptions of no other type.
 CONSUMER_PROTOCOL_TYPE = "consumer"

@@ -11,9 +11,9 @@ from typing import TypeVar
 
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.coordinator.java_hash import int_hash, uuid_hash, walked
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

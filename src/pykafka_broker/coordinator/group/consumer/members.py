@@ -20,8 +20,8 @@ from pykafka_broker.coordinator.group.consumer.state import (
     ConsumerMember,
 )
 from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
-from pykafka_broker.coordinator.java_hash import string_hash, walked
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.java_hash import string_hash, walked
 
 
 def member_named(group: ConsumerGroup, member_id: str) -> ConsumerMember:

@@ -25,7 +25,7 @@ from pykafka_broker.coordinator.group.consumer.state import (
     ResolvedRegex,
 )
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.java_hash import int_hash, string_hash, uuid_hash, walked
+from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
 from pykafka_broker.protocol.messages.records import group as m
 
 ConsumerGroupKey = (

@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.group.consumer.state import (
 )
 from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.coordinator.java_hash import state_walked, string_hash, walked
+from pykafka_broker.protocol.java_hash import state_walked, string_hash, walked
 
 
 def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:

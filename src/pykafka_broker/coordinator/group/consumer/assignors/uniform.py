@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment, GroupSpec
 from pykafka_broker.coordinator.group.consumer.assignors.uniform_mixed import assign_mixed
-from pykafka_broker.coordinator.java_hash import int_hash, string_hash, uuid_hash, walked
+from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
 
 
 def assign_uniformly(spec: GroupSpec) -> Mapping[str, Assignment]:

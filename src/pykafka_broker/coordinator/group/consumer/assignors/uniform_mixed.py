@@ -12,7 +12,7 @@ import struct
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment, GroupSpec
-from pykafka_broker.coordinator.java_hash import string_hash, walked
+from pykafka_broker.protocol.java_hash import string_hash, walked
 
 #: Each round is taken to halve the imbalance.
 MAX_ROUNDS = 16

@@ -243,7 +243,10 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
 
 #: Arrays whose elements are compared by a key, and in their order as well: so that one that is missing does
 #: not make all that follow differ.
-KEYED: dict[str, str] = {"ApiVersionsResponse.api_keys": "api_key"}
+KEYED: dict[str, str] = {
+    "ApiVersionsResponse.api_keys": "api_key",
+    "DescribeConfigsResult.configs": "name",
+}
 
 
 class InOrder(dict[str, Tree]):

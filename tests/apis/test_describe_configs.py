@@ -13,6 +13,7 @@ from pykafka_broker.config.broker import BROKER
 from pykafka_broker.config.describe import ConfigSource
 from pykafka_broker.config.topic import TOPIC as TOPIC_TABLE
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -105,6 +106,30 @@ async def test_only_the_keys_asked_for_are_shown_and_unknown_ones_left_out(user:
 
     assert set(some) == {"segment.bytes"}
     assert len(none_named) > 30, "an empty list of keys means all"
+
+
+async def test_the_keys_come_in_the_order_of_apache_kafka_whatever_the_order_in_which_they_are_asked_for(
+    user: User,
+) -> None:
+    await user.create_topic("t")
+    asked = ["cleanup.policy", "compression.type", "max.message.bytes", "retention.ms", "segment.bytes"]
+
+    told = list(await entries(user, TOPIC, "t", keys=asked))
+
+    assert told == [
+        "compression.type",
+        "cleanup.policy",
+        "segment.bytes",
+        "retention.ms",
+        "max.message.bytes",
+    ]
+
+
+async def test_loggers_come_in_the_order_of_a_hash_map(user: User) -> None:
+    told = list(await entries(user, LOGGER, "1"))
+
+    assert told == walked(told, string_hash)
+    assert told != sorted(told)
 
 
 async def test_min_insync_replicas_is_a_dynamic_default_because_elr_set_it_at_format_time(

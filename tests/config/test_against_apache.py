@@ -4,7 +4,7 @@ The files in `apache/` were written down from a running Apache Kafka 4.3.1 and i
 
 * `keys.json`: every key's definition;
 * `described.json`: a broker's properties, and its DescribeConfigs answers before and after dynamic changes;
-  of the second scene only the entries that differ from the first;
+  of the second scene only the entries that differ from the first. Entries stand in the order of the answer;
 * `startup.json`: broker configurations, each with the reason why it is refused, or null;
 * `changes.json`: dynamic changes of single keys, each with error code and message.
 """
@@ -130,18 +130,34 @@ def as_json(entry: ConfigEntry) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("scene", [0, 1], ids=["as started", "after dynamic changes"])
-def test_every_resource_is_described_as_by_apache_kafka(scene: int) -> None:
-    configs, overrides, theirs = scenes()[scene]
-    ours = {
+def described(
+    configs: DynamicConfig, overrides: dict[str, dict[str, str]]
+) -> dict[tuple[str, str], list[ConfigEntry]]:
+    """Every resource of a scene as we describe it."""
+    return {
         ("4", "1"): describe_broker(configs, "1"),
         ("4", ""): describe_broker(configs, ""),
         ("2", "f-cfg"): describe_topic(configs, overrides.get("2 f-cfg", {})),
         ("32", "g"): describe_group(configs, overrides.get("32 g", {})),
         ("16", "m"): describe_client_metrics(overrides.get("16 m", {})),
     }
+
+
+@pytest.mark.parametrize("scene", [0, 1], ids=["as started", "after dynamic changes"])
+def test_every_resource_is_described_as_by_apache_kafka(scene: int) -> None:
+    configs, overrides, theirs = scenes()[scene]
+    ours = described(configs, overrides)
     flat = {(*resource, e.name): as_json(e) for resource, entries in ours.items() for e in entries}
     assert flat == theirs
+
+
+@pytest.mark.parametrize("scene", [0, 1], ids=["as started", "after dynamic changes"])
+def test_the_entries_come_in_the_order_of_apache_kafkas_hash_maps(scene: int) -> None:
+    configs, overrides, _ = scenes()[scene]
+    ours = described(configs, overrides)
+    for kind, name, rows in apache("described.json")["scenes"][scene]["described"]:
+        theirs = [row[0] for row in rows]
+        assert [entry.name for entry in ours[kind, name] if entry.name in theirs] == theirs
 
 
 def test_every_key_is_documented_in_a_sentence() -> None:

@@ -27,3 +27,15 @@ def test_long_names_are_hashed_as_short_ones_and_not_remembered() -> None:
     before = remembered()
     assert string_hash_abs("aB" * 1_000) == 397756648
     assert remembered() == before
+
+
+def test_a_scala_map_is_walked_by_bucket_and_in_a_bucket_by_hash() -> None:
+    """As Apache Kafka 4.3.1 answered, which keeps the configs of all brokers in such a map."""
+    answered = [
+        *("compression.type", "message.max.bytes", "num.io.threads", "log.cleaner.delete.retention.ms"),
+        *("min.insync.replicas", "log.cleaner.threads", "log.index.interval.bytes"),
+        *("log.cleaner.backoff.ms", "log.segment.bytes", "log.index.size.max.bytes", "log.retention.bytes"),
+        *("log.cleanup.policy", "log.segment.delete.delay.ms", "compression.gzip.level"),
+        *("log.preallocate", "max.connections.per.ip", "background.threads"),
+    ]
+    assert hashes.scala_walked(sorted(answered)) == answered

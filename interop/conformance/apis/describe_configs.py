@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.config.broker import BROKER as BROKER_TABLE
+from pykafka_broker.config.keys import render
 from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -23,8 +26,13 @@ OF_ITS_OWN_PLACE = {
     "listener.security.protocol.map",
     "listeners",
 }
-#: The keys of a resource have no order in Apache Kafka: they come from hash maps.
-BY_NAME = {"configs": "name"}
+#: So many that their order shows; set to their defaults.
+FOR_ALL_BROKERS = (
+    *("background.threads", "compression.gzip.level", "compression.type", "log.cleaner.backoff.ms"),
+    *("log.cleaner.delete.retention.ms", "log.cleaner.threads", "log.cleanup.policy", "log.preallocate"),
+    *("log.index.interval.bytes", "log.index.size.max.bytes", "log.retention.bytes", "log.segment.bytes"),
+    *("log.segment.delete.delay.ms", "max.connections.per.ip", "message.max.bytes", "num.io.threads"),
+)
 
 
 def resource(kind: int, name: str, *keys: str) -> DescribeConfigsResource:
@@ -44,21 +52,22 @@ def describe(
 
 def setting(talk: Talk, kind: int, name: str, **values: str) -> None:
     """Set configs, underscores for dots."""
+    alter(talk, kind, name, {key.replace("_", "."): value for key, value in values.items()})
+
+
+def alter(talk: Talk, kind: int, name: str, values: Mapping[str, str | None]) -> None:
+    """Set configs, and remove those whose value is None."""
     configs = [
-        AlterableConfig(name=key.replace("_", "."), config_operation=SET, value=value)
+        AlterableConfig(name=key, config_operation=DELETE if value is None else SET, value=value)
         for key, value in values.items()
     ]
     changed = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     talk.do(IncrementalAlterConfigsRequest(resources=[changed], validate_only=False))
 
 
-def ask(talk: Talk, request: DescribeConfigsRequest, *errors: E) -> None:
-    talk.ask(request, *errors, in_any_order=BY_NAME)
-
-
 @conversation
 def every_key_of_a_topic(talk: Talk) -> None:
-    ask(talk, describe(resource(TOPIC, talk.topic().name)))
+    talk.ask(describe(resource(TOPIC, talk.topic().name)))
 
 
 @conversation
@@ -66,18 +75,18 @@ def every_key_of_a_topic_with_synonyms(talk: Talk) -> None:
     topic = talk.topic(
         configs={"retention.ms": "1000", "cleanup.policy": "compact", "segment.bytes": "2000000"}
     )
-    ask(talk, describe(resource(TOPIC, topic.name), synonyms=True))
+    talk.ask(describe(resource(TOPIC, topic.name), synonyms=True))
 
 
 @conversation("3+")
 def what_a_key_means_is_told_to_those_who_ask(talk: Talk) -> None:
-    ask(talk, describe(resource(TOPIC, talk.topic().name), documentation=True))
+    talk.ask(describe(resource(TOPIC, talk.topic().name), documentation=True))
 
 
 @conversation
 def some_keys_of_a_topic(talk: Talk) -> None:
     name = talk.topic(configs={"retention.ms": "1000"}).name
-    ask(talk, describe(resource(TOPIC, name, "retention.ms", "cleanup.policy", "no.such.key")))
+    talk.ask(describe(resource(TOPIC, name, "retention.ms", "cleanup.policy", "no.such.key")))
 
 
 @conversation
@@ -85,52 +94,52 @@ def an_empty_list_of_keys(talk: Talk) -> None:
     asked = DescribeConfigsResource(
         resource_type=TOPIC, resource_name=talk.topic().name, configuration_keys=[]
     )
-    ask(talk, describe(asked))
+    talk.ask(describe(asked))
 
 
 @conversation
 def a_request_without_resources(talk: Talk) -> None:
-    ask(talk, describe())
+    talk.ask(describe())
 
 
 @conversation
 def an_unknown_topic(talk: Talk) -> None:
-    ask(talk, describe(resource(TOPIC, talk.name())), E.UNKNOWN_TOPIC_OR_PARTITION)
+    talk.ask(describe(resource(TOPIC, talk.name())), E.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @conversation
 def an_unknown_topic_beside_a_known_one(talk: Talk) -> None:
     resources = [resource(TOPIC, name, "retention.ms") for name in (talk.name("missing"), talk.topic().name)]
-    ask(talk, describe(*resources), E.UNKNOWN_TOPIC_OR_PARTITION)
+    talk.ask(describe(*resources), E.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @conversation
 def a_topic_named_twice(talk: Talk) -> None:
     name = talk.topic().name
-    ask(talk, describe(resource(TOPIC, name, "retention.ms"), resource(TOPIC, name, "segment.ms")))
+    talk.ask(describe(resource(TOPIC, name, "retention.ms"), resource(TOPIC, name, "segment.ms")))
 
 
 @conversation
 def what_cannot_be_a_topics_name(talk: Talk) -> None:
     for name in ("", "..", "two words", "x" * 250):
-        ask(talk, describe(resource(TOPIC, name)), E.INVALID_TOPIC_EXCEPTION)
+        talk.ask(describe(resource(TOPIC, name)), E.INVALID_TOPIC_EXCEPTION)
 
 
 @conversation(LATEST, alone=True)
 def every_key_of_the_broker(talk: Talk) -> None:
-    ask(talk, describe(resource(BROKER, "1"), synonyms=True))
+    talk.ask(describe(resource(BROKER, "1"), synonyms=True))
 
 
 @conversation("1+", alone=True)
 def every_key_of_the_broker_that_is_not_about_its_own_place(talk: Talk) -> None:
     keys = [key for key in BROKER_TABLE if key not in OF_ITS_OWN_PLACE]
-    ask(talk, describe(resource(BROKER, "1", *keys), synonyms=True))
+    talk.ask(describe(resource(BROKER, "1", *keys), synonyms=True))
 
 
 @conversation
 def some_keys_of_the_broker(talk: Talk) -> None:
     keys = ("num.network.threads", "log.retention.hours", "num.partitions", "no.such.key")
-    ask(talk, describe(resource(BROKER, "1", *keys), synonyms=True))
+    talk.ask(describe(resource(BROKER, "1", *keys), synonyms=True))
 
 
 @conversation("1+", alone=True)
@@ -139,27 +148,36 @@ def what_is_set_for_all_brokers(talk: Talk) -> None:
     talk.ask(
         describe(resource(BROKER, ""), synonyms=True),
         until=lambda answer: "2" in {each.value for each in answer.results[0].configs},
-        in_any_order=BY_NAME,
     )
     keys = ("log.cleaner.threads",)
     talk.ask(
         describe(resource(BROKER, "1", *keys), synonyms=True),
         until=lambda answer: answer.results[0].configs[0].value == "2",
     )
-    removed = AlterableConfig(name="log.cleaner.threads", config_operation=DELETE, value=None)
-    changed = AlterConfigsResource(resource_type=BROKER, resource_name="", configs=[removed])
-    talk.do(IncrementalAlterConfigsRequest(resources=[changed], validate_only=False))
+    alter(talk, BROKER, "", {"log.cleaner.threads": None})
     talk.ask(
         describe(resource(BROKER, "1", *keys), synonyms=True),
         until=lambda answer: answer.results[0].configs[0].value == "1",
     )
 
 
+@conversation(LATEST, alone=True)
+def in_which_order_keys_are_told_that_are_set_for_all_brokers(talk: Talk) -> None:
+    defaults = {name: render(BROKER_TABLE[name].default, BROKER_TABLE[name].type) for name in FOR_ALL_BROKERS}
+    alter(talk, BROKER, "", defaults)
+    for left in (16, 11, 10, 0):
+        alter(talk, BROKER, "", dict.fromkeys(FOR_ALL_BROKERS[left:]))
+        talk.ask(
+            describe(resource(BROKER, "")),
+            until=lambda answer, left=left: len(answer.results[0].configs) == 1 + left,
+        )
+        talk.ask(describe(resource(BROKER, "", *FOR_ALL_BROKERS[3:7])))
+
+
 @conversation
 def another_broker(talk: Talk) -> None:
     for name in ("2", "-1", "one", "01"):
-        ask(
-            talk,
+        talk.ask(
             describe(resource(BROKER, name, "num.partitions")),
             *([] if name == "01" else [E.INVALID_REQUEST]),
         )
@@ -167,18 +185,18 @@ def another_broker(talk: Talk) -> None:
 
 @conversation
 def levels_of_loggers(talk: Talk) -> None:
-    ask(talk, describe(resource(LOGGER, "1", "no.such.logger")))
+    talk.ask(describe(resource(LOGGER, "1", "no.such.logger")))
 
 
 @conversation
 def loggers_of_another_broker(talk: Talk) -> None:
     for name in ("2", "one", ""):
-        ask(talk, describe(resource(LOGGER, name)), E.INVALID_REQUEST)
+        talk.ask(describe(resource(LOGGER, name)), E.INVALID_REQUEST)
 
 
 @conversation
 def a_group_without_configs_of_its_own(talk: Talk) -> None:
-    ask(talk, describe(resource(GROUP, talk.name("group")), synonyms=True))
+    talk.ask(describe(resource(GROUP, talk.name("group")), synonyms=True))
 
 
 @conversation
@@ -188,35 +206,33 @@ def a_group_with_configs_of_its_own(talk: Talk) -> None:
     talk.ask(
         describe(resource(GROUP, name), synonyms=True),
         until=lambda answer: any(each.value == "50000" for each in answer.results[0].configs),
-        in_any_order=BY_NAME,
     )
 
 
 @conversation
 def a_group_without_a_name(talk: Talk) -> None:
-    ask(talk, describe(resource(GROUP, "")), E.INVALID_REQUEST)
+    talk.ask(describe(resource(GROUP, "")), E.INVALID_REQUEST)
 
 
 @conversation
 def client_metrics_nobody_asked_for(talk: Talk) -> None:
-    ask(talk, describe(resource(CLIENT_METRICS, talk.name("metrics")), synonyms=True))
+    talk.ask(describe(resource(CLIENT_METRICS, talk.name("metrics")), synonyms=True))
 
 
 @conversation
 def client_metrics_without_a_name(talk: Talk) -> None:
-    ask(talk, describe(resource(CLIENT_METRICS, "")), E.INVALID_REQUEST)
+    talk.ask(describe(resource(CLIENT_METRICS, "")), E.INVALID_REQUEST)
 
 
 @conversation
 def a_kind_of_resource_without_configs(talk: Talk) -> None:
     for kind in (UNKNOWN, 1, 3, 5, 64, 127, -1):
-        ask(talk, describe(resource(kind, "1")), E.INVALID_REQUEST)
+        talk.ask(describe(resource(kind, "1")), E.INVALID_REQUEST)
 
 
 @conversation
 def resources_of_several_kinds(talk: Talk) -> None:
-    ask(
-        talk,
+    talk.ask(
         describe(
             resource(BROKER, "1", "num.partitions"),
             resource(TOPIC, talk.name("missing")),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from interop.conformance.apis.describe_configs import (
     BROKER,
-    BY_NAME,
     CLIENT_METRICS,
     GROUP,
     LOGGER,
@@ -51,7 +50,6 @@ def see(talk: Talk, name: str, **values: str | None) -> None:
     talk.ask(
         describe(all_keys(TOPIC, name, *wanted), synonyms=True),
         until=lambda answer: {each.name: each.value for each in answer.results[0].configs} == wanted,
-        in_any_order=BY_NAME,
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from pykafka_broker.cluster.events import ConfigOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.java_hash import string_hash, walked
 
 ROOT = "root"
 TRACE = 5
@@ -25,14 +26,13 @@ LEVELS = {
 
 
 def logger_levels() -> dict[str, str]:
-    """Every logger's effective level by its name, the root logger's first."""
-    names = [
-        name for name, found in logging.root.manager.loggerDict.items() if isinstance(found, logging.Logger)
-    ]
-    levels = {ROOT: _level_name(logging.root)}
-    for name in sorted(names):
-        levels[name] = _level_name(logging.getLogger(name))
-    return levels
+    """Every logger's effective level by its name, in the order of Apache Kafka's hash map."""
+    found = logging.root.manager.loggerDict.items()
+    names = [name for name, each in found if isinstance(each, logging.Logger)]
+    return {
+        name: _level_name(logging.root if name == ROOT else logging.getLogger(name))
+        for name in walked([*sorted(names), ROOT], string_hash)
+    }
 
 
 def alter_loggers(changes: Iterable[tuple[str, int, str | None]], *, validate_only: bool = False) -> None:

@@ -3,25 +3,76 @@
 Apache Kafka 4.3's rules, its oddities included, for tools compare: a key of unknown type is taken for a
 secret; a synonym list starts at the entry that bears the described name, so that a value from
 `log.retention.hours` appears as the default of `retention.ms`.
+
+The entries come in the order of Apache Kafka's hash maps as well: some clients, and programs that use them,
+read entries by their position.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka_broker.config.broker import BROKER, BROKER_KEYS, SYNONYMS
-from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
-from pykafka_broker.config.group import GROUP_KEYS
+from pykafka_broker.config.broker import BROKER, SYNONYMS
 from pykafka_broker.config.keys import REQUIRED, ConfigType, Key, render
+from pykafka_broker.config.rules import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TABLES,
+    TOPIC_RESOURCE,
+)
 from pykafka_broker.config.settings import LISTENER_PREFIX, base_key
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from pykafka_broker.config.topics import topic_values
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.java_hash import scala_walked, string_hash, walked
 
 if TYPE_CHECKING:
     from pykafka_broker.config.dynamic import DynamicConfig
+
+
+#: Broker keys that share a bucket of the hash map with others, in which Apache Kafka, where the keys are
+#: defined in another order than in our table, has them behind those.
+DEFINED_LATER = (
+    "delegation.token.max.lifetime.ms",
+    "controlled.shutdown.enable",
+    "share.coordinator.state.topic.compression.codec",
+    "controller.quorum.voters",
+    "controller.quorum.fetch.timeout.ms",
+    "controller.quorum.election.backoff.max.ms",
+    "controller.quorum.auto.join.enable",
+    "controller.quorum.fetch.max.bytes",
+    "group.share.record.lock.duration.ms",
+    "listeners",
+    "socket.receive.buffer.bytes",
+    "group.streams.initial.rebalance.delay.ms",
+    "socket.connection.setup.timeout.max.ms",
+    "log.preallocate",
+    "sasl.kerberos.principal.to.local.rules",
+    "log.flush.interval.messages",
+    "log.flush.offset.checkpoint.interval.ms",
+    "num.recovery.threads.per.data.dir",
+    "ssl.keystore.type",
+    "sasl.oauthbearer.assertion.private.key.file",
+    "log.cleaner.io.max.bytes.per.second",
+    "replica.selector.class",
+    "group.consumer.max.heartbeat.interval.ms",
+    "sasl.login.refresh.window.factor",
+    "group.consumer.max.assignment.interval.ms",
+    "group.share.session.timeout.ms",
+    "security.providers",
+    "share.coordinator.snapshot.update.records.per.snapshot",
+    "share.coordinator.append.linger.ms",
+    "group.streams.max.heartbeat.interval.ms",
+    "controller.quota.window.size.seconds",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.retry.backoff.max.ms",
+    "sasl.oauthbearer.client.credentials.client.secret",
+)
 
 
 class ConfigSource(IntEnum):
@@ -66,7 +117,8 @@ def describe_broker(configs: DynamicConfig, name: str) -> list[ConfigEntry]:
         KafkaError: INVALID_REQUEST, for another broker's name.
     """
     if name == "":
-        return [_cluster_default(key, text) for key, text in configs.cluster_overrides.items()]
+        overrides = configs.cluster_overrides
+        return [_cluster_default(key, overrides[key]) for key in scala_walked(overrides)]
     node_id = configs.static.node_id
     if parse_broker_id(name) != node_id:
         raise KafkaError(
@@ -74,10 +126,10 @@ def describe_broker(configs: DynamicConfig, name: str) -> list[ConfigEntry]:
             f"Unexpected broker id, expected {node_id} or empty string, but received {name}",
         )
     configured = {**configs.static.originals, **configs.cluster_overrides, **configs.broker_overrides}
-    names = [key.name for key in BROKER_KEYS if not key.internal]
-    listed = set(names)
-    names += [key for key in configured if key not in listed]
-    return [_broker_entry(key, configs, configured) for key in names]
+    listed = _listed(BROKER_RESOURCE)
+    others = configured.keys() - listed.keys()
+    names = [key for key in walked(configured, string_hash, sized=True) if key in others]
+    return [_broker_entry(key, configs, configured) for key in (*names, *listed)]
 
 
 def parse_broker_id(name: str) -> int:
@@ -96,7 +148,7 @@ def parse_broker_id(name: str) -> int:
 def describe_topic(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
     """Everything about a topic with these overrides."""
     values = topic_values(overrides, configs.current)
-    keys = [key for key in TOPIC_KEYS if not key.internal or key.name in overrides]
+    internal = [key for key in TOPIC_KEYS if key.internal and key.name in overrides]
     return [
         _entry(
             key,
@@ -104,14 +156,14 @@ def describe_topic(configs: DynamicConfig, overrides: Mapping[str, str]) -> list
             ConfigSource.TOPIC if key.name in overrides else None,
             _broker_synonyms(configs, BROKER_SYNONYMS[key.name][0][0]) if key.name in BROKER_SYNONYMS else (),
         )
-        for key in keys
+        for key in (*internal, *_listed(TOPIC_RESOURCE).values())
     ]
 
 
 def describe_group(configs: DynamicConfig, overrides: Mapping[str, str]) -> list[ConfigEntry]:
     """Everything about a group with these overrides."""
     entries = []
-    for key in GROUP_KEYS:
+    for key in _listed(GROUP_RESOURCE).values():
         broker_key = f"group.{key.name}"
         if broker_key in BROKER:
             default: Any = configs.current[broker_key]
@@ -135,8 +187,17 @@ def describe_client_metrics(overrides: Mapping[str, str]) -> list[ConfigEntry]:
             ConfigSource.CLIENT_METRICS if key.name in overrides else None,
             (),
         )
-        for key in CLIENT_METRICS_KEYS
+        for key in _listed(CLIENT_METRICS_RESOURCE).values()
     ]
+
+
+@cache
+def _listed(resource_type: int) -> dict[str, Key]:
+    """The keys that every resource of a type has, by name and in the order of Apache Kafka's answers."""
+    keys = {name: key for name, key in TABLES[resource_type].items() if not key.internal}
+    first = [name for name in keys if name not in DEFINED_LATER]
+    later = [name for name in DEFINED_LATER if name in keys]
+    return {name: keys[name] for name in walked([*first, *later], string_hash)}
 
 
 def _entry(

@@ -2,7 +2,8 @@
 is walked.
 
 Apache Kafka keeps members, topics and partitions in hash tables, and its assignors decide in the order those
-are walked. Whoever wants the same assignment for the same input has to walk in the same order.
+are walked: the same assignment for the same input needs the same order. Some of its answers come in the order
+of a hash table, and some clients read them by position.
 """
 
 from __future__ import annotations
@@ -100,4 +101,24 @@ def walked(keys: Iterable[Key], hash_of: Callable[[Key], int], *, sized: bool = 
         return (value ^ (value >> 16)) & (capacity - 1)
 
     listed.sort(key=bucket)
+    return listed
+
+
+def scala_walked(keys: Iterable[str]) -> list[str]:
+    """`keys` in the order in which the copy of a mutable `HashMap` of Scala 2.13 is walked.
+
+    Unlike Java's, it keeps a bucket sorted by hash.
+    """
+    listed = list(keys)
+    capacity = INITIAL_CAPACITY
+    wanted = int((len(listed) + 1) / 0.75)
+    while capacity < wanted:
+        capacity *= 2
+
+    def place(key: str) -> tuple[int, int]:
+        value = string_hash(key)
+        value ^= value >> 16
+        return value & (capacity - 1), value if value < 0x80000000 else value - 0x100000000
+
+    listed.sort(key=place)
     return listed

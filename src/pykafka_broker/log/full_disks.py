@@ -48,7 +48,8 @@ class FullDisks:
         if error.errno not in REFUSALS:
             return
         is_news = log_dir.refusal is None
-        log_dir.refusal = error
+        # Without its traceback, whose frames hold files that nothing else would keep open.
+        log_dir.refusal = OSError(error.errno, error.strerror)
         log_dir.trial_due_ms = self._now_ms() + TRIAL_INTERVAL_MS
         if is_news:
             self._run_later(log_dir.path, partial(self._tell_refusal, log_dir, error))

@@ -9,6 +9,7 @@ acknowledgements.
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -95,9 +96,13 @@ def read_everything(address: str) -> dict[int, list[tuple[int, bytes]]]:
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in ends])
     found: dict[int, list[tuple[int, bytes]]] = defaultdict(list)
     left = {partition for partition, end in ends.items() if end > 0}
+    silent_since = time.monotonic()
     while left:
-        messages = consumer.consume(10_000, timeout=60)
-        assert messages, f"no records for 60 s, partitions {left} are not read to their end {ends}"
+        messages = consumer.consume(10_000, timeout=0.5)
+        if messages:
+            silent_since = time.monotonic()
+        silence_s = time.monotonic() - silent_since
+        assert silence_s < 60, f"no records for 60 s, partitions {left} are not read to their end {ends}"
         for message in messages:
             assert message.error() is None, message.error()
             found[message.partition()].append((message.offset(), message.value()))

@@ -4,10 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= pykafka-data
 ROUNDS ?= 100
+# Processes that share the tests: a number, or auto.
+WORKERS ?= auto
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: run test check fix bench interop conformance reencode torture fuzz clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)
-test: $(VENV)/.test ; $(BIN)/python -m pytest
+test: $(VENV)/.test ; $(PYTEST)
 check: $(VENV)/.test ; $(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/mypy && $(BIN)/lint-imports
 fix: $(VENV)/.test ; $(BIN)/ruff format . && $(BIN)/ruff check --fix .
 bench: $(VENV)/.bench ; $(BIN)/python -m bench

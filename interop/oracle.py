@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from interop.brokers import CACHE, BrokerProcess, free_port
@@ -56,15 +57,32 @@ def streams_programs() -> Path:
 def fetched(name: str, pom: Path, version: str, *options: str) -> Path:
     """The folder of the jars that a POM names."""
     folder = CACHE / f"kafka-{version}" / name
-    if folder.is_dir():
-        return folder
+    if not folder.is_dir():
+        CACHE.mkdir(exist_ok=True)
+        with alone(CACHE / "maven.lock"):
+            if not folder.is_dir():
+                fetch(folder, pom, version, *options)
+    return folder
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until no other process is at it: tests in several want the same jars at the same time."""
+    import fcntl  # Windows has none, and reads the rest of this module
+
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def fetch(folder: Path, pom: Path, version: str, *options: str) -> None:
     maven = shutil.which("mvn")
     if not maven:
         raise OracleUnavailableError(
             "no mvn on the path to fetch Apache Kafka's jars (Debian: apt-get install maven)"
         )
     java()
-    unfinished = folder.with_name(f"{name}.unfinished")
+    unfinished = folder.with_name(f"{folder.name}.unfinished")
     done = subprocess.run(
         [
             *(maven, "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}", *options),
@@ -80,7 +98,6 @@ def fetched(name: str, pom: Path, version: str, *options: str) -> Path:
             f"Maven could not fetch Apache Kafka's jars:\n{done.stdout}{done.stderr}"
         )
     unfinished.rename(folder)
-    return folder
 
 
 def command(

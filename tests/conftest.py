@@ -1,5 +1,5 @@
-"""What tests of every kind share: the choice of Hypothesis' examples, and Apache Kafka's jars, where Java and
-Maven can bring them.
+"""What tests of every kind share: the choice of Hypothesis' examples, Apache Kafka's jars, where Java and
+Maven can bring them, and how `make test` spreads the tests over processes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,26 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tests")
+
+HERE = Path(__file__).parent
+#: Folders of tests that take seconds each, because they start brokers, beside those that want Apache Kafka.
+LONG = (HERE / "spark", HERE / "exchange", HERE / "torture", HERE / "interop")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Twice the processors: half of the time a test waits for a process that it has started."""
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 2 * processors
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where processes share the work, the long tests go first: none of them is left over for the end."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not is_long(item))
+
+
+def is_long(item: pytest.Item) -> bool:
+    return "kafka_jars" in getattr(item, "fixturenames", ()) or not set(LONG).isdisjoint(item.path.parents)
 
 
 @pytest.fixture(scope="session")

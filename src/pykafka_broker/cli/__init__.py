@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "Look into the data of a broker: dump, verify, count; of a stopped one, repair.",
     ),
     "health": ("health", "health", "Check that a broker answers."),
+    "doctor": ("doctor", "doctor", "Find out why clients do not get on with a cluster."),
 }
 
 

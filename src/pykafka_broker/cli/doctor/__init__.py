@@ -1,0 +1,78 @@
+"""`doctor`: what keeps clients from working with a cluster, in sentences, each with its remedy.
+
+The checks, each in a file of its own, look at the cluster and then judge what they saw; judging is pure:
+
+    connection   reach.py     who answers at the bootstrap address
+    brokers      brokers.py   whether the advertised addresses lead to the brokers
+    topics       topics.py    missing topics, partitions without leader, open transactions
+    groups       groups.py    groups that do not get on
+    disks        disks.py     full disks, offline directories
+
+A check that needs what an earlier one did not find is left out.
+"""
+
+from __future__ import annotations
+import sys
+from collections.abc import Iterable, Iterator
+
+import click
+
+from pykafka_broker.cli.client import parse_addresses
+from pykafka_broker.cli.doctor.examination import Question, examine
+from pykafka_broker.cli.doctor.findings import Finding, Level
+from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER, Seconds
+
+
+@click.command()
+@click.argument(
+    "bootstrap",
+    required=False,
+    metavar="[HOST:PORT,…]",
+    envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
+    default=DEFAULT_BOOTSTRAP_SERVER,
+)
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic that a client uses.")
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group to look at; all by default.")
+@click.option(
+    "--watch",
+    "watch_s",
+    type=Seconds(0.1),
+    default=Question._field_defaults["watch_s"],
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to watch whether groups move.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=Seconds(0.1),
+    default=Question._field_defaults["timeout_s"],
+    show_default=True,
+    metavar="SECONDS",
+    help="How long a broker may take to answer.",
+)
+def doctor(
+    bootstrap: str, topics: tuple[str, ...], groups: tuple[str, ...], watch_s: float, timeout_s: float
+) -> None:
+    """Find out why clients do not get on with a cluster, and say what to do.
+
+    It asks as a client does: who answers at the address, whether the addresses that brokers advertise are
+    reachable from here, whether topics can be written and read, which groups are stuck, which disks are full.
+    Nothing is changed. Exit status 1 if there is a problem; warnings leave it at 0.
+    """
+    try:
+        addresses = parse_addresses(bootstrap)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
+    question = Question(addresses, topics, groups, timeout_s, watch_s)
+    problems = 0
+    for finding in examine(question):
+        problems += finding.level is Level.PROBLEM
+        mark = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM ", "skipped": "skipped "}[
+            finding.level.value
+        ]
+        click.echo(f"{mark}{finding.message}")
+        for line in finding.remedy.splitlines():
+            click.echo(f"        {line}")
+    if problems:
+        sys.exit(1)

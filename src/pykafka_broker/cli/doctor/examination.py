@@ -1,0 +1,142 @@
+"""The checks in their order; each uses what those before it found and is left out without it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
+from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
+from pykafka_broker.cli.doctor.reach import Address, Kind, shown
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+
+Refusal = (OSError, KafkaError, ProtocolError)
+
+
+class Question(NamedTuple):
+    """What to look at."""
+
+    addresses: Sequence[Address]
+    #: Topics and groups to look at closely; all groups, if none is named.
+    topics: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    #: How long a broker may take to answer.
+    timeout_s: float = 10.0
+    #: The time between two looks at a group; longer than auto.commit.interval.ms, 5 s by default.
+    watch_s: float = 6.0
+
+
+def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> Iterator[Finding]:
+    """All findings, as they are made."""
+    reached = None
+    for address in question.addresses:
+        answer = reach.probe(address, question.timeout_s)
+        yield reach.about_answer(address, answer)
+        if reached is None and answer.kind is Kind.KAFKA:
+            reached = address
+    if reached is None:
+        yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
+        return
+    with Client(shown(reached), question.timeout_s) as client:
+        if (closed := _refused(client, reached)) is not None:
+            yield closed
+            yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")
+            return
+        cluster, advertised = brokers.look(client)
+        about_brokers = brokers.judge(reached, cluster, advertised)
+        yield from about_brokers
+        existing = {topic.name: topic for topic in topics.look(client)}
+        yield from topics.judge(list(existing.values()))
+        if any(finding.level is Level.PROBLEM for finding in about_brokers):
+            yield skipped("topics", "Records, groups and disks: they are asked of every broker.")
+            return
+        for check, findings in (
+            ("topics", _about_topics(client, question, existing)),
+            ("groups", _about_groups(client, question, existing, pause)),
+            ("disks", _about_disks(client)),
+        ):
+            try:
+                yield from findings
+            except Refusal as error:
+                yield problem(
+                    check,
+                    "",
+                    f"The cluster does not answer about its {check}: {reason(error)}.",
+                    "Look at the logs of the brokers; ask again when they have started or elected their "
+                    "leaders.",
+                )
+
+
+def reason(error: Exception) -> str:
+    """What an error says, without a full stop."""
+    if isinstance(error, KafkaError):
+        return (error.message or error.code.name).rstrip(".")
+    return str(error).rstrip(".")
+
+
+def _refused(client: Client, address: Address) -> Finding | None:
+    """Why the listener at this address is no use to clients; None if it is."""
+    refusal: Exception | None = None
+    versions: Mapping[int, tuple[int, int]] = {}
+    try:
+        versions = client.connection().versions
+        if reach.METADATA in versions:
+            client.metadata([])
+    except Refusal as error:
+        refusal = error
+    return reach.about_listener(address, versions, refusal)
+
+
+def _about_topics(
+    client: Client, question: Question, existing: Mapping[str, topics.Topic]
+) -> Iterator[Finding]:
+    for name in question.topics:
+        if name not in existing:
+            yield topics.judge_missing(name, list(existing), topics.creates_topics(client))
+    chosen = [topic for name, topic in existing.items() if name in question.topics]
+    looked_at = chosen or [topic for topic in existing.values() if not topic.is_internal]
+    found = topics.offsets(client, looked_at)
+    for topic in chosen:
+        retention = topics.configs(client, topics.TOPIC, topic.name, "retention.ms").get("retention.ms", "?")
+        yield topics.judge_records(topic, found, retention)
+    waiting = [partition for partition, offset in found.items() if offset.last_stable < offset.end]
+    yield from topics.judge_stability(found, topics.open_transactions(client, existing, waiting))
+
+
+def _about_groups(
+    client: Client,
+    question: Question,
+    existing: Mapping[str, topics.Topic],
+    pause: Callable[[float], None],
+) -> Iterator[Finding]:
+    known = groups.names(client)
+    chosen = list(question.groups or known[: groups.MOST_GROUPS])
+    before: dict[str, groups.Look] = {}
+    for name in chosen:
+        try:
+            before[name] = groups.look(client, name)
+        except KafkaError as error:
+            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            yield groups.judge_missing(name, known)
+    offsets = _offsets_of(client, existing, before.values())
+    after = before
+    if any(groups.may_be_stuck(look, offsets) for look in before.values()):
+        pause(question.watch_s)
+        after = {name: groups.look(client, name) for name in before}
+        offsets = _offsets_of(client, existing, after.values())
+    for name, look in after.items():
+        yield from groups.judge(before[name], look, offsets, question.watch_s)
+
+
+def _about_disks(client: Client) -> Iterator[Finding]:
+    yield from disks.judge(disks.look(client))
+
+
+def _offsets_of(
+    client: Client, existing: Mapping[str, topics.Topic], looks: Iterable[groups.Look]
+) -> dict[topics.TopicPartition, topics.Offsets]:
+    names = {topic for look in looks for topic, _ in look.committed}
+    return topics.offsets(client, [existing[name] for name in sorted(names) if name in existing])

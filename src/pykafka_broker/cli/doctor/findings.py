@@ -1,0 +1,63 @@
+"""What a check says: a sentence about what it saw and, where something is wrong, what to do about it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import NamedTuple
+
+
+class Level(Enum):
+    """How bad a finding is."""
+
+    #: As it should be.
+    OK = "ok"
+    #: Works, but not for all clients, or not for long.
+    WARNING = "warning"
+    #: Clients fail or wait because of it.
+    PROBLEM = "problem"
+    #: Not looked at, because of what an earlier check found.
+    SKIPPED = "skipped"
+
+
+class Finding(NamedTuple):
+    """One result of one check."""
+
+    level: Level
+    #: The check, one of `CHECKS`.
+    check: str
+    #: What was looked at: an address, a topic, a group, a directory.
+    subject: str
+    message: str
+    #: What to do, "" where nothing is wrong. Commands stand on lines of their own.
+    remedy: str = ""
+
+
+#: The checks in the order in which they run.
+CHECKS = ("connection", "brokers", "topics", "groups", "disks")
+
+
+def ok(check: str, subject: str, message: str) -> Finding:
+    return Finding(Level.OK, check, subject, message)
+
+
+def warning(check: str, subject: str, message: str, remedy: str) -> Finding:
+    return Finding(Level.WARNING, check, subject, message, remedy)
+
+
+def problem(check: str, subject: str, message: str, remedy: str) -> Finding:
+    return Finding(Level.PROBLEM, check, subject, message, remedy)
+
+
+def skipped(check: str, message: str) -> Finding:
+    return Finding(Level.SKIPPED, check, "", message)
+
+
+def listed(names: list[str], most: int = 3) -> str:
+    """A few names as a sentence has them, and how many more there are."""
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """A number with its noun."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -1,0 +1,261 @@
+"""Consumer groups that do not get on, and why.
+
+Whether a group moves shows only in two looks at it, a few seconds apart: a committed offset that stays where
+it is although records wait behind it, or a rebalance that does not end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.doctor.findings import Finding, counted, listed, ok, problem, warning
+from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
+from pykafka_broker.cli.groups import Group, committed_offsets, describe_group, list_groups
+
+#: States in which members wait for each other.
+REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
+#: At most so many groups are looked at when none is named.
+MOST_GROUPS = 100
+
+
+class Look(NamedTuple):
+    """A group at one moment."""
+
+    group: Group
+    committed: Mapping[TopicPartition, int]
+
+
+def names(client: Client) -> list[str]:
+    """The groups that consume: of both protocols, not those of Connect or of share and streams groups."""
+    found = list_groups(client)
+    return sorted(
+        name
+        for name, group in found.items()
+        if group.protocol_type in ("", "consumer")
+        and getattr(group, "group_type", "") not in ("Share", "Streams")
+    )
+
+
+def look(client: Client, name: str) -> Look:
+    """See where a group is.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND, or what the coordinator says.
+    """
+    coordinator = client.coordinator(name)
+    return Look(describe_group(client, coordinator, name), committed_offsets(client, coordinator, name))
+
+
+def may_be_stuck(seen: Look, offsets: Mapping[TopicPartition, Offsets]) -> bool:
+    """Whether a second look is needed to tell: a rebalance, or records that wait for members."""
+    if not seen.group.members:
+        return False
+    return seen.group.state in REBALANCING or any(
+        p in offsets and offsets[p].end > offset for p, offset in seen.committed.items()
+    )
+
+
+# --- what it means ----------------------------------------------------------------------------------
+
+
+def judge_missing(name: str, existing: Sequence[str]) -> Finding:
+    """A group that was named and does not exist."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, existing, n=1)
+    hint = f"Did you mean {near[0]!r}? " if near else ""
+    return problem(
+        "groups",
+        name,
+        f"Group {name!r} does not exist: it has neither members nor committed offsets.",
+        f"{hint}Check group.id of the consumers, and whether they reach this cluster. A consumer that "
+        "assigns its "
+        "partitions itself, as Spark's does, has no group unless it commits.",
+    )
+
+
+def judge(
+    before: Look, after: Look, offsets: Mapping[TopicPartition, Offsets], seconds: float
+) -> list[Finding]:
+    """What keeps a group from getting on, in two looks at it so many seconds apart.
+
+    Args:
+        before: The first look.
+        after: The second look.
+        offsets: Where the partitions with committed offsets begin and end; without those that are gone.
+        seconds: The time between the looks.
+    """
+    name = after.group.group_id
+    lags = {
+        partition: offsets[partition].end - offset
+        for partition, offset in after.committed.items()
+        if partition in offsets and offsets[partition].end > offset
+    }
+    findings = [*_about_places(name, after.committed, offsets)]
+    if not after.group.members:
+        if lags:
+            findings.append(_without_members(name, lags))
+    elif before.group.state == after.group.state and after.group.state in REBALANCING:
+        findings.append(_rebalancing(after.group, seconds))
+    elif after.group.state not in REBALANCING:
+        findings += _about_progress(before, after, lags, offsets, seconds)
+        findings += _about_idle_members(after.group)
+    if findings:
+        return findings
+    behind = counted(sum(lags.values()), "offset")
+    members = counted(len(after.group.members), "member")
+    return [ok("groups", name, f"Group {name!r} is {after.group.state}: {members}, {behind} behind.")]
+
+
+def _without_members(name: str, lags: Mapping[TopicPartition, int]) -> Finding:
+    return warning(
+        "groups",
+        name,
+        f"Group {name!r} has no members: {counted(sum(lags.values()), 'offset')} wait in "
+        f"{counted(len(lags), 'partition')}, and no consumer reads them.",
+        "Start its consumers. If they run, they use another group.id, reach another cluster, or cannot join: "
+        "their log says which. If the group is no longer used:\n"
+        f"  pykafka-broker groups delete {name}",
+    )
+
+
+def _rebalancing(group: Group, seconds: float) -> Finding:
+    members = counted(len(group.members), "member")
+    clients = listed(sorted({f"{m.client_id} at {m.host}" for m in group.members}))
+    return problem(
+        "groups",
+        group.group_id,
+        f"Group {group.group_id!r} has been {group.state} for {seconds:g} s or more: its {members} "
+        f"({clients}) wait "
+        "for each other, and no record is read meanwhile.",
+        "A member that is busy with its records holds up all others until it polls again, at most for "
+        "max.poll.interval.ms (5 minutes by default). Look for the member that does not poll, process fewer "
+        "records at a time (max.poll.records), or use group.protocol=consumer, which does not stop all "
+        "members.",
+    )
+
+
+def _about_places(
+    name: str, committed: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, Offsets]
+) -> list[Finding]:
+    """Committed offsets at which there are no records any more, or not yet."""
+    findings = []
+    for partition, offset in sorted(committed.items()):
+        topic, index = partition
+        where = f"{topic}-{index}"
+        reset = (
+            "Its consumers go where auto.offset.reset says. To choose yourself, stop them and\n"
+            f"  pykafka-broker groups reset-offsets {name} --topic {topic}:{index} --to-earliest --execute"
+        )
+        if partition not in offsets:
+            findings.append(
+                warning(
+                    "groups",
+                    name,
+                    f"Group {name!r} has a committed offset of {where}, which does not exist or has no "
+                    "leader.",
+                    "If the topic was deleted for good, so can the offset be: it expires by itself after "
+                    "offsets.retention.minutes.",
+                )
+            )
+        elif offset < (start := offsets[partition].log_start):
+            findings.append(
+                problem(
+                    "groups",
+                    name,
+                    f"Group {name!r} has committed offset {offset:,} of {where}, whose first record is now "
+                    f"{start:,}: {counted(start - offset, 'offset')} were removed before the group read "
+                    "them.",
+                    reset,
+                )
+            )
+        elif offset > (end := offsets[partition].end):
+            findings.append(
+                problem(
+                    "groups",
+                    name,
+                    f"Group {name!r} has committed offset {offset:,} of {where}, which ends at {end:,}: the "
+                    "topic was "
+                    "created anew, or the offset comes from another cluster.",
+                    reset,
+                )
+            )
+    return findings
+
+
+def _about_progress(
+    before: Look,
+    after: Look,
+    lags: Mapping[TopicPartition, int],
+    offsets: Mapping[TopicPartition, Offsets],
+    seconds: float,
+) -> list[Finding]:
+    """Partitions with records whose committed offset stays where it is."""
+    stuck = [p for p in sorted(lags) if before.committed.get(p) == after.committed[p] >= offsets[p].log_start]
+    held_up = [p for p in stuck if after.committed[p] >= offsets[p].last_stable]
+    owners = {p: member for member in after.group.members for p in member.partitions}
+    without_owner = [p for p in stuck if p not in owners and p not in held_up]
+    not_committing = [p for p in stuck if p in owners and p not in held_up]
+    name = after.group.group_id
+    findings = []
+    if held_up:
+        findings.append(
+            warning(
+                "groups",
+                name,
+                f"Group {name!r} has read all committed records of {_shown(held_up)}; what follows belongs "
+                "to a "
+                "transaction that is still open.",
+                "See what is said of the transaction under the topic.",
+            )
+        )
+    if without_owner:
+        findings.append(
+            warning(
+                "groups",
+                name,
+                f"Group {name!r} has {counted(len(after.group.members), 'member')}, of which none reads "
+                f"{_shown(without_owner)}.",
+                "Its members do not subscribe to that topic any more, or assign their partitions themselves.",
+            )
+        )
+    if not_committing:
+        clients = sorted({f"{owners[p].client_id} at {owners[p].host}" for p in not_committing})
+        findings.append(
+            problem(
+                "groups",
+                name,
+                f"Group {name!r} has not moved in {_shown(not_committing)} for {seconds:g} s, though "
+                f"{counted(sum(lags[p] for p in not_committing), 'offset')} wait there ({listed(clients)}).",
+                "The member reads without committing (enable.auto.commit=false and no commit; the default "
+                "interval "
+                "is 5 s), is busy with a record, or fails at the same record again and again: its log says "
+                "which.",
+            )
+        )
+    return findings
+
+
+def _about_idle_members(group: Group) -> list[Finding]:
+    idle = [member for member in group.members if not member.partitions]
+    if not idle or len(idle) == len(group.members):
+        return []
+    partitions = len({p for member in group.members for p in member.partitions})
+    return [
+        warning(
+            "groups",
+            group.group_id,
+            f"Group {group.group_id!r} has {counted(len(group.members), 'member')} for "
+            f"{counted(partitions, 'partition')}: "
+            f"{len(idle)} of them have nothing to read.",
+            "A partition is read by one member at a time. Give the topic more partitions\n"
+            "  pykafka-broker topics alter TOPIC --partitions N\n"
+            "or run fewer members.",
+        )
+    ]
+
+
+def _shown(partitions: Sequence[TopicPartition]) -> str:
+    return listed([f"{topic}-{index}" for topic, index in partitions])

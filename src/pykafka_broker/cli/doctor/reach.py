@@ -1,0 +1,314 @@
+"""What answers at an address: a Kafka broker, TLS, HTTP, something else, or nothing.
+
+`probe` looks, `about_answer` says what it means. The probe sends what every Kafka client sends first,
+ApiVersions. TLS and HTTP servers mostly answer that with an alert or a status line of their own; those that
+close the connection, or stay silent, are asked again in their own language.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import struct
+from collections.abc import Collection
+from enum import Enum
+from typing import NamedTuple
+
+from pykafka_broker import __version__
+from pykafka_broker.cli.doctor.findings import Finding, ok, problem
+from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
+from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
+
+Address = tuple[str, int]
+
+#: ApiVersions at the version whose request is the simplest; every broker knows it.
+_API_VERSIONS_VERSION = 0
+_CORRELATION_ID = 0x70796B62
+#: The first bytes of TLS records: an alert, or a handshake, of any version since SSL 3.
+_TLS_ALERT, _TLS_HANDSHAKE, _TLS_MAJOR_VERSION = 0x15, 0x16, 0x03
+#: The key of Metadata, which controllers do not serve to clients.
+METADATA = 3
+_HTTP_REQUEST = b"GET / HTTP/1.0\r\n\r\n"
+#: A peer that is silent for so long is asked in other languages before it is waited for.
+SILENCE_S = 1.0
+#: A greeting is quoted up to here.
+_GREETING_BYTES = 32
+
+
+class Kind(Enum):
+    """What was found at an address."""
+
+    KAFKA = "kafka"
+    TLS = "tls"
+    HTTP = "http"
+    OTHER = "other"
+    CLOSES = "closes"
+    SILENT = "silent"
+    UNKNOWN_HOST = "unknown host"
+    REFUSED = "refused"
+    TIMED_OUT = "timed out"
+    UNREACHABLE = "unreachable"
+
+
+class Answer(NamedTuple):
+    """What was found at an address, with the system's words for an error or the start of a greeting."""
+
+    kind: Kind
+    detail: str = ""
+
+
+def shown(address: Address) -> str:
+    """An address as one writes it."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether each machine takes this host for itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def probe(address: Address, timeout_s: float) -> Answer:
+    """Connect, and see who answers."""
+    try:
+        with socket.create_connection(address, timeout_s) as connection:
+            connection.settimeout(min(SILENCE_S, timeout_s))
+            start = _first_bytes(connection, _kafka_request())
+            answer = _recognised(start)
+            if answer is None or answer.kind is Kind.OTHER:
+                answer = _in_another_language(address, min(SILENCE_S, timeout_s)) or answer
+            if answer is None and start is None:
+                # A broker that is busy.
+                connection.settimeout(timeout_s)
+                start = _first_bytes(connection)
+                answer = _recognised(start)
+    except socket.gaierror as error:
+        return Answer(Kind.UNKNOWN_HOST, error.strerror or str(error))
+    except UnicodeError:
+        return Answer(Kind.UNKNOWN_HOST, "it is no host name")
+    except ConnectionRefusedError:
+        return Answer(Kind.REFUSED)
+    except TimeoutError:
+        return Answer(Kind.TIMED_OUT)
+    except OSError as error:
+        return Answer(Kind.UNREACHABLE, error.strerror or str(error))
+    return answer or Answer(Kind.SILENT if start is None else Kind.CLOSES)
+
+
+def _in_another_language(address: Address, timeout_s: float) -> Answer | None:
+    if _speaks_tls(address, timeout_s):
+        return Answer(Kind.TLS)
+    return Answer(Kind.HTTP) if _speaks_http(address, timeout_s) else None
+
+
+def _kafka_request() -> bytes:
+    request = ApiVersionsRequest(client_software_name="doctor", client_software_version=__version__)
+    header = RequestHeader(
+        request_api_key=ApiVersionsRequest.api_key,  # type: ignore[attr-defined]
+        request_api_version=_API_VERSIONS_VERSION,
+        correlation_id=_CORRELATION_ID,
+        client_id="pykafka-broker-doctor",
+    )
+    payload = encode(header, request_header_version(header.request_api_key, _API_VERSIONS_VERSION))
+    payload += encode(request, _API_VERSIONS_VERSION)
+    return struct.pack(">i", len(payload)) + payload
+
+
+def _first_bytes(connection: socket.socket, request: bytes = b"") -> bytes | None:
+    """The first bytes that come back; none at all if the peer closes, None if it stays silent."""
+    received = b""
+    try:
+        connection.sendall(request)
+        while len(received) < _GREETING_BYTES and (data := connection.recv(_GREETING_BYTES - len(received))):
+            received += data
+            if _recognised(received) is not None:
+                break
+    except TimeoutError:
+        return received or None
+    except OSError:
+        # Reset by the peer: it has closed the connection without reading all of the request.
+        pass
+    return received
+
+
+def _recognised(start: bytes | None) -> Answer | None:
+    """Who begins like this; None if that cannot be told yet."""
+    if not start:
+        return None
+    if start.startswith(b"HTTP/"):
+        return Answer(Kind.HTTP)
+    if start[0] in (_TLS_ALERT, _TLS_HANDSHAKE) and start[1:2] == bytes([_TLS_MAJOR_VERSION]):
+        return Answer(Kind.TLS)
+    if len(start) < 8:
+        return None
+    if struct.unpack_from(">i", start, 4) == (_CORRELATION_ID,):
+        return Answer(Kind.KAFKA)
+    greeting = start.decode("latin-1").split("\r")[0].split("\n")[0]
+    return Answer(Kind.OTHER, greeting if greeting.isprintable() else start.hex(" "))
+
+
+def _speaks_tls(address: Address, timeout_s: float) -> bool:
+    """Whether a TLS handshake gets as far as a TLS answer, with whatever certificate."""
+    import ssl
+
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection(address, timeout_s) as connection,
+            context.wrap_socket(connection, server_hostname=address[0]),
+        ):
+            return True
+    except ssl.SSLError as error:
+        # An alert is an answer in TLS; WRONG_VERSION_NUMBER is an answer in something else.
+        return "ALERT" in (error.reason or "")
+    except (OSError, ValueError):
+        return False
+
+
+def _speaks_http(address: Address, timeout_s: float) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(address, timeout_s) as connection:
+        return (_first_bytes(connection, _HTTP_REQUEST) or b"").startswith(b"HTTP/")
+    return False
+
+
+# --- what it means ----------------------------------------------------------------------------------
+
+
+def about_answer(address: Address, answer: Answer, listener: str = "") -> Finding:
+    """What an answer at the bootstrap address means.
+
+    Args:
+        address: What was asked.
+        answer: What was found there.
+        listener: The process that listens there on this machine, if that is known.
+    """
+    where = shown(address)
+    host, port = address
+    by = f" ({listener})" if listener else ""
+    match answer.kind:
+        case Kind.KAFKA:
+            return ok("connection", where, f"{where} speaks Kafka's protocol.")
+        case Kind.TLS:
+            return problem(
+                "connection",
+                where,
+                f"{where} speaks TLS{by}, and this client speaks plain text. A client without TLS settings "
+                "sees its connection closed, or waits.",
+                "Give the client security.protocol=SSL (or SASL_SSL) and the certificate authority, or ask "
+                "for "
+                "a PLAINTEXT listener of the broker, mostly another port.",
+            )
+        case Kind.HTTP:
+            return problem(
+                "connection",
+                where,
+                f"{where} is a web server{by}: it answers in HTTP.",
+                "Use the port of the broker's listener (9092 by default); this one may belong to a REST "
+                "proxy, a "
+                "schema registry or a web console.",
+            )
+        case Kind.OTHER:
+            return problem(
+                "connection",
+                where,
+                f"{where} is no Kafka broker{by}: it answers {answer.detail!r}.",
+                "Look for the broker's port in its `listeners`.",
+            )
+        case Kind.CLOSES:
+            return problem(
+                "connection",
+                where,
+                f"{where} accepts the connection and closes it without an answer{by}.",
+                "The broker refuses this client (max.connections, a firewall or proxy in between), or what "
+                "listens "
+                "is no broker. Its log says which.",
+            )
+        case Kind.SILENT:
+            return problem(
+                "connection",
+                where,
+                f"{where} accepts the connection and does not answer{by}.",
+                "The broker hangs or is overloaded, or what listens is no broker. Look at its log and its "
+                "CPU time.",
+            )
+        case Kind.UNKNOWN_HOST:
+            return problem(
+                "connection",
+                where,
+                f"The host name {host!r} is not known here: {answer.detail}.",
+                "Check the spelling. Names of containers are known inside their Docker network only: from "
+                "outside, "
+                "use localhost and the published port.",
+            )
+        case Kind.REFUSED:
+            return problem(
+                "connection",
+                where,
+                f"No process listens at {where}.",
+                "A broker prints its address in the line `Bootstrap servers:` when it has started."
+                + (
+                    f" To start one here:\n  pykafka-broker start --listen {where}"
+                    if is_loopback(host)
+                    else ""
+                ),
+            )
+        case Kind.TIMED_OUT:
+            return problem(
+                "connection",
+                where,
+                f"{where} does not answer the request for a connection.",
+                "The machine is down, the address is wrong, or a firewall drops the packets: check with "
+                f"`nc -vz {host} {port}` from another machine, too.",
+            )
+        case Kind.UNREACHABLE:
+            return problem(
+                "connection",
+                where,
+                f"{where} cannot be reached: {answer.detail}.",
+                "Check the network and the address.",
+            )
+
+
+def about_listener(address: Address, apis: Collection[int], refusal: Exception | None) -> Finding | None:
+    """Whether clients may use the listener that answered ApiVersions; None if nothing keeps them out.
+
+    Args:
+        address: What was asked.
+        apis: The keys of the APIs that it serves.
+        refusal: How Metadata failed, None if it did not.
+    """
+    where = shown(address)
+    if METADATA not in apis:
+        return problem(
+            "connection",
+            where,
+            f"{where} is a listener for controllers: it serves the quorum, not clients.",
+            "Use a listener of the broker: one of `listeners` that is not among controller.listener.names.",
+        )
+    if refusal is None:
+        return None
+    if isinstance(refusal, ConnectionError) and "closed" in str(refusal):
+        return problem(
+            "connection",
+            where,
+            f"{where} closes the connection as soon as it is asked for metadata: it wants the client to "
+            "authenticate first (SASL), or refuses it.",
+            "Give the client security.protocol=SASL_PLAINTEXT, sasl.mechanism and its credentials; the log "
+            "of "
+            "the broker has the reason.",
+        )
+    return problem(
+        "connection",
+        where,
+        f"{where} does not give its metadata: {refusal}.",
+        "Look at the log of the broker and at its CPU time.",
+    )

@@ -1,0 +1,330 @@
+"""Topics: those that clients wait for in vain, and those whose records cannot be written or read now.
+
+A producer or consumer that names a topic that does not exist gets no error at once. Where brokers create
+topics on first use it works; where they do not, the client asks for the topic's leader until its own
+time-out, 60 s by default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.doctor.findings import Finding, counted, listed, ok, problem, warning
+from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.protocol.errors import KafkaError
+
+NO_LEADER = -1
+READ_COMMITTED = 1
+#: Offsets are asked of so many partitions at most; a look at all of a large cluster takes too long.
+MOST_PARTITIONS = 2000
+
+TopicPartition = tuple[str, int]
+
+
+class Partition(NamedTuple):
+    """A partition as Metadata has it."""
+
+    partition: int
+    leader_id: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class Topic(NamedTuple):
+    """A topic as Metadata and DescribeConfigs have it."""
+
+    name: str
+    is_internal: bool
+    partitions: tuple[Partition, ...]
+    min_insync_replicas: int = 1
+
+
+class Offsets(NamedTuple):
+    """Where a partition begins and ends."""
+
+    log_start: int
+    #: The end for consumers that read all records: the high watermark.
+    end: int
+    #: The end for consumers that read committed records only.
+    last_stable: int
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction that holds up those who read committed records only."""
+
+    producer_id: int
+    first_offset: int
+    #: "" if no coordinator knows it any more: such a transaction never ends by itself.
+    transactional_id: str
+
+
+def look(client: Client) -> list[Topic]:
+    """All topics."""
+    response = client.metadata(None)
+    topics = [
+        Topic(
+            topic.name,
+            topic.is_internal,
+            tuple(
+                Partition(p.partition_index, p.leader_id, tuple(p.replica_nodes), tuple(p.isr_nodes))
+                for p in sorted(topic.partitions, key=lambda p: p.partition_index)
+            ),
+        )
+        for topic in response.topics
+        if topic.name is not None
+    ]
+    least = _min_insync_replicas(client, [t.name for t in topics if _is_under_replicated(t)])
+    return [topic._replace(min_insync_replicas=least.get(topic.name, 1)) for topic in topics]
+
+
+def _is_under_replicated(topic: Topic) -> bool:
+    return any(len(p.isr) < len(p.replicas) for p in topic.partitions)
+
+
+def _min_insync_replicas(client: Client, names: Sequence[str]) -> dict[str, int]:
+    found = {name: configs(client, 2, name, "min.insync.replicas") for name in names}
+    return {name: int(values["min.insync.replicas"]) for name, values in found.items() if values}
+
+
+def configs(client: Client, resource_type: int, name: str, *keys: str) -> dict[str, str]:
+    """Some values of a resource; none of those that the broker does not tell."""
+    from pykafka_broker.protocol.messages.describe_configs import (
+        DescribeConfigsRequest,
+        DescribeConfigsResource,
+    )
+
+    resource = DescribeConfigsResource(
+        resource_type=resource_type, resource_name=name, configuration_keys=list(keys)
+    )
+    # What a broker is configured with, only that broker tells.
+    node_id = int(name) if resource_type == BROKER else None
+    answer = client.send(DescribeConfigsRequest(resources=[resource]), node_id).results[0]
+    return {entry.name: entry.value for entry in answer.configs if entry.value is not None}
+
+
+BROKER, TOPIC = 4, 2
+
+
+def creates_topics(client: Client) -> bool:
+    """Whether the brokers create a topic when it is first used."""
+    node_id = min(client.brokers, default=None)
+    if node_id is None:
+        return False
+    return configs(client, BROKER, str(node_id), "auto.create.topics.enable").get(
+        "auto.create.topics.enable"
+    ) == ("true")
+
+
+def offsets(client: Client, topics: Collection[Topic]) -> dict[TopicPartition, Offsets]:
+    """Where the partitions of these topics begin and end, of those that have a leader."""
+    partitions = [
+        (topic.name, partition.partition)
+        for topic in topics
+        for partition in topic.partitions
+        if partition.leader_id != NO_LEADER
+    ][:MOST_PARTITIONS]
+    first = list_offsets(client, dict.fromkeys(partitions, EARLIEST), missing_ok=True)
+    end = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
+    stable = list_offsets(
+        client, dict.fromkeys(partitions, LATEST), missing_ok=True, isolation_level=READ_COMMITTED
+    )
+    return {
+        p: Offsets(first[p], end[p], stable[p]) for p in partitions if p in first and p in end and p in stable
+    }
+
+
+def open_transactions(
+    client: Client, topics: Mapping[str, Topic], partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, OpenTransaction]:
+    """The oldest open transaction of each of these partitions."""
+    from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+
+    found: dict[TopicPartition, Any] = {}
+    for name, index in sorted(partitions):
+        leader_id = topics[name].partitions[index].leader_id
+        request = DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[index])])
+        try:
+            answer = client.send(request, leader_id).topics[0].partitions[0]
+        except KafkaError:
+            continue  # the broker does not tell, or not this client
+        writing = [p for p in answer.active_producers if p.current_txn_start_offset >= 0]
+        if writing:
+            found[name, index] = min(writing, key=lambda p: p.current_txn_start_offset)
+    names = _transactional_ids(client, {p.producer_id for p in found.values()})
+    return {
+        partition: OpenTransaction(
+            producer.producer_id, producer.current_txn_start_offset, names.get(producer.producer_id, "")
+        )
+        for partition, producer in found.items()
+    }
+
+
+def _transactional_ids(client: Client, producer_ids: Collection[int]) -> dict[int, str]:
+    """Producer id -> transactional id, of transactions that a coordinator knows as not ended."""
+    from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+
+    if not producer_ids:
+        return {}
+    request = ListTransactionsRequest(
+        state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"], producer_id_filters=sorted(producer_ids)
+    )
+    found = {}
+    for node_id in sorted(client.brokers):
+        try:
+            states = client.send(request, node_id).transaction_states
+        except KafkaError:
+            continue
+        found.update({state.producer_id: state.transactional_id for state in states})
+    return found
+
+
+# --- what it means ----------------------------------------------------------------------------------
+
+
+def judge_missing(name: str, existing: Sequence[str], is_created_on_first_use: bool) -> Finding:
+    """A topic that was named and does not exist."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, existing, n=1)
+    hint = f"Did you mean {near[0]!r}? Otherwise create it:" if near else "Create it:"
+    remedy = f"{hint}\n  pykafka-broker topics create {name}"
+    if is_created_on_first_use:
+        return warning(
+            "topics",
+            name,
+            f"Topic {name!r} does not exist. The brokers create it, with their defaults, when a client that "
+            "allows it (allow.auto.create.topics) first names it.",
+            remedy,
+        )
+    return problem(
+        "topics",
+        name,
+        f"Topic {name!r} does not exist, and the brokers do not create topics on first use "
+        "(auto.create.topics.enable=false). A client that names it waits until it times out, often after 60 "
+        "s.",
+        remedy,
+    )
+
+
+def judge(topics: Sequence[Topic]) -> list[Finding]:
+    """Whether all partitions can be written and read now."""
+    findings = [
+        finding for topic in topics for finding in (_about_leaders(topic), _about_replicas(topic)) if finding
+    ]
+    if findings:
+        return findings
+    if not topics:
+        return [ok("topics", "", "There are no topics yet.")]
+    partitions = sum(len(topic.partitions) for topic in topics)
+    return [
+        ok(
+            "topics",
+            "",
+            f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}, each with a leader "
+            "and all "
+            "its replicas in sync.",
+        )
+    ]
+
+
+def _about_leaders(topic: Topic) -> Finding | None:
+    leaderless = [p for p in topic.partitions if p.leader_id == NO_LEADER]
+    if not leaderless:
+        return None
+    numbers = listed([str(p.partition) for p in leaderless])
+    nodes = listed(sorted({str(node) for p in leaderless for node in p.replicas}))
+    return problem(
+        "topics",
+        topic.name,
+        f"Topic {topic.name!r} has no leader for {counted(len(leaderless), 'partition')} ({numbers}): "
+        "they can be neither written nor read, and clients wait until they time out.",
+        f"Start the brokers that have replicas of them ({nodes}); if they run, look there for a log "
+        "directory that "
+        "went offline:\n  pykafka-broker health HOST:PORT",
+    )
+
+
+def _about_replicas(topic: Topic) -> Finding | None:
+    behind = [p for p in topic.partitions if p.leader_id != NO_LEADER and len(p.isr) < len(p.replicas)]
+    if not behind:
+        return None
+    short = [p for p in behind if len(p.isr) < topic.min_insync_replicas]
+    missing = listed(sorted({str(node) for p in behind for node in set(p.replicas) - set(p.isr)}))
+    if short:
+        return problem(
+            "topics",
+            topic.name,
+            f"Topic {topic.name!r} has fewer replicas in sync than min.insync.replicas="
+            f"{topic.min_insync_replicas} in {counted(len(short), 'partition')}: producers with acks=all get "
+            "NOT_ENOUGH_REPLICAS.",
+            f"Start the brokers that are missing ({missing}).",
+        )
+    return warning(
+        "topics",
+        topic.name,
+        f"Topic {topic.name!r} has replicas that are not in sync in {counted(len(behind), 'partition')}.",
+        f"Start the brokers that are missing ({missing}), or wait until they have caught up.",
+    )
+
+
+def judge_records(topic: Topic, found: Mapping[TopicPartition, Offsets], retention_ms: str) -> Finding:
+    """How many records a topic has that was asked for; where they went, if it had some once."""
+    mine = [o for (name, _), o in found.items() if name == topic.name]
+    records = sum(o.end - o.log_start for o in mine)
+    removed = sum(o.log_start for o in mine)
+    if not records and removed:
+        return warning(
+            "topics",
+            topic.name,
+            f"Topic {topic.name!r} holds no record any more: the first {removed:,} offsets were removed by "
+            f"retention (retention.ms={retention_ms}) or by DeleteRecords.",
+            "Records are removed by the time they carry: a producer that sets old timestamps loses them "
+            "soon after "
+            f"it wrote them. Keep them longer:\n  pykafka-broker configs alter --topic {topic.name} "
+            "--set retention.ms=-1",
+        )
+    return ok(
+        "topics",
+        topic.name,
+        f"Topic {topic.name!r} has {counted(len(topic.partitions), 'partition')} and "
+        f"{counted(records, 'offset')} "
+        "to read.",
+    )
+
+
+def judge_stability(
+    found: Mapping[TopicPartition, Offsets], transactions: Mapping[TopicPartition, OpenTransaction]
+) -> list[Finding]:
+    """Partitions in which an open transaction holds up those who read committed records only."""
+    findings = []
+    for (name, index), offset in sorted(found.items()):
+        if offset.last_stable >= offset.end:
+            continue
+        waiting = offset.end - offset.last_stable
+        transaction = transactions.get((name, index))
+        who = "a transaction"
+        remedy = "Wait for its end: transaction.timeout.ms of its producer, a minute by default."
+        if transaction is not None and transaction.transactional_id:
+            who = (
+                f"the transaction of {transaction.transactional_id!r} (producer id {transaction.producer_id})"
+            )
+        elif transaction is not None:
+            who = f"a transaction of producer id {transaction.producer_id}, which no coordinator knows,"
+            remedy = (
+                "Nothing will end it: abort it with Kafka's own tool,\n  kafka-transactions.sh "
+                "--bootstrap-server "
+                f"HOST:PORT abort --topic {name} --partition {index} --start-offset "
+                f"{transaction.first_offset}"
+            )
+        findings.append(
+            warning(
+                "topics",
+                f"{name}-{index}",
+                f"Consumers with isolation.level=read_committed stop at offset {offset.last_stable:,} of "
+                f"{name}-{index}, {counted(waiting, 'offset')} before its end: {who} is open.",
+                remedy,
+            )
+        )
+    return findings

@@ -78,17 +78,12 @@ def is_loopback(host: str) -> bool:
 def probe(address: Address, timeout_s: float) -> Answer:
     """Connect, and see who answers."""
     try:
-        with socket.create_connection(address, timeout_s) as connection:
-            connection.settimeout(min(SILENCE_S, timeout_s))
-            start = _first_bytes(connection, _kafka_request())
-            answer = _recognised(start)
-            if answer is None or answer.kind is Kind.OTHER:
-                answer = _in_another_language(address, min(SILENCE_S, timeout_s)) or answer
-            if answer is None and start is None:
-                # A broker that is busy.
-                connection.settimeout(timeout_s)
-                start = _first_bytes(connection)
-                answer = _recognised(start)
+        answer = _asked_in_kafka(address, timeout_s, min(SILENCE_S, timeout_s))
+        if answer.kind in (Kind.OTHER, Kind.CLOSES, Kind.SILENT):
+            answer = _asked_otherwise(address, min(SILENCE_S, timeout_s)) or answer
+        if answer.kind is Kind.SILENT:
+            # It may be a broker that is busy.
+            answer = _asked_in_kafka(address, timeout_s, timeout_s)
     except socket.gaierror as error:
         return Answer(Kind.UNKNOWN_HOST, error.strerror or str(error))
     except UnicodeError:
@@ -99,13 +94,25 @@ def probe(address: Address, timeout_s: float) -> Answer:
         return Answer(Kind.TIMED_OUT)
     except OSError as error:
         return Answer(Kind.UNREACHABLE, error.strerror or str(error))
-    return answer or Answer(Kind.SILENT if start is None else Kind.CLOSES)
+    return answer
 
 
-def _in_another_language(address: Address, timeout_s: float) -> Answer | None:
-    if _speaks_tls(address, timeout_s):
+def _asked_in_kafka(address: Address, timeout_s: float, patience_s: float) -> Answer:
+    """Connect within the time-out, and see who answers ApiVersions as long as the patience lasts.
+
+    Raises:
+        OSError: no connection comes about.
+    """
+    with socket.create_connection(address, timeout_s) as connection:
+        connection.settimeout(patience_s)
+        start = _first_bytes(connection, _kafka_request())
+    return _recognised(start) or Answer(Kind.SILENT if start is None else Kind.CLOSES)
+
+
+def _asked_otherwise(address: Address, patience_s: float) -> Answer | None:
+    if _speaks_tls(address, patience_s):
         return Answer(Kind.TLS)
-    return Answer(Kind.HTTP) if _speaks_http(address, timeout_s) else None
+    return Answer(Kind.HTTP) if _speaks_http(address, patience_s) else None
 
 
 def _kafka_request() -> bytes:
@@ -121,7 +128,7 @@ def _kafka_request() -> bytes:
     return struct.pack(">i", len(payload)) + payload
 
 
-def _first_bytes(connection: socket.socket, request: bytes = b"") -> bytes | None:
+def _first_bytes(connection: socket.socket, request: bytes) -> bytes | None:
     """The first bytes that come back; none at all if the peer closes, None if it stays silent."""
     received = b""
     try:

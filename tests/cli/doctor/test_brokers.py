@@ -1,0 +1,59 @@
+"""Advertised addresses, judged from what was found at them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.cli.doctor.brokers import Advertised, Cluster, judge
+from pykafka_broker.cli.doctor.findings import Finding, Level, ok
+from pykafka_broker.cli.doctor.reach import Address, Answer, Kind
+
+BOOTSTRAP = ("10.0.0.5", 9092)
+HERE = Advertised(Answer(Kind.KAFKA), "cluster-a")
+
+
+def judged(address: Address, found: Advertised, bootstrap: Address = BOOTSTRAP) -> Finding:
+    (finding,) = judge(bootstrap, Cluster("cluster-a", 1, {1: address}), {1: found})
+    return finding
+
+
+def test_a_broker_that_answers_where_it_says_is_fine() -> None:
+    assert judged(("kafka", 9092), HERE) == ok(
+        "brokers", "broker 1", "Broker 1 advertises kafka:9092, and answers there."
+    )
+
+
+@pytest.mark.parametrize("kind", set(Kind) - {Kind.KAFKA})
+def test_an_address_that_leads_nowhere_makes_clients_wait(kind: Kind) -> None:
+    finding = judged(("kafka-1", 9093), Advertised(Answer(kind)))
+    assert (finding.level, finding.subject) == (Level.PROBLEM, "broker 1")
+    assert "Broker 1 advertises kafka-1:9093, wh" in finding.message or "not known here" in finding.message
+    assert "advertised.listeners=PLAINTEXT://10.0.0.5:9092" in finding.remedy
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "::1"])
+def test_a_broker_that_advertises_this_machine_to_others_is_a_warning(host: str) -> None:
+    finding = judged((host, 9092), HERE)
+    assert finding.level is Level.WARNING
+    assert "it works from this machine only" in finding.message
+
+
+def test_a_broker_on_this_machine_may_advertise_this_machine() -> None:
+    assert judged(("localhost", 9092), HERE, ("127.0.0.1", 9092)).level is Level.OK
+
+
+def test_an_advertised_address_that_leads_to_another_cluster_is_a_problem() -> None:
+    finding = judged(("localhost", 9092), Advertised(Answer(Kind.KAFKA), "cluster-b"))
+    assert finding.level is Level.PROBLEM
+    assert "a broker of another cluster answers: cluster-b instead of cluster-a" in finding.message
+
+
+def test_a_cluster_without_brokers_is_still_starting() -> None:
+    (finding,) = judge(BOOTSTRAP, Cluster("cluster-a", 1, {}), {})
+    assert finding.message == "10.0.0.5:9092 knows no broker, not even itself."
+
+
+def test_a_cluster_without_a_controller_cannot_create_topics() -> None:
+    _, finding = judge(BOOTSTRAP, Cluster("cluster-a", -1, {1: BOOTSTRAP}), {1: HERE})
+    assert finding.level is Level.PROBLEM
+    assert finding.message.startswith("The cluster has no active controller")

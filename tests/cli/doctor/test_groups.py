@@ -1,0 +1,122 @@
+"""Groups, judged from two looks at each."""
+
+from __future__ import annotations
+
+from pykafka_broker.cli.doctor.findings import Finding, Level, ok
+from pykafka_broker.cli.doctor.groups import Look, judge, judge_missing, may_be_stuck
+from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
+from pykafka_broker.cli.groups import Group, Member
+
+FIRST, SECOND = ("orders", 0), ("orders", 1)
+OFFSETS = {FIRST: Offsets(0, 100, 100), SECOND: Offsets(0, 100, 100)}
+
+
+def member(name: str, *partitions: TopicPartition) -> Member:
+    return Member(f"{name}-id", f"/{name}-host", name, partitions)
+
+
+READER = member("reader", FIRST)
+
+
+def look(*members: Member, state: str = "Stable", committed: dict[TopicPartition, int] | None = None) -> Look:
+    return Look(Group("billing", state, "range", members), committed or {})
+
+
+def judged(before: Look, after: Look, offsets: dict[TopicPartition, Offsets] = OFFSETS) -> Finding:
+    (finding,) = judge(before, after, offsets, 6.0)
+    return finding
+
+
+def test_a_group_that_moves_is_fine_however_far_behind() -> None:
+    finding = judged(look(READER, committed={FIRST: 10}), look(READER, committed={FIRST: 20}))
+    assert finding == ok("groups", "billing", "Group 'billing' is Stable: 1 member, 80 offsets behind.")
+
+
+def test_a_group_at_the_end_need_not_move() -> None:
+    finished = look(READER, committed={FIRST: 100})
+    assert judged(finished, finished).level is Level.OK
+    assert not may_be_stuck(finished, OFFSETS)
+
+
+def test_a_group_that_stays_where_it_is_though_records_wait_is_stuck() -> None:
+    stuck = look(READER, committed={FIRST: 10})
+    assert may_be_stuck(stuck, OFFSETS)
+    finding = judged(stuck, stuck)
+    assert finding.level is Level.PROBLEM
+    assert finding.message == (
+        "Group 'billing' has not moved in orders-0 for 6 s, though 90 offsets wait there (reader at "
+        "/reader-host)."
+    )
+
+
+def test_records_without_members_to_read_them_are_a_warning() -> None:
+    left = look(state="Empty", committed={FIRST: 10, SECOND: 100})
+    assert not may_be_stuck(left, OFFSETS)
+    finding = judged(left, left)
+    assert (finding.level, finding.subject) == (Level.WARNING, "billing")
+    assert "has no members: 90 offsets wait in 1 partition" in finding.message
+
+
+def test_a_group_without_members_at_the_end_has_done_its_work() -> None:
+    done = look(state="Empty", committed={FIRST: 100})
+    assert judged(done, done).level is Level.OK
+
+
+def test_a_rebalance_that_does_not_end_is_a_problem() -> None:
+    waiting = look(READER, member("other"), state="PreparingRebalance", committed={FIRST: 10})
+    assert may_be_stuck(waiting, OFFSETS)
+    finding = judged(waiting, waiting)
+    assert finding.level is Level.PROBLEM
+    assert "has been PreparingRebalance for 6 s or more: its 2 members" in finding.message
+    assert "max.poll.interval.ms" in finding.remedy
+
+
+def test_a_rebalance_that_ends_is_none() -> None:
+    before = look(READER, state="CompletingRebalance", committed={FIRST: 10})
+    assert judged(before, look(READER, committed={FIRST: 20})).level is Level.OK
+
+
+def test_offsets_that_were_removed_before_they_were_read_are_named() -> None:
+    behind = look(READER, committed={FIRST: 10})
+    finding = judged(behind, behind, {FIRST: Offsets(50, 100, 100)})
+    assert finding.level is Level.PROBLEM
+    assert (
+        "whose first record is now 50: 40 offsets were removed before the group read them" in finding.message
+    )
+    assert "reset-offsets billing --topic orders:0 --to-earliest --execute" in finding.remedy
+
+
+def test_an_offset_behind_the_end_comes_from_another_topic_of_that_name() -> None:
+    ahead = look(READER, committed={FIRST: 500})
+    finding = judged(ahead, ahead)
+    assert "has committed offset 500 of orders-0, which ends at 100" in finding.message
+
+
+def test_an_offset_of_a_partition_that_is_gone_is_a_warning() -> None:
+    gone = look(READER, committed={("deleted", 0): 5})
+    assert judged(gone, gone).level is Level.WARNING
+
+
+def test_a_reader_of_committed_records_waits_for_the_end_of_a_transaction() -> None:
+    held_up = look(READER, committed={FIRST: 40})
+    finding = judged(held_up, held_up, {FIRST: Offsets(0, 100, 40)})
+    assert finding.level is Level.WARNING
+    assert "has read all committed records of orders-0" in finding.message
+
+
+def test_a_partition_that_no_member_reads_is_a_warning() -> None:
+    left_out = look(READER, committed={FIRST: 100, SECOND: 7})
+    finding = judged(left_out, left_out)
+    assert finding.level is Level.WARNING
+    assert "of which none reads orders-1" in finding.message
+
+
+def test_members_without_a_partition_are_more_than_can_read() -> None:
+    crowded = look(READER, member("idle"), committed={FIRST: 100})
+    finding = judged(crowded, crowded)
+    assert finding.level is Level.WARNING
+    assert finding.message == "Group 'billing' has 2 members for 1 partition: 1 of them have nothing to read."
+
+
+def test_a_missing_group_is_compared_with_those_that_exist() -> None:
+    assert judge_missing("biling", ["billing"]).remedy.startswith("Did you mean 'billing'? ")

@@ -6,7 +6,7 @@ import asyncio
 import io
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,10 +60,10 @@ class Output(io.TextIOWrapper):
 class RunningBroker:
     """A broker on an event loop of its own, in a thread: the commands block theirs."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, port: int = 0, overrides: Sequence[str] = ()) -> None:
         self.address = ""
         self._loop = loop_factory()()
-        self._config = load(listen="127.0.0.1:0", data_dir=str(data_dir))
+        self._config = load(listen=f"127.0.0.1:{port}", data_dir=str(data_dir), overrides=overrides)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve)
 

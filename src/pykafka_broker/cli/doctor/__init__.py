@@ -12,8 +12,10 @@ A check that needs what an earlier one did not find is left out.
 """
 
 from __future__ import annotations
+
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import click
 
@@ -21,6 +23,16 @@ from pykafka_broker.cli.client import parse_addresses
 from pykafka_broker.cli.doctor.examination import Question, examine
 from pykafka_broker.cli.doctor.findings import Finding, Level
 from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER, Seconds
+from pykafka_broker.cli.output import Output, json_option, wants_colour
+
+#: How a finding begins, and in which colour on a terminal.
+MARKS = {
+    Level.OK: ("ok", "green"),
+    Level.WARNING: ("WARNING", "yellow"),
+    Level.PROBLEM: ("PROBLEM", "red"),
+    Level.SKIPPED: ("skipped", "bright_black"),
+}
+INDENT = max(len(mark) for mark, _ in MARKS.values()) + 1
 
 
 @click.command()
@@ -31,48 +43,64 @@ from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER, Seconds
     envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
     default=DEFAULT_BOOTSTRAP_SERVER,
 )
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic that a client uses.")
-@click.option("--group", "groups", multiple=True, metavar="GROUP", help="A group to look at; all by default.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="TOPIC", help="A topic that a client uses; repeatable."
+)
+@click.option(
+    "--group", "groups", multiple=True, metavar="GROUP", help="A group to look at [all]; repeatable."
+)
 @click.option(
     "--watch",
     "watch_s",
     type=Seconds(0.1),
-    default=Question._field_defaults["watch_s"],
+    default=6.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long to watch whether groups move.",
+    help="How long to watch whether groups get on.",
 )
 @click.option(
     "--timeout",
     "timeout_s",
     type=Seconds(0.1),
-    default=Question._field_defaults["timeout_s"],
+    default=10.0,
     show_default=True,
     metavar="SECONDS",
     help="How long a broker may take to answer.",
 )
+@json_option(Finding, streams=True)
 def doctor(
-    bootstrap: str, topics: tuple[str, ...], groups: tuple[str, ...], watch_s: float, timeout_s: float
-) -> None:
+    bootstrap: str,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    watch_s: float,
+    timeout_s: float,
+    output: Output,
+) -> int:
     """Find out why clients do not get on with a cluster, and say what to do.
 
     It asks as a client does: who answers at the address, whether the addresses that brokers advertise are
     reachable from here, whether topics can be written and read, which groups are stuck, which disks are full.
-    Nothing is changed. Exit status 1 if there is a problem; warnings leave it at 0.
+    Nothing is changed.
+
+    Exit status 1 if there is a problem; a warning leaves it at 0.
     """
     try:
         addresses = parse_addresses(bootstrap)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
-    question = Question(addresses, topics, groups, timeout_s, watch_s)
-    problems = 0
-    for finding in examine(question):
-        problems += finding.level is Level.PROBLEM
-        mark = {"ok": "ok      ", "warning": "WARNING ", "problem": "PROBLEM ", "skipped": "skipped "}[
-            finding.level.value
-        ]
-        click.echo(f"{mark}{finding.message}")
-        for line in finding.remedy.splitlines():
-            click.echo(f"        {line}")
-    if problems:
-        sys.exit(1)
+    is_coloured = wants_colour(sys.stdout, os.environ)
+    status = 0
+    for finding in examine(Question(addresses, topics, groups, timeout_s, watch_s)):
+        if finding.level is Level.PROBLEM:
+            status = 1
+        output.show(finding, shown(finding, is_coloured))
+    return status
+
+
+def shown(finding: Finding, is_coloured: bool = False) -> Iterator[str]:
+    """A finding as lines: its mark and its sentence, and below it, indented, the remedy."""
+    mark, colour = MARKS[finding.level]
+    mark = f"{mark:<{INDENT}}"
+    yield (click.style(mark, fg=colour, bold=True) if is_coloured else mark) + finding.message
+    for line in finding.remedy.splitlines():
+        yield " " * INDENT + line

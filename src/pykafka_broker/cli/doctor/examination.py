@@ -10,7 +10,7 @@ from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
 from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
 from pykafka_broker.cli.doctor.reach import Address, Kind, shown
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 
 Refusal = (OSError, KafkaError, ProtocolError)
 
@@ -20,12 +20,12 @@ class Question(NamedTuple):
 
     addresses: Sequence[Address]
     #: Topics and groups to look at closely; all groups, if none is named.
-    topics: Sequence[str] = ()
-    groups: Sequence[str] = ()
+    topics: Sequence[str]
+    groups: Sequence[str]
     #: How long a broker may take to answer.
-    timeout_s: float = 10.0
-    #: The time between two looks at a group; longer than auto.commit.interval.ms, 5 s by default.
-    watch_s: float = 6.0
+    timeout_s: float
+    #: The time between two looks at a group; should exceed auto.commit.interval.ms, 5 s by default.
+    watch_s: float
 
 
 def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> Iterator[Finding]:
@@ -52,21 +52,23 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
         if any(finding.level is Level.PROBLEM for finding in about_brokers):
             yield skipped("topics", "Records, groups and disks: they are asked of every broker.")
             return
-        for check, findings in (
-            ("topics", _about_topics(client, question, existing)),
-            ("groups", _about_groups(client, question, existing, pause)),
-            ("disks", _about_disks(client)),
-        ):
-            try:
-                yield from findings
-            except Refusal as error:
-                yield problem(
-                    check,
-                    "",
-                    f"The cluster does not answer about its {check}: {reason(error)}.",
-                    "Look at the logs of the brokers; ask again when they have started or elected their "
-                    "leaders.",
-                )
+        yield from guarded("topics", _about_topics(client, question, existing))
+        yield from guarded("groups", _about_groups(client, question, existing, pause))
+        yield from guarded("disks", _about_disks(client))
+
+
+def guarded(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """The findings of a check; if the cluster stops answering, that is the last one."""
+    try:
+        yield from findings
+    except Refusal as error:
+        yield problem(
+            check,
+            "",
+            f"The cluster does not answer about its {check}: {reason(error)}.",
+            "Look at the logs of the brokers, and ask again when they have started and elected their "
+            "leaders.",
+        )
 
 
 def reason(error: Exception) -> str:
@@ -113,14 +115,11 @@ def _about_groups(
 ) -> Iterator[Finding]:
     known = groups.names(client)
     chosen = list(question.groups or known[: groups.MOST_GROUPS])
-    before: dict[str, groups.Look] = {}
     for name in chosen:
-        try:
-            before[name] = groups.look(client, name)
-        except KafkaError as error:
-            if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
-                raise
+        if name not in known:
             yield groups.judge_missing(name, known)
+    # Without asking for the coordinator of a group that does not exist: that creates the topic of offsets.
+    before = {name: groups.look(client, name) for name in chosen if name in known}
     offsets = _offsets_of(client, existing, before.values())
     after = before
     if any(groups.may_be_stuck(look, offsets) for look in before.values()):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import NamedTuple
 
 
-class Level(Enum):
+class Level(StrEnum):
     """How bad a finding is."""
 
     #: As it should be.

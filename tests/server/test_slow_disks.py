@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Any
 
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.fetch import FetchRequest
+from pykafka_broker.protocol.records.batch import read_records
 from pykafka_broker.server.disk_threads import THREADS_PER_DIRECTORY
-from tests.support.broker import EARLIEST, NOW, Home, User, until
+from tests.support.broker import EARLIEST, NOW, PATIENCE_SECONDS, Home, User, fetch_request, until
 
 #: Twice as many as there are threads for anything.
 CROWD = 2 * THREADS_PER_DIRECTORY
@@ -74,6 +78,123 @@ async def test_readers_of_a_disk_that_stands_still_hold_up_no_reader_of_another(
             answers = await asyncio.gather(*asked)
             assert [answer.error_code for answer in answers[: CROWD // 2]] == [ErrorCode.NONE] * (CROWD // 2)
             assert answers[CROWD // 2 :] == [0] * (CROWD // 2)
+
+
+def both(fast: str, slow: str, *, fast_offset: int = 0, **limits: int) -> FetchRequest:
+    """A fetch of both topics at once, as a consumer of both sends it."""
+    request = fetch_request(slow, **limits)
+    request.topics += fetch_request(fast, fast_offset).topics
+    return request
+
+
+async def answered(fetching: Awaitable[Any]) -> dict[str, bytes]:
+    """What is in the answer, by topic; no partition has an error."""
+    answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
+    partitions = {topic.topic: topic.partitions[0] for topic in answer.responses}
+    assert {name: part.error_code for name, part in partitions.items()} == dict.fromkeys(partitions, 0)
+    return {name: bytes(part.records) for name, part in partitions.items()}
+
+
+async def test_a_fetch_answers_what_the_fast_disk_has_and_asks_the_slow_one_when_it_has_answered() -> None:
+    home = Home(data_dir=BOTH_DISKS)
+    async with home.running() as user:
+        fast, slow = await one_on_each_disk(home, user)
+        whole = await answered(user.send(both(fast, slow), 12))
+        with standing_still(home, "pread") as waiting:
+            home.files.is_cached_of = lambda path: path.startswith("/fast/")
+            first = asyncio.ensure_future(user.send(both(fast, slow), 12))
+            await until(lambda: waiting == {"pread"})
+            await home.pass_time(99)
+            assert not first.done(), "most disks answer within so much time"
+            await home.pass_time(1)
+            assert await answered(first) == {slow: b"", fast: whole[fast]}
+
+            # It is not waited for again, nor read again, and is no reason to answer at once without records.
+            reads = len(home.files.calls)
+            assert await answered(user.send(both(fast, slow), 12)) == {slow: b"", fast: whole[fast]}
+            parked = asyncio.ensure_future(
+                user.send(both(fast, slow, fast_offset=1, max_wait_ms=60_000, min_bytes=2), 12)
+            )
+            await until(lambda: home.broker._waiting.parked == 1)
+            await home.pass_time(1_000)
+            assert not parked.done()
+            assert "pread" not in [operation for operation, _ in home.files.calls[reads:]]
+
+        home.files.is_cached = True
+        assert await answered(parked) == {slow: whole[slow], fast: b""}
+        assert await answered(user.send(both(fast, slow), 12)) == whole
+
+
+async def test_a_new_record_on_the_fast_disk_is_answered_while_the_slow_one_stands_still() -> None:
+    home = Home(data_dir=BOTH_DISKS)
+    async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as writer:
+        fast, slow = await one_on_each_disk(home, user)
+        with standing_still(home, "pread") as waiting:
+            home.files.is_cached_of = lambda path: path.startswith("/fast/")
+            waits = both(fast, slow, fast_offset=1, max_wait_ms=5_000, min_bytes=1)
+            first = asyncio.ensure_future(user.send(waits, 12))
+            await until(lambda: waiting == {"pread"})
+            await home.pass_time(4_999)
+            assert not first.done(), "there is nothing else to answer, and the client waits"
+            await home.pass_time(1)
+            assert await answered(first) == {slow: b"", fast: b""}
+
+            second = asyncio.ensure_future(user.send(waits, 12))
+            await until(lambda: home.broker._waiting.parked == 1)
+            await writer.produce(fast, b"new")
+            found = await answered(second)
+            assert found[slow] == b""
+            assert [record.value for record in read_records(found[fast])] == [b"new"]
+
+
+async def test_a_fetch_that_has_waited_for_a_disk_hears_of_new_records_on_another() -> None:
+    home = Home(data_dir=BOTH_DISKS)
+    async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as writer:
+        fast, slow = await one_on_each_disk(home, user)
+        with standing_still(home, "pread") as waiting:
+            home.files.is_cached_of = lambda path: path.startswith("/fast/")
+            fetching = asyncio.ensure_future(
+                user.send(both(fast, slow, fast_offset=1, max_wait_ms=60_000), 12)
+            )
+            await until(lambda: waiting == {"pread"})
+            await home.pass_time(1_000)
+            await until(lambda: home.broker._waiting.parked == 1)
+            await writer.produce(fast, b"new")
+            found = await answered(fetching)
+            assert found[slow] == b""
+            assert [record.value for record in read_records(found[fast])] == [b"new"]
+
+
+async def test_who_waits_for_nothing_gives_a_disk_a_second() -> None:
+    """A disk that has to spin up would else look like a partition without records."""
+    home = Home(data_dir=BOTH_DISKS)
+    async with home.running() as user:
+        _, slow = await one_on_each_disk(home, user)
+        with standing_still(home, "pread") as waiting:
+            fetching = asyncio.ensure_future(user.fetch(slow))
+            await until(lambda: waiting == {"pread"})
+            await home.pass_time(999)
+            assert not fetching.done()
+            await home.pass_time(1)
+            answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
+            assert (answer.error_code, bytes(answer.records), answer.high_watermark) == (0, b"", 1)
+
+
+async def test_a_disk_that_fails_at_last_tells_the_next_reader() -> None:
+    home = Home(data_dir=BOTH_DISKS)
+    async with home.running() as user:
+        fast, slow = await one_on_each_disk(home, user)
+        home.files.fail("pread", errno.EIO, path="/slow/", times=2)
+        with standing_still(home, "pread") as waiting:
+            fetching = asyncio.ensure_future(user.send(both(fast, slow), 12))
+            await until(lambda: waiting == {"pread"})
+            await home.pass_time(1_000)
+            assert (await answered(fetching))[slow] == b""
+        log = home.broker.logs.get(slow, 0)
+        await until(lambda: log is not None and not home.broker.is_read_late(log))
+        home.files.is_cached = False
+        assert ErrorCode((await user.fetch(slow)).error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+        assert await user.values(slow) == [b"x"]
 
 
 async def test_readers_of_a_disk_hold_up_no_acknowledgement_that_waits_for_its_sync() -> None:

@@ -63,7 +63,8 @@ class MemoryFile:
 
     def pread_cached(self, size: int, position: int) -> Buffer | None:
         data = bytes(self._inode.data[position : position + size])
-        return data if self._files.is_cached and len(data) == size else None
+        is_cached = self._files.is_cached or self._files.is_cached_of(self._path)
+        return data if is_cached and len(data) == size else None
 
     def forget(self, size: int, position: int) -> None:
         self._files.forgotten.append((self._path, position, size))
@@ -146,6 +147,8 @@ class MemoryFiles:
         self.locked: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.is_cached = True
+        #: Of which files the page cache has everything although it is not `is_cached`.
+        self.is_cached_of: Callable[[str], bool] = lambda path: False
         #: (path, position, bytes) that the page cache need not keep.
         self.forgotten: list[tuple[str, int, int]] = []
         self.free_bytes: int | None = None

@@ -7,8 +7,8 @@ can be run against any node a test puts together.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar, Union
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Union
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
@@ -34,7 +34,20 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.errors import ErrorCode
 
 Result = TypeVar("Result")
+Read = TypeVar("Read", covariant=True)
 Buffer = Union[bytes, bytearray, memoryview]
+
+
+class Reading(Protocol[Read]):
+    """A read that a thread carries out; it can be awaited."""
+
+    def done(self) -> bool: ...
+
+    def result(self) -> Read:
+        """What was read; raises what the read has raised."""
+        ...
+
+    def __await__(self) -> Generator[Any, None, Read]: ...
 
 
 class ClientConnection(Protocol):
@@ -227,8 +240,20 @@ class Node(Protocol):
         """Run file work that can stall in a worker thread."""
         ...
 
-    def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> Awaitable[Result]:
+    def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> Reading[Result]:
         """Read what of a log may have to come from its disk, in a thread for that disk."""
+        ...
+
+    async def first_read(self, reads: Collection[Reading[Any]], until_ms: int) -> None:
+        """Return when one of these reads has ended, or at `until_ms`."""
+        ...
+
+    def give_up_read(self, log: PartitionLog, read: Reading[Any]) -> None:
+        """Nobody waits for a read any more. It goes on, and when it ends the log is said to have moved."""
+        ...
+
+    def is_read_late(self, log: PartitionLog) -> bool:
+        """Whether a read of the log was given up and goes on: its disk is not to be waited for."""
         ...
 
     async def allocate_producer_id(self) -> int:

@@ -8,8 +8,9 @@ The answer comes at once if nothing may be waited for, no partition is left, eno
 partition cannot be read, or a consumer's log has diverged; else the fetch is parked until one of its
 partitions moves. Partitions are planned (an index look-up, no data) until the answer is due. Then what the
 page cache has is answered at once, and what it has not is read by a thread first; larger reads stay in their
-file until they are sent, a piece at a time. The first non-empty partition gives at least one whole batch even
-above both limits (KIP-74).
+file until they are sent, a piece at a time. A partition whose disk does not answer in time is answered
+without records, and counts as empty until it has. The first non-empty partition gives at least one whole
+batch even above both limits (KIP-74).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from pykafka_broker.protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import LedPartition, RequestContext
+    from pykafka_broker.apis.context import LedPartition, Node, Reading, RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
     from pykafka_broker.log.partition import PartitionLog
     from pykafka_broker.log.reading import ReadPlan
@@ -42,20 +43,37 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 NO_LEADER_EPOCH = -1
 #: From this version on a request refused as a whole lists no partitions.
 TOPIC_ID_VERSION = 13
+#: How long disks may take when other partitions have enough to answer.
+DISK_PATIENCE_MS = 100
+#: How long they may take when there is not; then the fetch waits like one that finds nothing.
+LONG_DISK_PATIENCE_MS = 1_000
 LEADER_HINTS_VERSION = 16
 
 Answers = list[tuple["WantedPartition", PartitionData]]
+_ColdRead = tuple[PartitionData, "PartitionLog", "Reading[Any]"]
 
 
 class _Planned:
     """What would be answered now: the partitions' answers, and the reads that fill in their records."""
 
-    __slots__ = ("answers", "at_once", "available_bytes", "limit", "logs", "reads", "unknown", "wanted_at")
+    __slots__ = (
+        "answers",
+        "at_once",
+        "available_bytes",
+        "late",
+        "limit",
+        "logs",
+        "reads",
+        "unknown",
+        "wanted_at",
+    )
 
     def __init__(self) -> None:
         self.answers: Answers = []
         self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
         self.logs: list[PartitionLog] = []
+        #: Logs whose disk has not answered an earlier fetch yet: there is nothing to read until it has.
+        self.late: list[PartitionLog] = []
         #: For each log, from where and how much is wanted.
         self.wanted_at: list[tuple[int, int]] = []
         self.limit: Any = "high_watermark"
@@ -83,37 +101,42 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     planned = _plan(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
-        return _parked(request, context, max_bytes, planned, ctx)
+        return _parked(request, context, max_bytes, planned, ctx.node.now_ms() + request.max_wait_ms, ctx)
     for data, plan, log in planned.reads:
         records = plan.answer_cached(partial(ctx.node.read_cold, log))
         if records is None:
-            return _cold(request, context, planned, ctx)
+            until_ms = ctx.node.now_ms() + request.max_wait_ms
+            return _cold(request, context, planned, until_ms, max_bytes, ctx)
         data.records = records
     return _response(request, context, planned.answers, ctx)
 
 
 async def _parked(
-    request: FetchRequest, context: FetchContext, max_bytes: int, planned: _Planned, ctx: RequestContext
+    request: FetchRequest,
+    context: FetchContext,
+    max_bytes: int,
+    planned: _Planned,
+    until_ms: int,
+    ctx: RequestContext,
 ) -> FetchResponse:
     node = ctx.node
-    until_ms = node.now_ms() + request.max_wait_ms
     enough_bytes = min(request.min_bytes, max_bytes)
     if _may_answer(planned, enough_bytes):
         # Other connections ran between the plan and this coroutine's first step: they woke nobody here.
         planned = _plan(request, context, max_bytes, ctx, planned)
     while planned.available_bytes < enough_bytes and not planned.at_once:
-        parked_on = len(planned.logs)
+        watched = [*planned.logs, *planned.late]
         # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
         ready = None if enough_bytes <= 1 else _Enough(planned, enough_bytes)
-        moved = await node.wait_for(planned.logs, until_ms, ctx, ready)
+        moved = await node.wait_for(watched, until_ms, ctx, ready)
         # Others may have been answered meanwhile, and may not have read their answers.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
         planned = _plan(request, context, max_bytes, ctx, planned)
-        if not moved or len(planned.logs) < parked_on:
+        if not moved or len(planned.logs) + len(planned.late) < len(watched):
             # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
             break
-    return await _cold(request, context, planned, ctx)
+    return await _cold(request, context, planned, until_ms, max_bytes, ctx)
 
 
 def _may_answer(planned: _Planned, enough_bytes: int) -> bool:
@@ -142,8 +165,8 @@ class _Enough:
         self._missing_bytes = enough_bytes - sum(self._readable.values())
 
     def __call__(self, log: PartitionLog) -> bool:
-        if _has_error(log, self._wanted_at[log][0]):
-            return True
+        if log not in self._wanted_at or _has_error(log, self._wanted_at[log][0]):
+            return True  # a late one has arrived, or there is something to tell
         readable = self._readable_in(log)
         self._missing_bytes -= readable - self._readable[log]
         self._readable[log] = readable
@@ -164,30 +187,63 @@ def _readable_bytes(planned: _Planned) -> int:
 
 
 async def _cold(
-    request: FetchRequest, context: FetchContext, planned: _Planned, ctx: RequestContext
+    request: FetchRequest,
+    context: FetchContext,
+    planned: _Planned,
+    until_ms: int,
+    max_bytes: int,
+    ctx: RequestContext,
 ) -> FetchResponse:
-    # All at once: each disk works for itself, and the slowest decides when the answer goes.
-    cold = []
+    # All at once: each disk works for itself.
+    cold: list[_ColdRead] = []
     for data, plan, log in planned.reads:
         read_cold: ReadCold = partial(ctx.node.read_cold, log)
         records = plan.answer_cached(read_cold)
         if records is None:
-            cold.append((data, read_cold(partial(plan.answer, read_cold))))
+            cold.append((data, log, ctx.node.read_cold(log, partial(plan.answer, read_cold))))
         else:
             data.records = records
     # Larger ones stay in their files.
     in_memory_bytes = sum(min(plan.size_bytes, LEAST_BYTES) for _, plan, _ in planned.reads) if cold else 0
     ctx.connection.reads_ahead(in_memory_bytes)
     try:
-        for data, reading in cold:
-            try:
-                data.records = await reading
-            except KafkaError as error:
-                data.error_code = int(error.code)
-                data.records = b""
+        has_enough = await _wait_for_disks(cold, planned, min(request.min_bytes, max_bytes), ctx.node)
     finally:
         ctx.connection.reads_ahead(-in_memory_bytes)
+    if not has_enough and ctx.node.now_ms() < until_ms:
+        planned = _plan(request, context, max_bytes, ctx, planned)
+        return await _parked(request, context, max_bytes, planned, until_ms, ctx)
     return _response(request, context, planned.answers, ctx)
+
+
+async def _wait_for_disks(cold: list[_ColdRead], planned: _Planned, enough_bytes: int, node: Node) -> bool:
+    """Take what the disks give, all of it if it comes in time; whether that is enough to answer."""
+    begun_ms = node.now_ms()
+    while True:
+        pending = []
+        for data, log, reading in cold:
+            if not reading.done():
+                pending.append((data, log, reading))
+                continue
+            try:
+                data.records = reading.result()
+            except KafkaError as error:
+                data.error_code = int(error.code)
+                planned.at_once = True
+        cold = pending
+        if not cold:
+            return True
+        read_bytes = sum([len(data.records) for data, _, _ in planned.reads])
+        has_enough = planned.at_once or read_bytes >= max(1, enough_bytes)
+        due_ms = begun_ms + (DISK_PATIENCE_MS if has_enough else LONG_DISK_PATIENCE_MS)
+        if node.now_ms() >= due_ms:
+            break
+        await node.first_read(tuple(reading for _, _, reading in cold), due_ms)
+    for data, log, reading in cold:
+        node.give_up_read(log, reading)
+        if data.aborted_transactions is not None:
+            data.aborted_transactions = []
+    return has_enough
 
 
 def _plan(
@@ -227,12 +283,21 @@ def _plan(
             planned.at_once = True
             continue
         planned.answers.append((wanted, data))
-        planned.logs.append(partition.log)
+        log = partition.log
+        if (
+            plan is not None
+            and plan.size_bytes
+            and ctx.node.is_read_late(log)
+            and plan.answer_cached(partial(ctx.node.read_cold, log)) is None
+        ):
+            planned.late.append(log)
+            continue
+        planned.logs.append(log)
         planned.wanted_at.append((wanted.fetch_offset, wanted.max_bytes))
         if plan is None:
             planned.at_once = True
         elif plan.size_bytes:
-            planned.reads.append((data, plan, partition.log))
+            planned.reads.append((data, plan, log))
             planned.available_bytes += plan.size_bytes
             left = max(0, left - plan.size_bytes)
     # Beside others, a partition nobody knows does not end the wait; if there are no others, there is none.

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from functools import partial
@@ -48,6 +48,7 @@ from pykafka_broker.log.scrubbing import ScrubSettings, ScrubWorker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
+from pykafka_broker.server.cold_reads import ColdReads
 from pykafka_broker.server.connection import Connection
 from pykafka_broker.server.controller_shell import Controller
 from pykafka_broker.server.coordinator_topic import CoordinatorTopic
@@ -179,6 +180,7 @@ class Broker:
         self._sync_threads = DiskThreads(f"sync-{self.node_id}")
         self._read_threads = DiskThreads(f"read-{self.node_id}")
         self._upkeep_threads = DiskThreads(f"upkeep-{self.node_id}")
+        self._cold_reads = ColdReads(self._read_threads, self.clock)
         self._periodic_work = PeriodicWork(self.clock, TICK_MS, self._work_on_logs)
         self._is_started = False
         #: How to undo what the start has done so far.
@@ -608,8 +610,17 @@ class Broker:
     def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
         return asyncio.get_running_loop().run_in_executor(self._workers, function)
 
-    def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> Awaitable[Result]:
-        return self._read_threads.run(log, read)
+    def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> asyncio.Future[Result]:
+        return self._cold_reads.run(log, read)
+
+    def is_read_late(self, log: PartitionLog) -> bool:
+        return self._cold_reads.is_late(log)
+
+    async def first_read(self, reads: Collection[Any], until_ms: int) -> None:
+        await self._cold_reads.first_done(reads, until_ms)
+
+    def give_up_read(self, log: PartitionLog, read: Any) -> None:
+        self._cold_reads.give_up(log, read)
 
     def _run_in_background(self, job: Callable[[], object]) -> None:
         self._workers.submit(job)

@@ -17,9 +17,11 @@ Everything is imported on first use, so that importing the package costs nothing
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+#: As in `typing`, whose import takes longer than it takes to press Ctrl-C: see interrupts.py.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.config.sources import load as load_config
     from pykafka_broker.server.broker import Broker

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykafka_broker.interrupts import INTERRUPTED, raise_again
+
 if TYPE_CHECKING:
     from pykafka_broker.cli.output import Failure
 
@@ -50,6 +52,7 @@ class LazyGroup(click.Group):
             return None
         module, attribute, _ = COMMANDS[name]
         command: click.Command = getattr(import_module(f"pykafka_broker.cli.{module}"), attribute)
+        raise_again()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -79,7 +82,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         status = cli.main(arguments, prog_name="pykafka-broker", standalone_mode=False, obj=invocation)
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Who read our output has seen enough, as in `consume … | head`.
         sys.stderr.close()

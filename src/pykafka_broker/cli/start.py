@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykafka_broker.interrupts import INTERRUPTED, end_at_once
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -34,8 +36,6 @@ config_logger = logging.getLogger("kafka.server.KafkaConfig")
 ECHO_S = 1.0
 #: What a broker without a properties file has another value of than Apache Kafka.
 DELAY = "group.initial.rebalance.delay.ms"
-#: Exit status after a second signal: killed by the user.
-IMPATIENT_EXIT = 130
 
 
 @click.command()
@@ -69,6 +69,7 @@ def start(
     # Some hundred modules are loaded now, and none is garbage: looking for it takes 5 % of a start, and later
     # every full collection would look through them again.
     gc.disable()
+    end_at_once()
 
     from pykafka_broker.cli.logging_setup import set_up_logging
     from pykafka_broker.cli.startup_topics import VARIABLE, parse_topics
@@ -182,7 +183,7 @@ def watch_signals(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
                 return
             logger.warning("Stopped by a second signal, without a clean shutdown")
             logging.shutdown()
-            os._exit(IMPATIENT_EXIT)
+            os._exit(INTERRUPTED)
         first = (number, loop.time())
         stop.set()
 

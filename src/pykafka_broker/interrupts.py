@@ -1,0 +1,29 @@
+"""What an interrupt (SIGINT, Ctrl-C) does before a command has begun its work.
+
+Loading a command's modules takes a tenth of a second. An exception that comes out of whatever import it hits
+would show its traceback there, or be swallowed; and there is nothing to be undone yet.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+#: Exit status after an interrupt, as a shell reports it.
+INTERRUPTED = 130
+
+
+def end_at_once() -> None:
+    """Let an interrupt end the process, until `raise_again`; where interrupts are ignored, they stay so."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _end)
+
+
+def raise_again() -> None:
+    """Let an interrupt raise KeyboardInterrupt, as Python has it."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(_number: int, _frame: object) -> None:
+    os._exit(INTERRUPTED)

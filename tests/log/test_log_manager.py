@@ -385,12 +385,15 @@ async def test_logs_that_the_metadata_does_not_know_are_set_aside_with_their_dat
     assert [log.topic for log in await started(files.killed())] == ["orders"]
 
 
-async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone():
+async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone(
+    caplog: pytest.LogCaptureFixture,
+):
     files = MemoryFiles()
     for name in (
         "gone-0.0123456789abcdef0123456789abcdef-delete",
         "away-1.0123456789abcdef0123456789abcdef-stray",
         "lost+found",
+        "pictures",
         "remote-log-index-cache",
         "__cluster_metadata-0",
     ):
@@ -405,7 +408,11 @@ async def test_leftovers_of_deletions_are_removed_and_foreign_folders_left_alone
         "__cluster_metadata-0",
         "away-1.0123456789abcdef0123456789abcdef-stray",
         "lost+found",
+        "pictures",
         "remote-log-index-cache",
+    ]
+    assert [r.getMessage() for r in caplog.records if r.levelname == "WARNING"] == [
+        "pictures in /data is no partition's folder; it is left alone"
     ]
 
 

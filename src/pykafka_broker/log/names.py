@@ -45,8 +45,9 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 
 METADATA_TOPIC = "__cluster_metadata"
-#: The only foreign folder that may lie in a log directory.
-REMOTE_INDEX_CACHE = "remote-log-index-cache"
+#: Folders that are no partitions' and belong in a log directory: Kafka's cache of remote indexes, and what a
+#: file system has at its root.
+OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})
 
 _FILE = re.compile(r"(\d{20})(\.[a-z.]+)")
 _FUTURE_OR_GONE = re.compile(r"(\S+)-(\d+)\.([0-9a-f]{32})-(delete|future|stray)")

@@ -23,7 +23,7 @@ from pykafka_broker.log.loading import open_log, read_topic_id
 from pykafka_broker.log.names import (
     CLEAN_SHUTDOWN_FILE,
     METADATA_TOPIC,
-    REMOTE_INDEX_CACHE,
+    OTHER_FOLDERS,
     parse_partition_folder,
 )
 from pykafka_broker.log.offset_files import CHECKPOINTS, read_offsets
@@ -82,7 +82,7 @@ def list_folders(files: FileSystem, log_dir: LogDir) -> Folders:
     """Sort out the folders of a log directory by their names."""
     folders = Folders([], [], [])
     for entry in files.entries(log_dir.path):
-        if not entry.is_directory or entry.name == REMOTE_INDEX_CACHE:
+        if not entry.is_directory or entry.name in OTHER_FOLDERS:
             continue
         folder = parse_partition_folder(entry.name)
         if folder is None:

@@ -68,8 +68,12 @@ def test_a_role_that_is_not_served_is_refused_with_what_to_do() -> None:
 
 
 def test_a_listener_with_encryption_is_refused_until_it_can_be_served() -> None:
-    with pytest.raises(ConfigError, match="Listener SSL asks for SSL, which is not served yet"):
+    with pytest.raises(ConfigError) as refusal:
         load(overrides=["listeners=SSL://127.0.0.1:9092", "inter.broker.listener.name=SSL"])
+    assert str(refusal.value) == (
+        "Listener SSL asks for SSL: TLS and SASL are not served yet. Without them whoever reaches the port "
+        "could read and write everything, so this broker does not start in their place."
+    )
 
 
 def test_a_quorum_of_several_controllers_is_refused_until_it_can_be_served() -> None:
@@ -97,24 +101,8 @@ def test_a_listeners_own_value_is_checked_like_any_other() -> None:
 
 
 def test_connection_limits_per_address_are_a_map() -> None:
-    config = configured(max_connections_per_ip_overrides="127.0.0.1:5, ::1:6")
-    assert config.connections_per_ip_overrides == {"127.0.0.1": 5, "::1": 6}
-
-
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [("localhost", "127.0.0.1"), ("[0:0::1]", "::1"), ("::ffff:127.0.0.2", "127.0.0.2")],
-)
-def test_hosts_with_limits_of_their_own_are_looked_up(host: str, address: str) -> None:
-    config = configured(max_connections_per_ip_overrides=f"{host}:5")
-    assert config.connections_per_ip_overrides == {address: 5}
-
-
-@pytest.mark.parametrize("host", ["no.such.invalid", "a..b"])
-def test_an_unknown_host_with_a_limit_of_its_own_is_refused(host: str) -> None:
-    config = configured(max_connections_per_ip_overrides=f"{host}:5")
-    with pytest.raises(ConfigError, match=f"Unknown host in max.connections.per.ip.overrides: {host}"):
-        _ = config.connections_per_ip_overrides
+    config = configured(max_connections_per_ip_overrides="127.0.0.1:5, ::1:6, some.host:7")
+    assert config.connections_per_ip_overrides == {"127.0.0.1": 5, "::1": 6, "some.host": 7}
 
 
 @pytest.mark.parametrize("port", ["65536", "-1"])

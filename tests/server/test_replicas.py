@@ -311,12 +311,15 @@ async def test_connection_limits_change_while_running(home: Home, user: User) ->
             await third.metadata()
 
 
-async def test_connection_limits_stay_where_a_host_is_unknown_and_a_restart_is_not_kept_from() -> None:
+async def test_connection_limits_stay_where_a_host_is_unknown_and_a_restart_is_not_kept_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     home = Home()
     async with home.running() as user:
         await user.alter_broker(max_connections_per_ip_overrides="localhost:5")
         await until(lambda: home.broker.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5})
         await user.alter_broker(max_connections_per_ip_overrides="no.such.invalid:6")
+        await until(lambda: "Limits of single addresses stay as they are: Unknown host" in caplog.text)
         assert home.broker.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5}
     async with home.running() as user:
         await user.metadata()

@@ -122,13 +122,8 @@ class BrokerConfig:
 
     @property
     def connections_per_ip_overrides(self) -> dict[str, int]:
-        """`max.connections.per.ip.overrides`, by address; names are looked up, which may block.
-
-        Raises:
-            ConfigError: there is no such host.
-        """
-        overrides = _connection_overrides(self.values["max.connections.per.ip.overrides"])
-        return {_address_of(host): count for host, count in overrides.items()}
+        """`max.connections.per.ip.overrides`, by host as written: an address or a name."""
+        return _connection_overrides(self.values["max.connections.per.ip.overrides"])
 
     @property
     def unknown(self) -> list[str]:
@@ -312,9 +307,9 @@ class BrokerConfig:
         for endpoint in self.listeners:
             if endpoint.security_protocol not in SERVED_SECURITY_PROTOCOLS:
                 raise ConfigError(
-                    f"Listener {endpoint.name} asks for {endpoint.security_protocol}, which is not served "
-                    f"yet: map it to {' or '.join(SERVED_SECURITY_PROTOCOLS)} in "
-                    "listener.security.protocol.map"
+                    f"Listener {endpoint.name} asks for {endpoint.security_protocol}: TLS and SASL are not "
+                    "served yet. Without them whoever reaches the port could read and write everything, so "
+                    "this broker does not start in their place."
                 )
 
 
@@ -359,7 +354,7 @@ def _check_refused(values: dict[str, Any]) -> None:
         if key.handling == REFUSED and values[key.name] not in (key.default, ""):
             raise ConfigError(
                 f"{key.name} is set, but this broker does not support it, and ignoring it would be unsafe "
-                f"({key.documentation.rstrip('.')}). Remove it to start without."
+                f"({key.documentation.rstrip('.')}). Remove it only if you can do without it."
             )
 
 
@@ -454,21 +449,6 @@ def _group_bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
                 (v[name] <= v[high], f"{name} must be less than or equal to {high}"),
             ]
     return checks
-
-
-def _address_of(host: str) -> str:
-    """The first address of a host, IPv4 ones before others, as of Java's `InetAddress.getByName`."""
-    import socket
-
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or "no host name"
-        raise ConfigError(f"Unknown host in max.connections.per.ip.overrides: {host}: {reason}") from None
-    addresses = [str(address[0]) for _, _, _, _, address in found]
-    address = next((a for a in addresses if "." in a), addresses[0])
-    # An IPv4 address stays one when it is written as of IPv6.
-    return address.removeprefix("::ffff:") if "." in address else address
 
 
 def _connection_overrides(text: str) -> dict[str, int]:

@@ -55,6 +55,7 @@ from pykafka_broker.server.coordinator_topic import CoordinatorTopic
 from pykafka_broker.server.disk_threads import DiskThreads
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
+from pykafka_broker.server.host_names import limits_by_address
 from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
 from pykafka_broker.server.log_dir_moves import LogDirMoves
 from pykafka_broker.server.memory import RequestMemory
@@ -294,7 +295,7 @@ class Broker:
             on_leading=self._leading,
             on_resigned=self._resigned,
         )
-        self._bind(undo)
+        await self._bind(undo)
         await self._register()
         undo.push_async_callback(self._sign_off)
         self.logs.set_strays_aside(self._is_placed_here)
@@ -367,7 +368,7 @@ class Broker:
         await self.controller.start()
         self.kraft_version = 0 if storage.static_voters else KRAFT_VERSION_LEVEL
 
-    def _bind(self, undo: AsyncExitStack) -> None:
+    async def _bind(self, undo: AsyncExitStack) -> None:
         config = self.config
         network = Network(
             self,
@@ -379,8 +380,8 @@ class Broker:
             RequestMemory(config["queued.max.request.bytes"]),
         )
         # A host that is unknown keeps a broker from starting only where the process was given it.
-        overrides = _overrides_or(self.dynamic_config.static.connections_per_ip_overrides, config)
-        limits = _listener_limits(config, overrides)
+        static = await limits_by_address(self.dynamic_config.static.connections_per_ip_overrides)
+        limits = _listener_limits(config, await _limits_by_address_or(static, config))
         self.listeners = Listeners(network, limits, raise_open_file_limit())
         undo.callback(self.listeners.stop_accepting)
         for endpoint in _endpoints(config):
@@ -461,7 +462,7 @@ class Broker:
         self.logs.cleaner.settings = _cleaner_settings(new)
         self.logs.scrubber.settings = _scrub_settings(new)
 
-    def _reconfigure_serving(self, _old: BrokerConfig, new: BrokerConfig) -> None:
+    def _reconfigure_serving(self, old: BrokerConfig, new: BrokerConfig) -> None:
         """The same for logs and listeners, once there are any."""
         self._replicas.reconfigure()
         before = [log_dir.is_cordoned for log_dir in self.logs.dirs.of_partitions]
@@ -472,13 +473,24 @@ class Broker:
         for name, listener in tuple(self.listeners.listeners.items()):
             if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
                 self.listeners.remove(name)
-        overrides = _overrides_or(self.listeners.limits.max_connections_per_ip_overrides, new)
-        self.listeners.reconfigure(_listener_limits(new, overrides), wanted)
+        by_address = self.listeners.limits.max_connections_per_ip_overrides
+        self.listeners.reconfigure(_listener_limits(new, by_address), wanted)
+        if new.connections_per_ip_overrides != old.connections_per_ip_overrides:
+            self._report(self._limit_addresses(new))
         for name in wanted.keys() - self.listeners.listeners.keys():
             try:
                 self.listeners.add(wanted[name], Dispatch(APIS)).start()
             except OSError as error:
                 logger.error("Listener %s is not served: %s", name, error)
+
+    async def _limit_addresses(self, config: BrokerConfig) -> None:
+        """Apply the limits of single addresses, unless they have changed once more meanwhile."""
+        limits = self.listeners.limits
+        by_address = await _limits_by_address_or(limits.max_connections_per_ip_overrides, config)
+        if config.connections_per_ip_overrides == self.config.connections_per_ip_overrides:
+            self.listeners.limits = self.listeners.limits._replace(
+                max_connections_per_ip_overrides=by_address
+            )
 
     def _log_config_of_topic(self, topic: str) -> Any:
         return log_config_for(self.image.config(ResourceType.TOPIC, topic), self.config)
@@ -725,20 +737,20 @@ def _run_in_thread(function: Callable[[], Result]) -> Awaitable[Result]:
     return asyncio.get_running_loop().run_in_executor(None, function)
 
 
-def _overrides_or(before: Mapping[str, int], config: BrokerConfig) -> Mapping[str, int]:
+async def _limits_by_address_or(before: Mapping[str, int], config: BrokerConfig) -> Mapping[str, int]:
     """Addresses with limits of their own; those of before if a host among the new ones is unknown."""
     try:
-        return config.connections_per_ip_overrides
+        return await limits_by_address(config.connections_per_ip_overrides)
     except ConfigError as error:
         logger.error("Limits of single addresses stay as they are: %s", error)
         return before
 
 
-def _listener_limits(config: BrokerConfig, overrides: Mapping[str, int]) -> ListenerLimits:
+def _listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> ListenerLimits:
     return ListenerLimits(
         max_connections=config["max.connections"],
         max_connections_per_ip=config["max.connections.per.ip"],
-        max_connections_per_ip_overrides=overrides,
+        max_connections_per_ip_overrides=by_address,
         max_connection_creation_rate=config["max.connection.creation.rate"],
         socket_listen_backlog_size=config["socket.listen.backlog.size"],
         socket_send_buffer_bytes=_socket_buffer_bytes(config, "socket.send.buffer.bytes"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
+import json
 import logging
 import re
 from collections.abc import Iterator
 
 import pytest
 
-from pykafka_broker.cli.logging_setup import TRACE, set_up_logging
+from pykafka_broker.cli.logging_setup import TRACE, logs_objects, set_up_logging
 
 
 @pytest.fixture(autouse=True)
@@ -22,10 +24,14 @@ def _restored_logging() -> Iterator[None]:
         logging.getLogger(name).setLevel(logging.NOTSET)
 
 
-def log_to_text(environ: dict[str, str]) -> io.StringIO:
+def log_to_text(environ: dict[str, str], log_format: str = "text") -> io.StringIO:
     stream = io.StringIO()
-    set_up_logging(environ, stream)
+    set_up_logging(environ, stream, log_format)
     return stream
+
+
+def objects(stream: io.StringIO) -> list[dict[str, str]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
 def test_a_line_has_kafkas_form() -> None:
@@ -83,3 +89,37 @@ def test_a_traceback_stands_below_its_line() -> None:
 def test_an_unknown_level_is_refused_with_those_there_are() -> None:
     with pytest.raises(ValueError, match="'LOUD' is not a log level; use one of OFF, FATAL, ERROR"):
         set_up_logging({"KAFKA_LOG4J_ROOT_LOGLEVEL": "LOUD"}, io.StringIO())
+
+
+def test_a_json_line_says_when_how_grave_who_and_what() -> None:
+    stream = log_to_text({}, "json")
+    logging.getLogger("kafka.test").warning("%s\nin two lines: \u00e9 \udcff", "message")
+    (told,) = objects(stream)
+    moment = dt.datetime.fromisoformat(told.pop("time"))
+    assert abs(dt.datetime.now(dt.UTC) - moment) < dt.timedelta(minutes=1)
+    assert told == {
+        "level": "WARN",
+        "logger": "kafka.test",
+        "message": "message\nin two lines: \u00e9 \udcff",
+    }
+
+
+def test_a_traceback_is_a_field_of_its_json_line() -> None:
+    stream = log_to_text({}, "json")
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError:
+        logging.getLogger("kafka.test").exception("failed")
+    logging.getLogger("kafka.test").info("here", stack_info=True)
+    failed, here = objects(stream)
+    assert (failed["level"], failed["message"]) == ("ERROR", "failed")
+    assert failed["exception"].splitlines()[0] == "Traceback (most recent call last):"
+    assert failed["exception"].splitlines()[-1] == "RuntimeError: broken"
+    assert here["exception"].startswith("Stack (most recent call last):")
+
+
+def test_what_is_not_for_the_log_can_ask_for_its_form() -> None:
+    log_to_text({}, "json")
+    assert logs_objects()
+    log_to_text({})
+    assert not logs_objects()

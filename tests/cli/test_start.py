@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -83,6 +84,30 @@ def test_a_broker_says_when_it_serves_and_stops_in_good_order(start: Start, tmp_
         assert output.count(line) == 1, line
     assert f"(data in {tmp_path / 'pykafka-data'})" in output
     assert (tmp_path / "pykafka-data" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ"), [(["--log-format", "json"], {}), ([], {"PYKAFKA_BROKER_LOG_FORMAT": "json"})]
+)
+def test_a_log_of_objects_has_no_line_of_another_form(
+    start: Start, arguments: list[str], environ: dict[str, str], tmp_path: Path
+) -> None:
+    process = start("--listen", "127.0.0.1:0", *arguments, **environ)
+    assert process.popen.stdout is not None
+    serving = None
+    for line in process.popen.stdout:
+        process.lines.append(line)
+        message = json.loads(line)["message"]
+        if serving := READY.fullmatch(message):
+            break
+    assert serving is not None
+    assert serving[2] == str(tmp_path / "pykafka-data")
+    process.popen.send_signal(signal.SIGTERM)
+    status, output = process.end()
+    assert status == 0
+    told = [json.loads(line) for line in output.splitlines() if line]
+    assert all(told_one.keys() == {"time", "level", "logger", "message"} for told_one in told)
+    assert told[-1]["message"] == "[BrokerServer id=1] shut down completed"
 
 
 def test_a_second_signal_does_not_wait(start: Start) -> None:

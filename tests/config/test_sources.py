@@ -28,6 +28,27 @@ TESTCONTAINERS = {
     "KAFKA_HEAP_OPTS": "-Xmx512m",
 }
 
+#: What compose files for the Bitnami image set.
+BITNAMI = {
+    "ALLOW_PLAINTEXT_LISTENER": "yes",
+    "BITNAMI_DEBUG": "yes",
+    "KAFKA_ENABLE_KRAFT": "yes",
+    "KAFKA_KRAFT_CLUSTER_ID": "LelM2dIFQkiUFvXCEcqRWA",
+    "KAFKA_BROKER_ID": "1",
+    "KAFKA_CFG_NODE_ID": "1",
+    "KAFKA_CFG_PROCESS_ROLES": "broker,controller",
+    "KAFKA_CFG_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+    "KAFKA_CFG_LISTENERS": "CLIENT://:9092,EXTERNAL://:9094,CONTROLLER://:9093",
+    "KAFKA_CFG_ADVERTISED_LISTENERS": "CLIENT://kafka:9092,EXTERNAL://localhost:9094",
+    "KAFKA_CFG_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,CLIENT:PLAINTEXT,EXTERNAL:PLAINTEXT",
+    "KAFKA_CFG_INTER_BROKER_LISTENER_NAME": "CLIENT",
+    "KAFKA_CFG_CONTROLLER_QUORUM_VOTERS": "1@kafka:9093",
+    "KAFKA_CFG_AUTO_CREATE_TOPICS_ENABLE": "false",
+    "KAFKA_CFG_MAX_REQUEST_SIZE": "1048576",
+    "KAFKA_INITIAL_CONTROLLERS": "1@kafka:9093:3Db5QLSqSZieL3rJBUUegA",
+    "KAFKA_HEAP_OPTS": "-Xmx1024m -Xms1024m",
+}
+
 FILE = """
 # A node as Apache Kafka 4.3 would accept it.
 process.roles = broker,controller
@@ -124,14 +145,57 @@ def test_the_environment_of_a_testcontainers_container_is_understood() -> None:
     assert config.unknown == []
 
 
+def test_the_environment_of_a_bitnami_container_is_understood() -> None:
+    config = load(environ=BITNAMI)
+    assert config.cluster_id == "LelM2dIFQkiUFvXCEcqRWA"
+    assert config.node_id == 1
+    assert [(e.name, e.port) for e in config.listeners] == [
+        ("CLIENT", 9092),
+        ("EXTERNAL", 9094),
+        ("CONTROLLER", 9093),
+    ]
+    assert [(e.name, e.host, e.port) for e in config.advertised_listeners] == [
+        ("CLIENT", "kafka", 9092),
+        ("EXTERNAL", "localhost", 9094),
+    ]
+    assert config.inter_broker_listener_name == "CLIENT"
+    assert config["auto.create.topics.enable"] is False
+    assert config.unknown == []
+
+
+def test_what_bitnami_secures_is_not_passed_over_in_silence() -> None:
+    environ = {**BITNAMI, "KAFKA_CLIENT_USERS": "me", "KAFKA_CLIENT_PASSWORDS": "secret"}
+    assert load(environ=environ).unknown == ["client.passwords", "client.users"]
+
+
+@pytest.mark.parametrize("given", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID"])
+def test_the_cluster_is_named_by_the_variables_of_either_image(given: str) -> None:
+    config = load(environ={given: "LelM2dIFQkiUFvXCEcqRWA"})
+    assert (config.cluster_id, config.unknown) == ("LelM2dIFQkiUFvXCEcqRWA", [])
+
+
+def test_several_controllers_of_the_environment_are_refused_and_not_made_one() -> None:
+    with pytest.raises(ConfigError, match="KAFKA_INITIAL_CONTROLLERS names several controllers"):
+        load(environ={**BITNAMI, "KAFKA_INITIAL_CONTROLLERS": "1@a:9093:x,2@b:9093:y"})
+
+
 def test_underscores_of_a_variable_stand_for_dots_underscores_and_dashes() -> None:
     environ = {"KAFKA_A_B": "dot", "KAFKA_A__B": "underscore", "KAFKA_A___B": "dash", "PATH": "/bin"}
     assert read_environment(environ) == {"a.b": "dot", "a_b": "underscore", "a-b": "dash"}
 
 
-def test_variables_of_the_other_well_known_image_are_an_alias() -> None:
+def test_variables_of_the_other_well_known_image_are_an_alias(caplog: pytest.LogCaptureFixture) -> None:
     environ = {"KAFKA_CFG_NODE_ID": "2", "KAFKA_CFG_NUM_PARTITIONS": "4", "KAFKA_NUM_PARTITIONS": "5"}
     assert read_environment(environ) == {"node.id": "2", "num.partitions": "5"}
+    assert caplog.messages == [
+        "KAFKA_NUM_PARTITIONS counts, and the other value of num.partitions from KAFKA_CFG_ does not"
+    ]
+
+
+def test_the_same_value_under_both_names_is_no_conflict(caplog: pytest.LogCaptureFixture) -> None:
+    environ = {"KAFKA_CFG_NUM_PARTITIONS": "4", "KAFKA_NUM_PARTITIONS": "4"}
+    assert read_environment(environ) == {"num.partitions": "4"}
+    assert caplog.messages == []
 
 
 def test_variables_for_the_launcher_are_not_keys() -> None:

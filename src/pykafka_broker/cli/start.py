@@ -53,12 +53,22 @@ DELAY = "group.initial.rebalance.delay.ms"
     "-o", "--override", "overrides", metavar="KEY=VALUE", multiple=True, help="Set one key; may be repeated."
 )
 @click.option("--cluster-id", metavar="ID", help="The cluster a new data directory shall belong to.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    envvar="PYKAFKA_BROKER_LOG_FORMAT",
+    show_envvar=True,
+    help="Kafka's lines, or one JSON object a line.",
+)
 def start(
     file: str | None,
     data_dir: str | None,
     listen: str | None,
     overrides: tuple[str, ...],
     cluster_id: str | None,
+    log_format: str,
 ) -> None:
     """Run a broker.
 
@@ -76,7 +86,7 @@ def start(
     from pykafka_broker.config.sources import load
 
     try:
-        set_up_logging(os.environ)
+        set_up_logging(os.environ, log_format=log_format)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     config = load(
@@ -160,6 +170,8 @@ async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | N
 
 def announce(broker: Broker, config: BrokerConfig) -> None:
     """Say that the broker serves: Kafka's lines for programs, and one with the addresses for people."""
+    from pykafka_broker.cli.logging_setup import logs_objects
+
     node_id = config.node_id
     lifecycle_logger.info(
         "[BrokerLifecycleManager id=%d] The broker has been unfenced. "
@@ -168,7 +180,11 @@ def announce(broker: Broker, config: BrokerConfig) -> None:
     )
     logger.info("[KafkaRaftServer nodeId=%d] Kafka Server started", node_id)
     folders = ", ".join(os.path.abspath(folder) for folder in config.log_dirs)
-    click.echo(f"Bootstrap servers: {broker.bootstrap_servers} (data in {folders})")
+    line = f"Bootstrap servers: {broker.bootstrap_servers} (data in {folders})"
+    if logs_objects():
+        server_logger.info(line)
+        return
+    click.echo(line)
     sys.stdout.flush()
 
 

@@ -13,17 +13,21 @@ file, and below them Kafka's own defaults. Two choices are ours:
   emptied now and then.
 
 Environment variables are read as Kafka's container image reads them: `KAFKA_` is taken off, the rest is
-lower case, `___` becomes `-`, `__` becomes `_`, `_` becomes `.`. `KAFKA_CFG_` (of another well-known image)
-does the same, and KAFKA_ADVERTISED_HOST_NAME (of a third) is the host to advertise. Unlike in those images,
-the environment adds to a properties file and never replaces it.
+lower case, `___` becomes `-`, `__` becomes `_`, `_` becomes `.`. `KAFKA_CFG_`, of the Bitnami image, does the
+same; where both set a key to different values, `KAFKA_` counts and a warning says so. The cluster's id comes
+from CLUSTER_ID or one of Bitnami's names for it. KAFKA_ADVERTISED_HOST_NAME, of a third image, is the host to
+advertise. Unlike in those images, the environment adds to a properties file and never replaces it.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.settings import BrokerConfig
+
+logger = logging.getLogger("kafka.server.KafkaConfig")
 
 DEFAULT_DATA_DIR = "pykafka-data"
 
@@ -59,8 +63,31 @@ NOT_KEYS = frozenset(
         "JMX_HOSTNAME",
         "ADVERTISED_HOST_NAME",
         "CREATE_TOPICS",
+        # Bitnami's. Those for logins and TLS are left out: that they make no difference is to be seen.
+        "CLUSTER_ID",
+        "KRAFT_CLUSTER_ID",
+        "ENABLE_KRAFT",
+        "INITIAL_CONTROLLERS",
+        "SKIP_KRAFT_STORAGE_INIT",
+        "KRAFT_BOOTSTRAP_SCRAM_USERS",
+        "CLIENT_LISTENER_NAME",
+        "CFG_MAX_REQUEST_SIZE",
+        "CFG_MAX_PARTITION_FETCH_BYTES",
+        "BASE_DIR",
+        "HOME",
+        "VOLUME_DIR",
+        "DATA_DIR",
+        "CONF_DIR",
+        "CONF_FILE",
+        "MOUNTED_CONF_DIR",
+        "CERTS_DIR",
+        "INITSCRIPTS_DIR",
+        "DAEMON_USER",
+        "DAEMON_GROUP",
     )
 )
+#: What names the cluster that a new data directory shall belong to, strongest first.
+CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 _QUORUM_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
 
@@ -110,7 +137,7 @@ def load(
         configured["log.dirs"] = DEFAULT_DATA_DIR
     return BrokerConfig(
         configured,
-        cluster_id=cluster_id or environ.get("CLUSTER_ID") or None,
+        cluster_id=cluster_id or _cluster_id(environ),
         standalone=standalone,
         assumed=assumed,
     )
@@ -134,19 +161,30 @@ def read_properties(path: str) -> dict[str, str]:
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`."""
-    settings: dict[str, str] = {}
-    for prefix in ("KAFKA_CFG_", "KAFKA_"):
-        for variable, value in environ.items():
-            is_alias = variable.startswith("KAFKA_CFG_")
-            if (
-                variable in NOT_KEYS
-                or not variable.startswith(prefix)
-                or is_alias != (prefix == "KAFKA_CFG_")
-            ):
-                continue
-            settings[key_of_variable(variable[len(prefix) :])] = value
+    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`.
+
+    Raises:
+        ConfigError: they ask for several controllers, which keys would be refused for.
+    """
+    if "," in environ.get("KAFKA_INITIAL_CONTROLLERS", ""):
+        raise ConfigError(
+            "KAFKA_INITIAL_CONTROLLERS names several controllers, and a quorum of several is not served yet"
+        )
+    variables = [name for name in environ if name.startswith("KAFKA_") and name not in NOT_KEYS]
+    aliases = {name: name.removeprefix("KAFKA_CFG_") for name in variables if name.startswith("KAFKA_CFG_")}
+    settings = {key_of_variable(rest): environ[name] for name, rest in aliases.items()}
+    for name in variables:
+        if name in aliases:
+            continue
+        key = key_of_variable(name.removeprefix("KAFKA_"))
+        if settings.get(key, environ[name]) != environ[name]:
+            logger.warning("%s counts, and the other value of %s from KAFKA_CFG_ does not", name, key)
+        settings[key] = environ[name]
     return settings
+
+
+def _cluster_id(environ: Mapping[str, str]) -> str | None:
+    return next((found for name in CLUSTER_ID_VARIABLES if (found := environ.get(name))), None)
 
 
 def key_of_variable(name: str) -> str:

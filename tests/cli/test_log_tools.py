@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.cli import progress
 from pykafka_broker.log import checking
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
@@ -267,6 +268,7 @@ def test_a_terminal_is_shown_how_far_long_work_has_come(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Output, "isatty", lambda self: True, raising=False)
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 0)
     size = sum(path.stat().st_size for path in folder.glob("*.log"))
     for command in ("verify", "stats", "repair"):
         shown = run(command, folder).err

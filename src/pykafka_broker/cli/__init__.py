@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "health": ("health", "health", "Check that a broker answers."),
     "doctor": ("doctor", "doctor", "Find out why clients do not get on with a cluster."),
+    "version": ("version", "version", "Say which version this is."),
 }
 
 

@@ -1,13 +1,15 @@
-"""`configs`: describe and alter dynamic configurations; output as of kafka-configs.sh."""
+"""`configs`: describe and alter dynamic configurations; lines as of kafka-configs.sh."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import click
 
 from pykafka_broker.cli.client import Client, check
 from pykafka_broker.cli.options import cluster_options, pairs
+from pykafka_broker.cli.output import Column, Output, Table, json_option
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: How kafka-configs.sh names the sources of DescribeConfigs.
@@ -48,6 +50,42 @@ class Resource(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.kind.word} {self.name}" if self.name else f"the default {self.kind.word}"
+
+
+class Synonym(NamedTuple):
+    """A value that a key would have, if those before it were not set, and what sets it."""
+
+    name: str
+    value: str | None
+    source: str
+
+
+class ConfigEntry(NamedTuple):
+    """A key with its value; that of a secret is None, as is a documentation that was not asked for."""
+
+    name: str
+    value: str | None
+    source: str
+    is_sensitive: bool
+    is_read_only: bool
+    synonyms: list[Synonym]
+    documentation: str | None
+
+
+class Described(NamedTuple):
+    """What a resource sets, or has; the empty name of a broker means all brokers."""
+
+    resource_type: str
+    resource_name: str
+    configs: list[ConfigEntry]
+
+
+class Altered(NamedTuple):
+    """A resource whose configs are changed, or with `dry_run` could be."""
+
+    resource_type: str
+    resource_name: str
+    dry_run: bool
 
 
 def resource_options(command: Any) -> Any:
@@ -106,8 +144,14 @@ def configs() -> None:
 @click.option("--all", "show_all", is_flag=True, help="Defaults and static values too.")
 @click.option("--documentation", is_flag=True, help="What each key is for.")
 @cluster_options
+@json_option(Described)
 def describe(
-    show_all: bool, documentation: bool, bootstrap_server: str, timeout_s: float, **names: Any
+    show_all: bool,
+    documentation: bool,
+    bootstrap_server: str,
+    timeout_s: float,
+    output: Output,
+    **names: Any,
 ) -> None:
     """Describe what a resource sets, or with --all what is in force."""
     from pykafka_broker.protocol.messages.describe_configs import (
@@ -134,12 +178,35 @@ def describe(
     check(result.error_code, result.error_message)
 
     own_source = resource.kind.own_source if resource.name else 3
-    click.echo(heading(resource, show_all=show_all))
-    for entry in sorted(result.configs, key=lambda entry: str(entry.name)):
-        if show_all or entry.config_source == own_source:
-            click.echo(entry_line(entry))
-            if documentation and entry.documentation:
-                click.echo(f"    {entry.documentation}")
+    entries = [
+        _entry(entry)
+        for entry in sorted(result.configs, key=lambda entry: str(entry.name))
+        if show_all or entry.config_source == own_source
+    ]
+    title = heading(resource, show_all=show_all)
+    output.show(
+        Described(resource.kind.word, resource.name, entries),
+        [title, *(line for entry in entries for line in entry_lines(entry))],
+        [entry_table(title, entries)],
+    )
+
+
+def _entry(entry: Any) -> ConfigEntry:
+    return ConfigEntry(
+        name=entry.name,
+        value=entry.value,
+        source=_source(entry),
+        is_sensitive=entry.is_sensitive,
+        is_read_only=entry.read_only,
+        synonyms=[Synonym(synonym.name, synonym.value, _source(synonym)) for synonym in entry.synonyms],
+        # Brokers may send an empty one instead of none.
+        documentation=entry.documentation or None,
+    )
+
+
+def _source(entry: Any) -> str:
+    number = entry.config_source if hasattr(entry, "config_source") else entry.source
+    return SOURCE_NAMES.get(number, "UNKNOWN")
 
 
 def heading(resource: Resource, *, show_all: bool) -> str:
@@ -149,14 +216,42 @@ def heading(resource: Resource, *, show_all: bool) -> str:
     return f"{'All' if show_all else 'Dynamic'} configs for {resource} are:"
 
 
-def entry_line(entry: Any) -> str:
-    """One key with what sets it."""
+def entry_lines(entry: ConfigEntry) -> Iterator[str]:
+    """One key with what sets it, and what it is for."""
     synonyms = ", ".join(
-        f"{SOURCE_NAMES.get(synonym.source, 'UNKNOWN')}:{synonym.name}={_shown(synonym.value)}"
-        for synonym in entry.synonyms
+        f"{synonym.source}:{synonym.name}={_shown(synonym.value)}" for synonym in entry.synonyms
     )
     sensitive = "true" if entry.is_sensitive else "false"
-    return f"  {entry.name}={_shown(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+    yield f"  {entry.name}={_shown(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}"
+    if entry.documentation:
+        yield f"    {entry.documentation}"
+
+
+def entry_table(title: str, entries: list[ConfigEntry]) -> Table:
+    """The keys for a person; what sets them, and would set them otherwise, where there is room."""
+    columns = (
+        Column("KEY"),
+        Column("VALUE", is_prose=True),
+        Column("SET BY", drop=2),
+        Column("OTHERWISE", is_prose=True, drop=3),
+        Column("DOCUMENTATION", is_prose=True, drop=1),
+    )
+    rows = [
+        (
+            entry.name,
+            "(secret)" if entry.is_sensitive and entry.value is None else _shown(entry.value),
+            _set_by(entry.source),
+            ", ".join(f"{_shown(other.value)} ({_set_by(other.source)})" for other in entry.synonyms[1:]),
+            entry.documentation,
+        )
+        for entry in entries
+    ]
+    return Table(columns, rows, heading=title)
+
+
+def _set_by(source: str) -> str:
+    """`DYNAMIC_TOPIC_CONFIG` in words."""
+    return source.removesuffix("_CONFIG").replace("_", " ").lower()
 
 
 def _shown(value: str | None) -> str:
@@ -171,6 +266,7 @@ def _shown(value: str | None) -> str:
 @click.option("--subtract", "subtracts", metavar="KEY=VALUE", multiple=True, help="Take from a list.")
 @click.option("--dry-run", is_flag=True, help="Only ask whether it would be accepted.")
 @cluster_options
+@json_option(Altered)
 def alter(
     sets: tuple[str, ...],
     deletes: tuple[str, ...],
@@ -179,6 +275,7 @@ def alter(
     dry_run: bool,
     bootstrap_server: str,
     timeout_s: float,
+    output: Output,
     **names: Any,
 ) -> None:
     """Change what a resource sets; what is not named stays."""
@@ -213,11 +310,12 @@ def alter(
         result = client.send(request, _node_of(resource)).responses[0]
     check(result.error_code, result.error_message)
     if dry_run:
-        click.echo(f"The change of {resource} would be accepted.")
+        line = f"The change of {resource} would be accepted."
     elif resource.name:
-        click.echo(f"Completed updating config for {resource}.")
+        line = f"Completed updating config for {resource}."
     else:
-        click.echo(f"Completed updating default config for {resource.kind.word}s in the cluster.")
+        line = f"Completed updating default config for {resource.kind.word}s in the cluster."
+    output.show(Altered(resource.kind.word, resource.name, dry_run), [line])
 
 
 def _node_of(resource: Resource) -> int | None:

@@ -288,7 +288,7 @@ class Places:
     def start(self, where: str | None, group: str | None) -> dict[int, int]:
         """Where to begin in each partition."""
         if where is None and group is not None:
-            from pykafka_broker.cli.groups import committed_offsets
+            from pykafka_broker.cli.group_state import committed_offsets
 
             committed = committed_offsets(self.client, self.client.coordinator(group), group)
             return {
@@ -353,7 +353,7 @@ class Progress:
         """
         if self.group is None:
             return
-        from pykafka_broker.cli.groups import commit
+        from pykafka_broker.cli.group_state import commit
 
         moved = {p: offset for p, offset in self.positions.items() if self._committed.get(p) != offset}
         if moved:

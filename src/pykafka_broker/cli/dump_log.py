@@ -14,7 +14,8 @@ from typing import Any
 import click
 
 from pykafka_broker.cli.log_files import UNKNOWN_FILE, Options, Problem, dump_file
-from pykafka_broker.cli.record_json import DECODERS, compact_json
+from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.cli.record_json import DECODERS
 
 
 def decoder_options(command: Any) -> Any:
@@ -39,7 +40,7 @@ def decoder_options(command: Any) -> Any:
 @click.option("--max-bytes", type=click.IntRange(min=0), help="Stop after this many bytes of a log.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes without printing them.")
 @decoder_options
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@json_option(None, streams=True)
 def dump_log(
     paths: tuple[str, ...],
     data: bool,
@@ -48,7 +49,7 @@ def dump_log(
     max_bytes: int | None,
     verify_index_only: bool,
     decoder: str | None,
-    as_json: bool,
+    output: Output,
 ) -> int:
     """Show what is in log segments, indexes and snapshots.
 
@@ -65,22 +66,22 @@ def dump_log(
     problems: list[Problem] = []
     named = {part for entry in paths for part in entry.split(",")}
     for path in expand(paths):
-        if not as_json:
+        if output.form is not Form.JSON:
             click.echo(f"Dumping {path}")
         try:
             for item in dump_file(path, options):
                 if isinstance(item, Problem):
                     problems.append(item)
-                elif as_json:
-                    click.echo(compact_json({"file": path, **item.value}))
+                elif item.value["kind"] == UNKNOWN_FILE and output.form is not Form.JSON:
+                    output.note(item.text)
                 else:
-                    click.echo(item.text, err=item.value["kind"] == UNKNOWN_FILE)
+                    output.show({"file": path, **item.value}, [item.text])
         except FileNotFoundError:
             if path in named:
                 raise
-            click.echo(f"{path} has been removed meanwhile, as by a running broker", err=True)
+            output.note(f"{path} has been removed meanwhile, as by a running broker")
     for line in problem_lines(problems):
-        click.echo(line, err=True)
+        output.note(line)
     return 1 if problems else 0
 
 

@@ -8,8 +8,19 @@ from __future__ import annotations
 
 import os
 import time
+from typing import NamedTuple
 
 import click
+
+from pykafka_broker.cli.output import Output, json_option
+
+
+class FormattedStorage(NamedTuple):
+    """The cluster that log directories belong to now, and those that did not before."""
+
+    cluster_id: str
+    metadata_version: str
+    formatted: list[str]
 
 
 @click.command("format")
@@ -18,12 +29,14 @@ import click
 @click.option("-o", "--override", "overrides", metavar="KEY=VALUE", multiple=True, help="Set one key.")
 @click.option("-t", "--cluster-id", metavar="ID", help="The id of the cluster; a random one by default.")
 @click.option("--ignore-formatted", is_flag=True, help="Leave alone what is formatted already.")
+@json_option(FormattedStorage)
 def format_storage(
     file: str | None,
     data_dir: str | None,
     overrides: tuple[str, ...],
     cluster_id: str | None,
     ignore_formatted: bool,
+    output: Output,
 ) -> None:
     """Prepare the data directories of a node for a new cluster.
 
@@ -39,8 +52,13 @@ def format_storage(
     formatted = format_directories(
         OsFileSystem(), config, now_ms=time.time_ns() // 1_000_000, ignore_formatted=ignore_formatted
     )
-    for directory in formatted.directory_ids:
-        click.echo(f"Formatting {directory} with metadata.version {metadata_version_name()}.")
-    if not formatted.directory_ids:
-        click.echo("All of the log directories are already formatted.")
-    click.echo(f"Cluster id: {formatted.cluster_id}")
+    version = metadata_version_name()
+    directories = list(formatted.directory_ids)
+    done = [f"Formatting {directory} with metadata.version {version}." for directory in directories]
+    output.show(
+        FormattedStorage(formatted.cluster_id, version, directories),
+        [
+            *(done or ["All of the log directories are already formatted."]),
+            f"Cluster id: {formatted.cluster_id}",
+        ],
+    )

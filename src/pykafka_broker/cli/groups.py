@@ -1,17 +1,25 @@
-"""`groups`: list, describe, reset and delete consumer groups; output as of kafka-consumer-groups.sh.
+"""`groups`: list, describe, reset and delete consumer groups; lines as of kafka-consumer-groups.sh.
 
-Offsets can be reset of groups without members, of any kind that keeps committed offsets. Members are
-described of classic groups by DescribeGroups, of consumer groups (KIP-848) by ConsumerGroupDescribe.
+Offsets can be reset of groups without members, of any kind that keeps committed offsets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import click
 
-from pykafka_broker.cli.client import Client, check
+from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.group_state import (
+    Group,
+    TopicPartition,
+    commit,
+    committed_offsets,
+    describe_group,
+    list_groups,
+    positions,
+)
 from pykafka_broker.cli.offsets import (
     EARLIEST,
     LATEST,
@@ -21,30 +29,38 @@ from pykafka_broker.cli.offsets import (
     parse_time_ms,
 )
 from pykafka_broker.cli.options import cluster_options
-from pykafka_broker.protocol.compile import decode
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
-from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from pykafka_broker.cli.output import Cell, Column, Output, Styled, Table, json_option
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: States in which nobody holds a partition, so that offsets may be changed from outside.
 INACTIVE = frozenset({"Empty", "Dead"})
+#: How states look on a terminal: work goes on, is interrupted, does not go on.
+STATE_STYLES = {"Stable": "green", "Empty": "dim", "Dead": "red"}
 
 
-class Member(NamedTuple):
-    """A member and what it is assigned."""
+class ListedGroup(NamedTuple):
+    """A group in a list; what the coordinator is too old to tell is None."""
 
-    member_id: str
-    host: str
-    client_id: str
-    partitions: tuple[tuple[str, int], ...]
+    group: str
+    state: str | None
+    type: str | None
+    protocol_type: str
 
 
-class Group(NamedTuple):
-    """What a group is like."""
+class DeletedGroup(NamedTuple):
+    """A group that is deleted."""
 
-    group_id: str
-    state: str
-    assignor: str
-    members: tuple[Member, ...]
+    group: str
+
+
+class NewOffset(NamedTuple):
+    """Where a group goes, or with `executed` has gone, in a partition."""
+
+    group: str
+    topic: str
+    partition: int
+    new_offset: int
+    executed: bool
 
 
 @click.group()
@@ -55,32 +71,38 @@ def groups() -> None:
 @groups.command("list")
 @click.option("--state", "show_state", is_flag=True, help="With the state of each.")
 @cluster_options
-def list_(show_state: bool, bootstrap_server: str, timeout_s: float) -> None:
+@json_option(ListedGroup, key="groups")
+def list_(show_state: bool, bootstrap_server: str, timeout_s: float, output: Output) -> None:
     """List all groups."""
     with Client(bootstrap_server, timeout_s) as client:
-        found = list_groups(client)
-    names = sorted(found)
+        listed = list_groups(client)
+    found = [
+        # What an old version of the answer lacks has its default, which is no state and no type.
+        ListedGroup(name, group.group_state or None, group.group_type or None, group.protocol_type)
+        for name, group in sorted(listed.items())
+    ]
+    output.show_all(found, _list_lines(found, show_state=show_state), [_list_table(found)])
+
+
+def _list_lines(found: Sequence[ListedGroup], *, show_state: bool) -> Iterator[str]:
     if not show_state:
-        for name in names:
-            click.echo(name)
+        yield from (group.group for group in found)
         return
-    width = max((len(name) for name in names), default=0)
-    width = max(width, 15)
-    click.echo(f"{'GROUP':<{width}} STATE")
-    for name in names:
-        click.echo(f"{name:<{width}} {found[name].group_state}")
+    width = max([15, *(len(group.group) for group in found)])
+    yield f"{'GROUP':<{width}} STATE"
+    yield from (f"{group.group:<{width}} {group.state or ''}" for group in found)
 
 
-def list_groups(client: Client) -> dict[str, Any]:
-    """What every coordinator lists, by group id."""
-    from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
+def _list_table(found: Sequence[ListedGroup]) -> Table:
+    columns = (Column("GROUP"), Column("STATE", drop=1), Column("TYPE", drop=2), Column("PROTOCOL", drop=3))
+    rows: list[list[Cell]] = [
+        [group.group, _state(group.state or ""), group.type, group.protocol_type or None] for group in found
+    ]
+    return Table(columns, rows)
 
-    found = {}
-    for node_id in sorted(broker.node_id for broker in client.metadata([]).brokers):
-        response = client.send(ListGroupsRequest(), node_id)
-        check(response.error_code)
-        found.update({group.group_id: group for group in response.groups})
-    return found
+
+def _state(state: str) -> Cell:
+    return Styled(state, STATE_STYLES.get(state, "yellow")) if state else None
 
 
 @groups.command()
@@ -89,112 +111,55 @@ def list_groups(client: Client) -> dict[str, Any]:
 @click.option("--state", "show", flag_value="state", help="The state instead of the offsets.")
 @click.option("--offsets", "show", flag_value="offsets", default="offsets", help="The offsets and lags.")
 @cluster_options
-def describe(names: tuple[str, ...], show: str, bootstrap_server: str, timeout_s: float) -> None:
+@json_option(Group, key="groups")
+def describe(
+    names: tuple[str, ...], show: str, bootstrap_server: str, timeout_s: float, output: Output
+) -> None:
     """Describe groups, all of them if none is named: where they are, how far behind, who is in them."""
-    with Client(bootstrap_server, timeout_s) as client:
+    with Client(bootstrap_server, timeout_s) as client, output.one_by_one() as each:
         for name in names or sorted(list_groups(client)):
             coordinator = client.coordinator(name)
             group = describe_group(client, coordinator, name)
             if not group.members:
-                click.echo(f"\nConsumer group '{name}' has no active members.", err=True)
+                output.note(f"\nConsumer group '{name}' has no active members.")
             if show == "members":
-                show_members(group)
+                each.show(group, member_lines(group), [member_table(group)])
             elif show == "state":
-                show_state(group, client.brokers[coordinator], coordinator)
+                each.show(group, state_lines(group), [state_table(group)])
             else:
-                show_offsets(client, coordinator, group)
+                group = group._replace(offsets=positions(client, coordinator, group))
+                each.show(group, offset_lines(group), [offset_table(group)])
 
 
-def describe_group(client: Client, coordinator: int, name: str) -> Group:
-    """A group of either kind.
-
-    Raises:
-        KafkaError: GROUP_ID_NOT_FOUND, or what the coordinator says.
-    """
-    if (group := _consumer_group(client, coordinator, name)) is not None:
-        return group
-    from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
-
-    answer = client.send(DescribeGroupsRequest(groups=[name]), coordinator).groups[0]
-    check(answer.error_code, getattr(answer, "error_message", None))
-    if answer.group_state == "Dead":
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {name} not found.")
-    members = tuple(
-        Member(m.member_id, m.client_host, m.client_id, _assigned(bytes(m.member_assignment)))
-        for m in answer.members
-    )
-    return Group(name, answer.group_state, answer.protocol_data, members)
+# -- lines of kafka-consumer-groups.sh
 
 
-def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None:
-    """A KIP-848 group; None if it is none, or the broker does not know that kind."""
-    from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-
-    request = ConsumerGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
-    if request.api_key not in client.connection(coordinator).versions:  # type: ignore[attr-defined]
-        return None
-    answer = client.send(request, coordinator).groups[0]
-    if answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-        return None
-    check(answer.error_code, answer.error_message)
-    members = tuple(
-        Member(
-            m.member_id,
-            m.client_host,
-            m.client_id,
-            tuple((t.topic_name, p) for t in m.assignment.topic_partitions for p in t.partitions),
-        )
-        for m in answer.members
-    )
-    return Group(name, answer.group_state, answer.assignor_name, members)
-
-
-def _assigned(assignment: bytes) -> tuple[tuple[str, int], ...]:
-    """The partitions of a classic member, as far as its protocol is the consumers' one."""
-    if len(assignment) < 2:
-        return ()
-    version = min(int.from_bytes(assignment[:2], "big"), 3)
-    try:
-        decoded, _ = decode(ConsumerProtocolAssignment, version, assignment, 2)
-    except ProtocolError:
-        return ()
-    return tuple((t.topic, p) for t in decoded.assigned_partitions for p in t.partitions)
-
-
-def show_members(group: Group) -> None:
+def member_lines(group: Group) -> Iterator[str]:
     """The members of a group, one a line."""
-    rows = [(group.group_id, m.member_id, m.host, m.client_id, str(len(m.partitions))) for m in group.members]
-    show_table(("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"), (15, 15, 15, 15, 15), rows)
+    rows = [(group.group, m.consumer_id, m.host, m.client_id, str(len(m.assignment))) for m in group.members]
+    return padded(("GROUP", "CONSUMER-ID", "HOST", "CLIENT-ID", "#PARTITIONS"), (15, 15, 15, 15, 15), rows)
 
 
-def show_state(group: Group, address: tuple[str, int], coordinator: int) -> None:
+def state_lines(group: Group) -> Iterator[str]:
     """The state of a group in one line."""
-    host, port = address
+    node_id, host, port = group.coordinator
     row = (
-        group.group_id,
-        f"{host}:{port}  ({coordinator})",
-        group.assignor or "-",
+        group.group,
+        f"{host}:{port}  ({node_id})",
+        group.assignment_strategy or "-",
         group.state,
         str(len(group.members)),
     )
     titles = ("GROUP", "COORDINATOR (ID)", "ASSIGNMENT-STRATEGY", "STATE", "#MEMBERS")
-    show_table(titles, (15, 25, 20, 20, 0), [row])
+    return padded(titles, (15, 25, 20, 20, 0), [row])
 
 
-def show_offsets(client: Client, coordinator: int, group: Group) -> None:
-    """Each partition that has an offset or an owner, with its lag."""
-    committed = committed_offsets(client, coordinator, group.group_id)
-    owners = {partition: member for member in group.members for partition in member.partitions}
-    partitions = sorted({*committed, *owners})
-    ends = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
-    rows = []
-    for partition in partitions:
-        owner = owners.get(partition)
-        offset, end = committed.get(partition), ends.get(partition)
-        lag = None if offset is None or end is None else end - offset
-        who = ("-", "-", "-") if owner is None else (owner.member_id, owner.host, owner.client_id)
-        numbers = tuple("-" if number is None else str(number) for number in (offset, end, lag))
-        rows.append((group.group_id, partition[0], str(partition[1]), *numbers, *who))
+def offset_lines(group: Group) -> Iterator[str]:
+    """Where a group is, a partition a line."""
+    rows = [
+        (group.group, *("-" if value is None else str(value) for value in position))
+        for position in group.offsets or ()
+    ]
     titles = (
         "GROUP",
         "TOPIC",
@@ -206,57 +171,109 @@ def show_offsets(client: Client, coordinator: int, group: Group) -> None:
         "HOST",
         "CLIENT-ID",
     )
-    show_table(titles, (15, 15, 10, 15, 15, 15, 15, 15, 0), rows)
+    return padded(titles, (15, 15, 10, 15, 15, 15, 15, 15, 0), rows)
 
 
-def show_table(titles: Sequence[str], widths: Sequence[int], rows: Iterable[Sequence[str]]) -> None:
+def padded(titles: Sequence[str], widths: Sequence[int], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Columns of at least these widths, after an empty line; the last one is not padded if its width is 0."""
     lines = [titles, *rows]
     wide = [max(width, *(len(line[i]) for line in lines)) if width else 0 for i, width in enumerate(widths)]
-    click.echo()
+    yield ""
     for line in lines:
-        click.echo(" ".join(f"{text:<{width}}" for text, width in zip(line, wide, strict=True)))
+        yield " ".join(f"{text:<{width}}" for text, width in zip(line, wide, strict=True))
 
 
-def committed_offsets(client: Client, coordinator: int, name: str) -> dict[tuple[str, int], int]:
-    """Every committed offset of a group."""
-    from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+# -- tables
 
-    connection = client.connection(coordinator)
-    request = OffsetFetchRequest(
-        group_id=name, topics=None, groups=[OffsetFetchRequestGroup(group_id=name, topics=None)]
+
+def member_table(group: Group) -> Table:
+    """The members of a group with what they are assigned."""
+    columns = (
+        Column("CONSUMER ID", is_id=True),
+        Column("CLIENT ID", is_id=True, drop=2),
+        Column("HOST", drop=3),
+        Column("PARTITIONS", is_number=True),
+        Column("ASSIGNMENT", drop=1),
     )
-    # From version 10 on topics have ids instead of names.
-    version = min(9, connection.version_of(request))
-    response = connection.send(request, version)
-    answer = response.groups[0] if version >= 8 else response
-    check(answer.error_code)
-    return {
-        (topic.name, partition.partition_index): partition.committed_offset
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.committed_offset >= 0
-    }
+    rows = [
+        (m.consumer_id, m.client_id, m.host, len(m.assignment), _assignment(m.assignment))
+        for m in group.members
+    ]
+    return Table(columns, rows, heading=group.group, details=_details(group))
+
+
+def _assignment(partitions: Iterable[TopicPartition]) -> str:
+    """As `orders:0,1 clicks:3`."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return " ".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic.items())
+
+
+def state_table(group: Group) -> Table:
+    """What holds for the whole group."""
+    node_id, host, port = group.coordinator
+    details = (
+        *_details(group),
+        ("coordinator", f"{host}:{port} ({node_id})"),
+        ("assignment strategy", group.assignment_strategy or "-"),
+    )
+    return Table(heading=group.group, details=details)
+
+
+def offset_table(group: Group) -> Table:
+    """Where a group is, with the lag of all partitions."""
+    columns = (
+        Column("TOPIC"),
+        Column("PARTITION", is_number=True),
+        Column("CURRENT OFFSET", is_number=True, drop=1),
+        Column("LOG END OFFSET", is_number=True, drop=2),
+        Column("LAG", is_number=True),
+        Column("CONSUMER ID", is_id=True, drop=3),
+        Column("CLIENT ID", is_id=True, drop=4),
+        Column("HOST", drop=5),
+    )
+    rows: list[list[Cell]] = [
+        [
+            position.topic,
+            position.partition,
+            position.current_offset,
+            position.log_end_offset,
+            Styled(str(position.lag), "yellow") if position.lag else position.lag,
+            position.consumer_id,
+            position.client_id,
+            position.host,
+        ]
+        for position in group.offsets or ()
+    ]
+    lag = sum(position.lag or 0 for position in group.offsets or ())
+    return Table(columns, rows, heading=group.group, details=(*_details(group), ("lag", str(lag))))
+
+
+def _details(group: Group) -> tuple[tuple[str, str], ...]:
+    return ("state", group.state), ("members", str(len(group.members)))
 
 
 @groups.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP…")
 @cluster_options
-def delete(names: tuple[str, ...], bootstrap_server: str, timeout_s: float) -> None:
+@json_option(DeletedGroup, key="groups")
+def delete(names: tuple[str, ...], bootstrap_server: str, timeout_s: float, output: Output) -> None:
     """Delete groups that have no members, and their offsets."""
     from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 
-    failures = []
+    deleted, failures = [], []
     with Client(bootstrap_server, timeout_s) as client:
         for name in names:
             request = DeleteGroupsRequest(groups_names=[name])
             code = client.send(request, client.coordinator(name)).results[0].error_code
             if code:
                 failures.append(f"* Group '{name}' could not be deleted due to: {ErrorCode(code).message}")
-    deleted = [name for name in names if not any(f"'{name}'" in failure for failure in failures)]
-    if deleted:
-        shown = ", ".join(f"'{name}'" for name in deleted)
-        click.echo(f"Deletion of requested consumer groups ({shown}) was successful.")
+            else:
+                deleted.append(DeletedGroup(name))
+    shown = ", ".join(f"'{group.group}'" for group in deleted)
+    done = [f"Deletion of requested consumer groups ({shown}) was successful."] if deleted else []
+    output.show_all(deleted, done)
     if failures:
         raise click.ClickException("Deletion of some consumer groups failed:\n" + "\n".join(failures))
 
@@ -278,6 +295,7 @@ def delete(names: tuple[str, ...], bootstrap_server: str, timeout_s: float) -> N
 @click.option("--by-duration", metavar="PnDTnHnMnS", help="The first record since this long ago.")
 @click.option("--execute", is_flag=True, help="Do it; otherwise only show it.")
 @cluster_options
+@json_option(NewOffset, key="offsets")
 def reset_offsets(
     name: str,
     topics: tuple[str, ...],
@@ -285,6 +303,7 @@ def reset_offsets(
     execute: bool,
     bootstrap_server: str,
     timeout_s: float,
+    output: Output,
     **target: Any,
 ) -> None:
     """Move a group without members to other offsets.
@@ -307,10 +326,19 @@ def reset_offsets(
         if execute:
             check_inactive(client, coordinator, name)
             commit(client, coordinator, name, new)
-    rows = [(name, topic, str(partition), str(offset)) for (topic, partition), offset in sorted(new.items())]
-    show_table(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), (15, 15, 10, 0), rows)
+    moves = [NewOffset(name, *partition, offset, execute) for partition, offset in sorted(new.items())]
+    columns = (Column("TOPIC"), Column("PARTITION", is_number=True), Column("NEW OFFSET", is_number=True))
+    output.show_all(
+        moves,
+        padded(
+            ("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"),
+            (15, 15, 10, 0),
+            [tuple(map(str, move[:4])) for move in moves],
+        ),
+        [Table(columns, [move[1:4] for move in moves], heading=name)],
+    )
     if not execute:
-        click.echo("\nNothing is changed yet: repeat with --execute.", err=True)
+        output.note("\nNothing is changed yet: repeat with --execute.")
 
 
 def chosen_partitions(client: Client, topics: Iterable[str]) -> list[tuple[str, int]]:
@@ -390,35 +418,3 @@ def check_inactive(client: Client, coordinator: int, name: str) -> None:
             f"Assignments can only be reset if the group '{name}' is inactive, but the current state is "
             f"{group.state}."
         )
-
-
-def commit(client: Client, coordinator: int, name: str, offsets: dict[tuple[str, int], int]) -> None:
-    """Commit offsets from outside of the group.
-
-    Raises:
-        KafkaError: the coordinator refused one of them.
-    """
-    from pykafka_broker.protocol.messages.offset_commit import (
-        OffsetCommitRequest,
-        OffsetCommitRequestPartition,
-        OffsetCommitRequestTopic,
-    )
-
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), offset in offsets.items():
-        by_topic.setdefault(topic, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_metadata=""
-            )
-        )
-    request = OffsetCommitRequest(
-        group_id=name,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=ps) for topic, ps in by_topic.items()],
-    )
-    connection = client.connection(coordinator)
-    # From version 10 on topics have ids instead of names.
-    response = connection.send(request, min(9, connection.version_of(request)))
-    for topic in response.topics:
-        for partition in topic.partitions:
-            check(partition.error_code)

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.options import Seconds
+from pykafka_broker.cli.output import Output, json_option
 
 STATUS = "{status}: broker {node_id} of cluster {cluster_id} at {address}"
 DEGRADED_STATUS = 3
@@ -27,6 +28,25 @@ DEGRADED_STATUS = 3
 LEAST_USABLE_BYTES = 1 << 20
 #: What a broker says of the room where it does not know it.
 UNKNOWN_BYTES = -1
+
+
+class DiskProblem(NamedTuple):
+    """What is wrong with a log directory: `problem` is "offline" or "full", `text` a sentence."""
+
+    log_dir: str
+    usable_bytes: int
+    problem: str
+    text: str
+
+
+class Health(NamedTuple):
+    """A broker that answers; `status` is "healthy" or "degraded"."""
+
+    status: str
+    node_ids: list[int]
+    cluster_id: str
+    address: str
+    problems: list[DiskProblem]
 
 
 @click.command()
@@ -41,8 +61,8 @@ UNKNOWN_BYTES = -1
     metavar="SECONDS",
     help="Patience.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def health(address: str | None, file: str | None, timeout_s: float, as_json: bool) -> int:
+@json_option(Health)
+def health(address: str | None, file: str | None, timeout_s: float, output: Output) -> int:
     """Check that a broker answers and that its disks take records.
 
     Exit status 0: healthy; 1: no answer; 3: it answers, but a log directory is out of service or full.
@@ -60,26 +80,28 @@ def health(address: str | None, file: str | None, timeout_s: float, as_json: boo
         problems = list(_disk_problems(client))
     if not metadata.brokers:
         raise click.ClickException(f"The broker at {address} knows no broker, not even itself")
-    status = "degraded" if problems else "healthy"
-    if as_json:
-        from pykafka_broker.cli.record_json import compact_json
-
-        shown = {
-            "status": status,
-            "node_ids": [broker.node_id for broker in metadata.brokers],
-            "cluster_id": metadata.cluster_id,
-            "address": address,
-            "problems": problems,
-        }
-        click.echo(compact_json(shown))
-    else:
-        node_ids = ",".join(str(broker.node_id) for broker in metadata.brokers)
-        told = STATUS.format(status=status, node_id=node_ids, cluster_id=metadata.cluster_id, address=address)
-        click.echo("\n  ".join([told, *(problem["text"] for problem in problems)]))
+    found = Health(
+        status="degraded" if problems else "healthy",
+        node_ids=[broker.node_id for broker in metadata.brokers],
+        cluster_id=metadata.cluster_id,
+        address=address,
+        problems=problems,
+    )
+    output.show(found, _lines(found))
     return DEGRADED_STATUS if problems else 0
 
 
-def _disk_problems(client: Client) -> Iterator[dict[str, Any]]:
+def _lines(found: Health) -> list[str]:
+    told = STATUS.format(
+        status=found.status,
+        node_id=",".join(map(str, found.node_ids)),
+        cluster_id=found.cluster_id,
+        address=found.address,
+    )
+    return [told, *(f"  {problem.text}" for problem in found.problems)]
+
+
+def _disk_problems(client: Client) -> Iterator[DiskProblem]:
     """What is wrong with the broker's log directories, as far as it tells this client."""
     from pykafka_broker.protocol.errors import ErrorCode, KafkaError
     from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -89,15 +111,15 @@ def _disk_problems(client: Client) -> Iterator[dict[str, Any]]:
     except KafkaError:  # a broker without this API
         return
     for result in answer.results:
-        problem = {"log_dir": result.log_dir, "usable_bytes": result.usable_bytes}
         if result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-            yield {**problem, "problem": "offline", "text": f"{result.log_dir} is out of service"}
+            text = f"{result.log_dir} is out of service"
+            yield DiskProblem(result.log_dir, result.usable_bytes, "offline", text)
         elif UNKNOWN_BYTES < result.usable_bytes < LEAST_USABLE_BYTES:
             text = (
                 f"{result.log_dir} takes no more records: "
                 f"{result.usable_bytes} of {result.total_bytes} bytes are usable"
             )
-            yield {**problem, "problem": "full", "text": text}
+            yield DiskProblem(result.log_dir, result.usable_bytes, "full", text)
 
 
 def _own_address(file: str | None) -> str:

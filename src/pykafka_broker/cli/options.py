@@ -63,6 +63,16 @@ def cluster_options(command: Command) -> Command:
     )(command)
 
 
+def progress_option(command: Command) -> Command:
+    """Whether to tell how far the work is where nothing would be told otherwise."""
+    return click.option(
+        "--progress",
+        "show_progress",
+        is_flag=True,
+        help="Show counts and rates on standard error, also where that is no terminal.",
+    )(command)
+
+
 def pairs(entries: tuple[str, ...], option: str) -> list[tuple[str, str]]:
     """`key=value` entries, in order; a key may come several times.
 

@@ -75,13 +75,15 @@ Cell = str | int | None | Styled
 class Column(NamedTuple):
     """A column of a table.
 
-    Where the terminal is too narrow, ids are shortened in the middle first, then columns are left out: the
-    one with the highest `drop` first; 0 stays. A column that may be left out is so as well when it is empty.
+    Where the terminal is too narrow, ids are shortened in the middle and prose is folded first. Then columns
+    are left out, the one with the highest `drop` first; 0 stays. A column that may be left out is left out as
+    well when nothing stands in it.
     """
 
     title: str
     is_number: bool = False
     is_id: bool = False
+    is_prose: bool = False
     drop: int = 0
 
 
@@ -116,8 +118,8 @@ class Output:
             from pykafka_broker.cli.tables import print_tables
 
             print_tables(tables)
-        elif text := "\n".join(lines):
-            click.echo(text)
+        elif said := list(lines):
+            click.echo("\n".join(said))
 
     def show_all(
         self, results: Sequence[Any], lines: Iterable[str], tables: Iterable[Table] | None = None

@@ -7,12 +7,12 @@ when it differs from its default; bytes are base64, ids are base64 without paddi
 from __future__ import annotations
 
 import base64
-import json
 import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+from pykafka_broker.cli.output import compact_json
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.consumer_protocol import (
@@ -68,11 +68,6 @@ def _value_json(value: Any, field: Field | None, version: int) -> Any:
 def _json_name(name: str) -> str:
     first, *rest = name.split("_")
     return SPELLINGS.get(name) or first + "".join(word.capitalize() for word in rest)
-
-
-def compact_json(value: Any) -> str:
-    """JSON without spaces, as Kafka's tools print it."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 # -- records of the metadata log

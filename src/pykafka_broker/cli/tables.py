@@ -1,9 +1,9 @@
 """Tables on a terminal, drawn by rich: columns without borders that fit the width.
 
-What does not fit: ids are shortened in the middle, down to `ID_WIDTH`; then columns are left out in the order
-of their `drop`, and named in a line below; what is still too wide is folded. Text comes from other people's
-programs: what is no printable character is shown as its escape, so that a group's name cannot write to the
-terminal.
+What does not fit: ids are shortened in the middle, down to `ID_WIDTH`, and prose is folded, down to
+`PROSE_WIDTH`; then columns are left out in the order of their `drop`, and named in a line below; what is
+still too wide is folded. Text comes from other people's programs: what is no printable character is shown as
+its escape, so that a group's name cannot write to the terminal.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from rich.text import Text
 from pykafka_broker.cli.output import Cell, Column, Styled, Table, wants_colour
 
 GAP = 2
-#: How far an id is shortened.
-ID_WIDTH = 13
+#: How far ids are shortened, and how narrow prose may become.
+ID_WIDTH, PROSE_WIDTH = 13, 24
 ELLIPSIS = "…"
 
 
@@ -97,12 +97,7 @@ def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) ->
         index: max(cell_len(text) for text in (columns[index].title, *(row[index] for row in rows)))
         for index in shown
     }
-    least = {
-        index: min(natural[index], max(ID_WIDTH, cell_len(columns[index].title)))
-        if columns[index].is_id
-        else natural[index]
-        for index in shown
-    }
+    least = {index: _least(columns[index], natural[index]) for index in shown}
     left_out = []
     while sum(least[index] + GAP for index in shown) - GAP > width:
         droppable = [index for index in shown if columns[index].drop]
@@ -119,6 +114,14 @@ def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) ->
         spare -= extra
         widths.append(least[index] + extra)
     return Fitted(tuple(shown), tuple(widths), tuple(columns[index].title for index in sorted(left_out)))
+
+
+def _least(column: Column, natural: int) -> int:
+    """How narrow a column may become."""
+    if column.is_id or column.is_prose:
+        wanted = ID_WIDTH if column.is_id else PROSE_WIDTH
+        return min(natural, max(wanted, cell_len(column.title)))
+    return natural
 
 
 def _cell(cell: Cell) -> Text:

@@ -5,21 +5,23 @@ from __future__ import annotations
 from pykafka_broker.cli.doctor.findings import Finding, Level, ok
 from pykafka_broker.cli.doctor.groups import Look, judge, judge_missing, may_be_stuck
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
-from pykafka_broker.cli.groups import Group, Member
+from pykafka_broker.cli.group_state import Coordinator, Group, Member
+from pykafka_broker.cli.group_state import TopicPartition as Assigned
 
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 OFFSETS = {FIRST: Offsets(0, 100, 100), SECOND: Offsets(0, 100, 100)}
 
 
 def member(name: str, *partitions: TopicPartition) -> Member:
-    return Member(f"{name}-id", f"/{name}-host", name, partitions)
+    assignment = tuple(Assigned(*partition) for partition in partitions)
+    return Member(f"{name}-id", f"/{name}-host", name, assignment)
 
 
 READER = member("reader", FIRST)
 
 
 def look(*members: Member, state: str = "Stable", committed: dict[TopicPartition, int] | None = None) -> Look:
-    return Look(Group("billing", state, "range", members), committed or {})
+    return Look(Group("billing", state, "range", Coordinator(1, "h", 9092), members), committed or {})
 
 
 def judged(before: Look, after: Look, offsets: dict[TopicPartition, Offsets] = OFFSETS) -> Finding:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor.findings import Finding, counted, listed, ok, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
-from pykafka_broker.cli.groups import Group, committed_offsets, describe_group, list_groups
+from pykafka_broker.cli.group_state import Group, committed_offsets, describe_group, list_groups
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
@@ -87,7 +87,7 @@ def judge(
         offsets: Where the partitions with committed offsets begin and end; without those that are gone.
         seconds: The time between the looks.
     """
-    name = after.group.group_id
+    name = after.group.group
     lags = {
         partition: offsets[partition].end - offset
         for partition, offset in after.committed.items()
@@ -126,8 +126,8 @@ def _rebalancing(group: Group, seconds: float) -> Finding:
     clients = listed(sorted({f"{m.client_id} at {m.host}" for m in group.members}))
     return problem(
         "groups",
-        group.group_id,
-        f"Group {group.group_id!r} has been {group.state} for {seconds:g} s or more: its {members} "
+        group.group,
+        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: its {members} "
         f"({clients}) wait "
         "for each other, and no record is read meanwhile.",
         "A member that is busy with its records holds up all others until it polls again, at most for "
@@ -195,10 +195,10 @@ def _about_progress(
     """Partitions with records whose committed offset stays where it is."""
     stuck = [p for p in sorted(lags) if before.committed.get(p) == after.committed[p] >= offsets[p].log_start]
     held_up = [p for p in stuck if after.committed[p] >= offsets[p].last_stable]
-    owners = {p: member for member in after.group.members for p in member.partitions}
+    owners = {p: member for member in after.group.members for p in member.assignment}
     without_owner = [p for p in stuck if p not in owners and p not in held_up]
     not_committing = [p for p in stuck if p in owners and p not in held_up]
-    name = after.group.group_id
+    name = after.group.group
     findings = []
     if held_up:
         findings.append(
@@ -239,15 +239,15 @@ def _about_progress(
 
 
 def _about_idle_members(group: Group) -> list[Finding]:
-    idle = [member for member in group.members if not member.partitions]
+    idle = [member for member in group.members if not member.assignment]
     if not idle or len(idle) == len(group.members):
         return []
-    partitions = len({p for member in group.members for p in member.partitions})
+    partitions = len({p for member in group.members for p in member.assignment})
     return [
         warning(
             "groups",
-            group.group_id,
-            f"Group {group.group_id!r} has {counted(len(group.members), 'member')} for "
+            group.group,
+            f"Group {group.group!r} has {counted(len(group.members), 'member')} for "
             f"{counted(partitions, 'partition')}: "
             f"{len(idle)} of them have nothing to read.",
             "A partition is read by one member at a time. Give the topic more partitions\n"

@@ -1,0 +1,206 @@
+"""What the coordinators know of groups, and commits from outside of them.
+
+Members are described of classic groups by DescribeGroups, of consumer groups (KIP-848) by
+ConsumerGroupDescribe. Offsets can be committed for groups without members, of any kind that keeps them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pykafka_broker.cli.client import Client, check
+from pykafka_broker.cli.offsets import LATEST, list_offsets
+from pykafka_broker.protocol.compile import decode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+
+
+class TopicPartition(NamedTuple):
+    """A partition that a member is assigned."""
+
+    topic: str
+    partition: int
+
+
+class Member(NamedTuple):
+    """A member and what it is assigned."""
+
+    consumer_id: str
+    host: str
+    client_id: str
+    assignment: tuple[TopicPartition, ...]
+
+
+class Coordinator(NamedTuple):
+    """The broker that looks after a group."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Position(NamedTuple):
+    """Where a group is in a partition; None: nothing is committed, the topic is gone, there is no owner."""
+
+    topic: str
+    partition: int
+    current_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    consumer_id: str | None
+    host: str | None
+    client_id: str | None
+
+
+class Group(NamedTuple):
+    """What a group is like; `offsets` is None where it was not asked for."""
+
+    group: str
+    state: str
+    assignment_strategy: str
+    coordinator: Coordinator
+    members: tuple[Member, ...]
+    offsets: tuple[Position, ...] | None = None
+
+
+def list_groups(client: Client) -> dict[str, Any]:
+    """What every coordinator lists, by group id."""
+    from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
+
+    found = {}
+    for node_id in sorted(broker.node_id for broker in client.metadata([]).brokers):
+        response = client.send(ListGroupsRequest(), node_id)
+        check(response.error_code)
+        found.update({group.group_id: group for group in response.groups})
+    return found
+
+
+def describe_group(client: Client, coordinator: int, name: str) -> Group:
+    """A group of either kind.
+
+    Raises:
+        KafkaError: GROUP_ID_NOT_FOUND, or what the coordinator says.
+    """
+    if (group := _consumer_group(client, coordinator, name)) is not None:
+        return group
+    from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
+
+    answer = client.send(DescribeGroupsRequest(groups=[name]), coordinator).groups[0]
+    check(answer.error_code, getattr(answer, "error_message", None))
+    if answer.group_state == "Dead":
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {name} not found.")
+    members = tuple(
+        Member(m.member_id, m.client_host, m.client_id, _assigned(bytes(m.member_assignment)))
+        for m in answer.members
+    )
+    return Group(name, answer.group_state, answer.protocol_data, _address(client, coordinator), members)
+
+
+def _address(client: Client, coordinator: int) -> Coordinator:
+    return Coordinator(coordinator, *client.brokers[coordinator])
+
+
+def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None:
+    """A KIP-848 group; None if it is none, or the broker does not know that kind."""
+    from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+
+    request = ConsumerGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
+    if request.api_key not in client.connection(coordinator).versions:  # type: ignore[attr-defined]
+        return None
+    answer = client.send(request, coordinator).groups[0]
+    if answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(answer.error_code, answer.error_message)
+    members = tuple(
+        Member(
+            m.member_id,
+            m.client_host,
+            m.client_id,
+            tuple(
+                TopicPartition(t.topic_name, p) for t in m.assignment.topic_partitions for p in t.partitions
+            ),
+        )
+        for m in answer.members
+    )
+    return Group(name, answer.group_state, answer.assignor_name, _address(client, coordinator), members)
+
+
+def _assigned(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of a classic member, as far as its protocol is the consumers' one."""
+    if len(assignment) < 2:
+        return ()
+    version = min(int.from_bytes(assignment[:2], "big"), 3)
+    try:
+        decoded, _ = decode(ConsumerProtocolAssignment, version, assignment, 2)
+    except ProtocolError:
+        return ()
+    return tuple(TopicPartition(t.topic, p) for t in decoded.assigned_partitions for p in t.partitions)
+
+
+def positions(client: Client, coordinator: int, group: Group) -> tuple[Position, ...]:
+    """Each partition that has an offset or an owner, with its lag."""
+    committed = committed_offsets(client, coordinator, group.group)
+    owners = {(topic, number): member for member in group.members for topic, number in member.assignment}
+    partitions = sorted({*committed, *owners})
+    ends = list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
+    found = []
+    for partition in partitions:
+        owner = owners.get(partition)
+        offset, end = committed.get(partition), ends.get(partition)
+        lag = None if offset is None or end is None else end - offset
+        who = (None, None, None) if owner is None else (owner.consumer_id, owner.host, owner.client_id)
+        found.append(Position(*partition, offset, end, lag, *who))
+    return tuple(found)
+
+
+def committed_offsets(client: Client, coordinator: int, name: str) -> dict[tuple[str, int], int]:
+    """Every committed offset of a group."""
+    from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+    connection = client.connection(coordinator)
+    request = OffsetFetchRequest(
+        group_id=name, topics=None, groups=[OffsetFetchRequestGroup(group_id=name, topics=None)]
+    )
+    # From version 10 on topics have ids instead of names.
+    version = min(9, connection.version_of(request))
+    response = connection.send(request, version)
+    answer = response.groups[0] if version >= 8 else response
+    check(answer.error_code)
+    return {
+        (topic.name, partition.partition_index): partition.committed_offset
+        for topic in answer.topics
+        for partition in topic.partitions
+        if partition.committed_offset >= 0
+    }
+
+
+def commit(client: Client, coordinator: int, name: str, offsets: dict[tuple[str, int], int]) -> None:
+    """Commit offsets from outside of the group.
+
+    Raises:
+        KafkaError: the coordinator refused one of them.
+    """
+    from pykafka_broker.protocol.messages.offset_commit import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), offset in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=""
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=name,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=ps) for topic, ps in by_topic.items()],
+    )
+    connection = client.connection(coordinator)
+    # From version 10 on topics have ids instead of names.
+    response = connection.send(request, min(9, connection.version_of(request)))
+    for topic in response.topics:
+        for partition in topic.partitions:
+            check(partition.error_code)

@@ -1,0 +1,209 @@
+"""What `log verify`, `log repair` and `log stats` say: lines, JSON, and short tables with totals."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import click
+
+from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table
+from pykafka_broker.cli.progress import human_size
+from pykafka_broker.log.checking import Checked, Remedy
+
+#: How many partitions `log stats` shows on a terminal without --all: the largest.
+LARGEST = 20
+REMEDY_STYLES = {Remedy.NONE: "red", Remedy.START: "dim", Remedy.FENCED: "dim"}
+
+
+class FindingResult(NamedTuple):
+    """A problem of a file; `remedy` says what `log repair` does about it, by its name in `Remedy`."""
+
+    path: str
+    problem: str
+    remedy: str
+
+
+class Verified(NamedTuple):
+    """A partition whose files were read, up to `end_offset` if a broker has it `in_use`."""
+
+    partition: str
+    segments: int
+    bytes: int
+    batches: int
+    records: int
+    end_offset: int
+    in_use: bool
+    findings: list[FindingResult]
+
+
+class PartitionStats(NamedTuple):
+    """What there is in a partition; timestamps are -1 where no record has one, codecs count batches."""
+
+    partition: str
+    segments: int
+    bytes: int
+    start_offset: int
+    end_offset: int
+    batches: int
+    records: int
+    oldest_timestamp: int
+    newest_timestamp: int
+    codecs: Mapping[str, int]
+    in_use: bool
+
+
+class Report:
+    """Says what was found in partitions: as lines and JSON at once, as tables at the end."""
+
+    def __init__(self, output: Output) -> None:
+        self.output = output
+        self.results: list[Verified] = []
+        self.problems: list[tuple[Cell, ...]] = []
+        self.mended = 0
+
+    def add(self, folder: str, checked: Checked, *, in_use: bool) -> None:
+        """What was found in a partition."""
+        partition, findings = checked
+        values = [FindingResult(f.path, f.text, f.remedy.name.lower()) for f in findings]
+        result = Verified(os.path.basename(folder), *partition, in_use=in_use, findings=values)
+        if self.output.form is not Form.TABLES:
+            self.output.show(result, _check_lines(folder, checked, in_use=in_use))
+            return
+        self.results.append(result)
+        self.problems += [
+            (
+                os.path.join(result.partition, os.path.basename(finding.path)),
+                finding.text,
+                Styled(finding.remedy.value, REMEDY_STYLES.get(finding.remedy, "yellow")),
+            )
+            for finding in findings
+        ]
+
+    def add_mended(self, folder: str, mended: int) -> None:
+        """So many of the problems just told are mended."""
+        self.mended += mended
+        if mended and self.output.form is Form.LINES:
+            click.echo(f"{folder}: {mended} mended")
+
+    def end(self, *, show_all: bool) -> None:
+        if self.output.form is Form.TABLES:
+            self.output.show(self.results, (), self._tables(show_all=show_all))
+
+    def _tables(self, *, show_all: bool) -> Iterator[Table]:
+        if show_all:
+            yield _partition_table(self.results)
+        if self.problems:
+            columns = (
+                Column("FILE", is_id=True),
+                Column("PROBLEM", is_prose=True),
+                Column("REMEDY", is_prose=True),
+            )
+            yield Table(columns, self.problems)
+        records, size = sum(r.records for r in self.results), sum(r.bytes for r in self.results)
+        verdict = f"{len(self.problems)} problems" if self.problems else "ok"
+        if self.mended:
+            verdict += f", {self.mended} mended"
+        yield Table(
+            footer=f"{len(self.results)} partitions, {records} records in "
+            f"{sum(r.segments for r in self.results)} segments, {human_size(size)}: {verdict}"
+        )
+
+
+def _check_lines(folder: str, checked: Checked, *, in_use: bool) -> Iterator[str]:
+    """The verdict on a partition, and what was found."""
+    partition, findings = checked
+    verdict = "ok" if not findings else f"{len(findings)} problems"
+    read = f", read up to offset {partition.end_offset}" if in_use else ""
+    yield f"{folder}: {partition.records} records in {partition.segments} segments{read}: {verdict}"
+    for finding in findings:
+        yield f"  {os.path.basename(finding.path)} {finding.text} ({finding.remedy.value})"
+
+
+def _partition_table(results: Sequence[Verified]) -> Table:
+    columns = (
+        Column("PARTITION"),
+        Column("SIZE", is_number=True, drop=2),
+        Column("RECORDS", is_number=True),
+        Column("BATCHES", is_number=True, drop=4),
+        Column("SEGMENTS", is_number=True, drop=3),
+        Column("END OFFSET", is_number=True, drop=1),
+        Column("VERDICT"),
+    )
+    return Table(
+        columns,
+        [
+            (
+                result.partition,
+                human_size(result.bytes),
+                result.records,
+                result.batches,
+                result.segments,
+                result.end_offset,
+                Styled(f"{len(result.findings)} problems", "red")
+                if result.findings
+                else Styled("ok", "green"),
+            )
+            for result in results
+        ],
+    )
+
+
+def stats_line(found: PartitionStats) -> str:
+    return (
+        f"{found.partition}: offsets {found.start_offset} to {found.end_offset}, "
+        f"{found.records} records in {found.batches} batches ({_codecs(found.codecs) or 'none'}), "
+        f"{found.segments} segments, {found.bytes} bytes"
+    )
+
+
+def _codecs(codecs: Mapping[str, int]) -> str:
+    return ", ".join([f"{count} {codec}" for codec, count in sorted(codecs.items())])
+
+
+def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
+    """The largest partitions, or all by name, with totals."""
+    columns = (
+        Column("PARTITION"),
+        Column("SIZE", is_number=True),
+        Column("RECORDS", is_number=True),
+        Column("BATCHES", is_number=True, drop=2),
+        Column("SEGMENTS", is_number=True, drop=3),
+        Column("OFFSETS", is_number=True, drop=1),
+        Column("NEWEST RECORD", drop=4),
+        Column("BATCHES BY CODEC", drop=5),
+    )
+    chosen = found if show_all else sorted(found, key=lambda s: (-s.bytes, s.partition))[:LARGEST]
+    rows = [
+        (
+            s.partition,
+            human_size(s.bytes),
+            s.records,
+            s.batches,
+            s.segments,
+            f"{s.start_offset}-{s.end_offset}",
+            _time(s.newest_timestamp),
+            _codecs(s.codecs),
+        )
+        for s in chosen
+    ]
+    not_shown = f" (the {LARGEST} largest are shown: --all)" if len(chosen) < len(found) else ""
+    total = (
+        f"{len(found)} partitions{not_shown}, {sum(s.records for s in found)} records in "
+        f"{sum(s.batches for s in found)} batches, {sum(s.segments for s in found)} segments, "
+        f"{human_size(sum(s.bytes for s in found))}"
+    )
+    return Table(columns, rows, footer=total)
+
+
+def _time(timestamp_ms: int) -> str | None:
+    """The time of a record, in local time; its producer may have set any number."""
+    from datetime import datetime
+
+    if timestamp_ms < 0:
+        return None
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000).isoformat(" ", "seconds")
+    except (ValueError, OverflowError, OSError):
+        return str(timestamp_ms)

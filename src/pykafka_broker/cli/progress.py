@@ -1,0 +1,119 @@
+"""How far work has come that takes longer than a second: a bar on standard error.
+
+It is shown on a terminal only, and not where results go to the same terminal while they come. Where it is
+asked for and cannot be drawn, a line a second tells the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+#: Shorter work needs no bar.
+SHOWN_AFTER_S = 1.0
+#: How often lines tell what a bar would show.
+LINE_INTERVAL_S = 1.0
+
+
+class Shown(Enum):
+    """How progress is told."""
+
+    NOT = "not"
+    BAR = "bar"
+    LINES = "lines"
+
+
+def shown(*, is_asked: bool = False, results_come: bool = False) -> Shown:
+    """How to tell progress; `results_come` says that results are printed meanwhile."""
+    if sys.stderr.isatty() and not (results_come and sys.stdout.isatty()):
+        return Shown.BAR
+    return Shown.LINES if is_asked else Shown.NOT
+
+
+class Progress:
+    """Counts bytes, and records where the work is on records; `total_bytes` is None where it is not known."""
+
+    def __init__(self, title: str, how: Shown, total_bytes: int | None = None) -> None:
+        self.title = title
+        self.how = how
+        self.total_bytes = total_bytes
+        self.bytes = 0
+        self.records = 0
+        self._started_s = self._told_s = time.monotonic()
+        self._bar: RichProgress | None = None
+        self._task: TaskID | None = None
+
+    def advance(self, count: int, records: int = 0) -> None:
+        """So many bytes, and records, more are done."""
+        self.bytes += count
+        self.records += records
+        if self.how is Shown.NOT:
+            return
+        now = time.monotonic()
+        if self.how is Shown.LINES:
+            if now - self._told_s >= LINE_INTERVAL_S:
+                self._told_s = now
+                click.echo(f"{self.title}: {self.text()}", err=True)
+        elif self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self.bytes, rate=self.text())
+        elif now - self._started_s >= SHOWN_AFTER_S:
+            self._draw()
+
+    def text(self) -> str:
+        """Counts and rates so far."""
+        seconds = max(time.monotonic() - self._started_s, 1e-3)
+        size = f"{human_size(self.bytes)}, {human_size(self.bytes / seconds)}/s"
+        if not self.records:
+            return size
+        return f"{self.records} records, {self.records / seconds:.0f}/s, {size}"
+
+    def close(self) -> None:
+        """Remove the bar; lines end with one of the whole."""
+        if self._bar is not None:
+            self._bar.stop()
+        elif self.how is Shown.LINES:
+            click.echo(f"{self.title}: {self.text()}", err=True)
+
+    def _draw(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, ProgressColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as RichProgress
+
+        columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
+        if self.total_bytes is not None:
+            columns += [BarColumn(), TimeRemainingColumn()]
+        columns.append(TextColumn("{task.fields[rate]}", markup=False))
+        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        self._bar.start()
+        self._task = self._bar.add_task(
+            self.title, total=self.total_bytes, completed=self.bytes, rate=self.text()
+        )
+
+
+@contextmanager
+def progress(title: str, how: Shown, total_bytes: int | None = None) -> Iterator[Progress]:
+    """Tell how far work has come while it goes on."""
+    telling = Progress(title, how, total_bytes)
+    try:
+        yield telling
+    finally:
+        telling.close()
+
+
+def human_size(count: float) -> str:
+    """Bytes for a person, in powers of ten, as `12.3 MB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -121,6 +121,23 @@ def test_what_is_no_broker_is_told_apart(serve: Serve, answer: bytes, reason: st
         Connection("127.0.0.1", int(address.partition(":")[2]), 5)
 
 
+def test_a_connection_on_which_an_exchange_was_cut_short_is_not_used_again(
+    broker: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer that is still to come was taken for that of the next request."""
+    with Client(broker) as client:
+        first = client.connection()
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Connection, "_read_frame", interrupted)
+            client.metadata([])
+        assert len(client.metadata([]).brokers) == 1
+        assert (first.is_closed, client.connection().is_closed) == (True, False)
+
+
+def interrupted(_: Connection) -> bytes:
+    raise KeyboardInterrupt
+
+
 def test_the_next_bootstrap_server_is_tried_when_one_is_away(broker: str) -> None:
     with Client(f"127.0.0.1:{free_port()},{broker}") as client:
         assert len(client.metadata([]).brokers) == 1

@@ -104,8 +104,13 @@ class Connection:
                 return None
             frame = self._read_frame()
         except TimeoutError:
+            self.close()
             name = API_NAMES[api_key]
             raise ConnectionError(f"{self.address} did not answer {name} in time") from None
+        except BaseException:
+            # What is left unread would be taken for the answer to the next request.
+            self.close()
+            raise
         answered, at = decode(ResponseHeader, response_header_version(api_key, version), frame)
         if answered.correlation_id != self._correlation_id:
             raise ProtocolError(f"{self.address} answered another request than the one asked")
@@ -127,6 +132,10 @@ class Connection:
                 f"{self.address} does not serve {API_NAMES[api_key]} in a version this command knows",
             )
         return version
+
+    @property
+    def is_closed(self) -> bool:
+        return self._socket.fileno() < 0
 
     def close(self) -> None:
         self._socket.close()
@@ -187,8 +196,11 @@ class Client:
         return self.connection(node_id).send(request, version)
 
     def connection(self, node_id: int | None = None) -> Connection:
-        """The connection to a broker; the first bootstrap server that answers, without an id."""
-        if node_id not in self._connections:
+        """The connection to a broker; the first bootstrap server that answers, without an id.
+
+        One that an exchange was cut short on is made anew.
+        """
+        if node_id not in self._connections or self._connections[node_id].is_closed:
             self._connections[node_id] = self._bootstrap() if node_id is None else self._connect(node_id)
         return self._connections[node_id]
 

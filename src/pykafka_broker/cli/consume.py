@@ -3,23 +3,25 @@
 The default output is that of kafka-console-consumer.sh with the same parts printed; `--json` prints one
 object a line. With `--group` it starts at the group's committed offsets and commits how far it came, as a
 consumer that assigns partitions to itself: it does not join, so a group with members refuses its commits.
+It commits every few seconds, records or not, and at its end, however that comes; only what it has printed.
 """
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import click
 
+from pykafka_broker.cli import progress
 from pykafka_broker.cli.client import RETRIABLE, Client
+from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.offsets import EARLIEST, LATEST, LONG_MAX, list_offsets, parse_number, parse_time_ms
-from pykafka_broker.cli.options import INT32_MAX, Seconds, cluster_options
+from pykafka_broker.cli.options import INT32_MAX, Seconds, cluster_options, progress_option
+from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.records.batch import BatchHeader, Record, iter_batches, read_records
@@ -51,6 +53,7 @@ class Reader:
         ends: dict[int, int] | None = None,
         *,
         read_committed: bool = False,
+        interrupts: Interrupts | None = None,
     ) -> None:
         self.client = client
         self.topic = topic
@@ -59,6 +62,9 @@ class Reader:
         #: Where to stop; a partition that is not in here goes on for ever.
         self.ends = ends or {}
         self.read_committed = read_committed
+        #: Bytes of the answers so far.
+        self.bytes = 0
+        self._interrupts = interrupts or Interrupts()
         self._learn_leaders()
 
     def _learn_leaders(self) -> None:
@@ -76,6 +82,7 @@ class Reader:
 
         Raises:
             KafkaError: a partition cannot be read, or not where it was to be read.
+            KeyboardInterrupt: a signal came before an answer.
         """
         by_leader: dict[int, list[int]] = {}
         for partition in self.unfinished:
@@ -103,13 +110,15 @@ class Reader:
                 )
             ],
         )
-        response = self.client.send(request, leader)
+        with self._interrupts.waiting():
+            response = self.client.send(request, leader)
         if response.error_code:
             raise KafkaError(ErrorCode(response.error_code))
         for topic in response.responses:
             for answer in topic.partitions:
                 if answer.error_code in RETRIABLE:
-                    self._learn_leaders()
+                    with self._interrupts.waiting():
+                        self._learn_leaders()
                 elif answer.error_code:
                     raise self._fetch_error(answer)
                 else:
@@ -129,6 +138,7 @@ class Reader:
         data = answer.records
         if not data:
             return
+        self.bytes += len(data)
         end = self.ends.get(partition, LONG_MAX)
         aborted = AbortedTransactions(answer.aborted_transactions or ())
         for at, header in iter_batches(data):
@@ -199,8 +209,9 @@ class AbortedTransactions:
 @click.option(
     "--null-marker", default="null", show_default=True, metavar="TEXT", help="What stands for null."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a record, with all parts.")
+@progress_option
 @cluster_options
+@json_option(None, streams=True)
 def consume(
     topic: str,
     partitions: tuple[int, ...],
@@ -213,59 +224,87 @@ def consume(
     parts: str,
     key_separator: str,
     null_marker: str,
-    as_json: bool,
+    show_progress: bool,
     bootstrap_server: str,
     timeout_s: float,
-) -> None:
-    """Read records of TOPIC."""
+    output: Output,
+) -> int:
+    """Read records of TOPIC.
+
+    Ctrl-C ends it in good order: with --group, how far it came is committed.
+    """
     chosen = PARTS if parts == "all" else tuple(part.strip() for part in parts.split(","))
     if unknown := [part for part in chosen if part not in PARTS]:
         raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(PARTS)}", param_hint="--print")
-    show = JsonOutput(topic) if as_json else TextOutput(chosen, key_separator, null_marker)
-    out = sys.stdout.buffer
-    count = 0
-    with Client(bootstrap_server, timeout_s) as client, stopped_by(signal.SIGTERM):
+    show = JsonOutput(topic) if output.form is Form.JSON else TextOutput(chosen, key_separator, null_marker)
+    how = progress.shown(is_asked=show_progress, results_come=True)
+    with Client(bootstrap_server, timeout_s) as client:
         places = Places(client, topic, partitions, read_committed=read_committed)
         positions = places.start(start, group)
         ends = None if until is None else places.end(until)
-        reader = Reader(client, topic, positions, ends, read_committed=read_committed)
-        progress = Progress(client, topic, group, positions)
-        try:
-            for record in records_of(reader, idle_s):
-                out.write(show.line(record))
-                count += 1
-                if count == max_messages:
-                    break
-                progress.maybe_commit()
-        except KeyboardInterrupt:
-            # How a person ends it.
-            pass
-        finally:
-            out.flush()
-            progress.commit()
-            click.echo(f"Processed a total of {count} messages", err=True)
+        commits = Commits(client, topic, group, positions)
+        with Interrupts() as interrupts, progress.progress(topic, how) as telling:
+            reader = Reader(
+                client, topic, positions, ends, read_committed=read_committed, interrupts=interrupts
+            )
+            printer = Printer(reader, show, commits, telling, interrupts)
+            try:
+                printer.run(max_messages, idle_s)
+            except KeyboardInterrupt:
+                # How a person ends it. A second signal, at whatever follows, is passed on.
+                pass
+            finally:
+                printer.end()
+    click.echo(f"Processed a total of {printer.count} messages", err=True)
+    return interrupts.exit_status
 
 
-@contextmanager
-def stopped_by(number: signal.Signals) -> Iterator[None]:
-    """Let a signal end what is inside, as Control-C does."""
-    before = signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
+class Printer:
+    """Prints what a reader finds, and commits what is printed."""
 
+    def __init__(
+        self,
+        reader: Reader,
+        show: TextOutput | JsonOutput,
+        commits: Commits,
+        telling: progress.Progress,
+        interrupts: Interrupts,
+    ) -> None:
+        self.reader = reader
+        self.show = show
+        self.commits = commits
+        self.telling = telling
+        self.interrupts = interrupts
+        self.count = 0
+        self._out = sys.stdout.buffer
 
-def records_of(reader: Reader, idle_s: float | None) -> Iterator[ReadRecord]:
-    """Records until every partition has reached its end, or nothing came for `idle_s`."""
-    last_came = time.monotonic()
-    while reader.unfinished:
-        for record in reader.poll():
-            last_came = time.monotonic()
-            yield record
-        sys.stdout.buffer.flush()
-        if idle_s is not None and time.monotonic() - last_came >= idle_s:
-            return
+    def run(self, max_messages: int | None, idle_s: float | None) -> None:
+        """Print records until every partition has reached its end, there were `max_messages`, or nothing
+        came for `idle_s`.
+
+        Raises:
+            KeyboardInterrupt: a signal came.
+        """
+        last_came = time.monotonic()
+        while self.reader.unfinished:
+            count, size = self.count, self.reader.bytes
+            for record in self.reader.poll():
+                self._out.write(self.show.line(record))
+                self.count += 1
+                if self.count == max_messages or self.interrupts.number:
+                    return
+            self._out.flush()
+            self.telling.advance(self.reader.bytes - size, self.count - count)
+            self.commits.maybe_commit()
+            if self.count > count:
+                last_came = time.monotonic()
+            elif idle_s is not None and time.monotonic() - last_came >= idle_s:
+                return
+
+    def end(self) -> None:
+        """Commit what was printed."""
+        self._out.flush()
+        self.commits.commit()
 
 
 class Places:
@@ -329,7 +368,7 @@ class Places:
         return {partition: found[self.topic, partition] for partition in self.partitions}
 
 
-class Progress:
+class Commits:
     """Commits a group's offsets now and then, if there is a group."""
 
     def __init__(self, client: Client, topic: str, group: str | None, positions: dict[int, int]) -> None:

@@ -3,22 +3,26 @@
 Lines are sent as they come: what one read returns is one batch per partition, so a pipe of many lines is
 fast and a person at a terminal sees each line go at once. Producers made by this command are not
 idempotent: after a broken connection a batch may or may not have been written, and the command says so and
-stops.
+stops. Interrupted, it says how many records the brokers have acknowledged.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
 import click
 
+from pykafka_broker.cli import progress
 from pykafka_broker.cli.client import RETRIABLE, Client, check
+from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.offsets import parse_time_ms
-from pykafka_broker.cli.options import INT32_MAX, cluster_options, pairs
+from pykafka_broker.cli.options import INT32_MAX, cluster_options, pairs, progress_option
+from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -39,9 +43,15 @@ class NewRecord(NamedTuple):
 class Written(NamedTuple):
     """Where a batch went; offsets are -1 with acks=0."""
 
+    topic: str
     partition: int
     base_offset: int
     last_offset: int
+    records: int
+
+    @property
+    def line(self) -> str:
+        return f"Partition:{self.partition}\tOffset:{self.base_offset}-{self.last_offset}"
 
 
 class Writer:
@@ -65,6 +75,8 @@ class Writer:
         self.headers = headers
         self.partition = partition
         self.timestamp_ms = timestamp_ms
+        #: Records that are written, and that are on their way.
+        self.acknowledged = self.in_flight = 0
         self._learn_leaders()
         if partition is not None and partition not in self.leaders:
             raise KafkaError(
@@ -91,9 +103,12 @@ class Writer:
         self.partitioner.next_batch()
         written = []
         for partition, batch in sorted(by_partition.items()):
-            base_offset = self._send(partition, build_batch(batch, codec=self.codec))
+            encoded = build_batch(batch, codec=self.codec)
+            self.in_flight = len(batch)
+            base_offset = self._send(partition, encoded)
+            self.acknowledged, self.in_flight = self.acknowledged + len(batch), 0
             last_offset = -1 if base_offset < 0 else base_offset + len(batch) - 1
-            written.append(Written(partition, base_offset, last_offset))
+            written.append(Written(self.topic, partition, base_offset, last_offset, len(batch)))
         return written
 
     def _send(self, partition: int, batch: bytes) -> int:
@@ -151,7 +166,9 @@ class Writer:
 )
 @click.option("--null-marker", metavar="TEXT", help="A key or value that is this text is null.")
 @click.option("-v", "--verbose", is_flag=True, help="Print where the records went.")
+@progress_option
 @cluster_options
+@json_option(Written, streams=True)
 def produce(
     topic: str,
     values: tuple[str, ...],
@@ -164,9 +181,11 @@ def produce(
     acks: str,
     null_marker: str | None,
     verbose: bool,
+    show_progress: bool,
     bootstrap_server: str,
     timeout_s: float,
-) -> None:
+    output: Output,
+) -> int:
     """Write VALUEs to TOPIC, or each line of standard input if there is none."""
     if key is not None and key_separator is not None:
         raise click.UsageError("Use --key or --key-separator, not both.")
@@ -175,6 +194,10 @@ def produce(
     separator = None if key_separator is None else os.fsencode(key_separator)
     marker = None if null_marker is None else os.fsencode(null_marker)
     lines = [[os.fsencode(value) for value in values]] if values else read_lines(sys.stdin.buffer)
+
+    def parse(line: bytes) -> NewRecord:
+        return parse_record(line, fixed_key, separator, marker)
+
     with Client(bootstrap_server, timeout_s) as client:
         writer = Writer(
             client,
@@ -185,17 +208,65 @@ def produce(
             partition=partition,
             timestamp_ms=None if timestamp is None else parse_time_ms(timestamp),
         )
-        for batch in lines:
-            records: list[NewRecord] = []
+        says_where = verbose or output.form is Form.JSON
+        how = _how_to_tell(show_progress, says_where=says_where, is_typed=not values and sys.stdin.isatty())
+        with Interrupts() as interrupts, progress.progress(topic, how, _size_of_input(values)) as telling:
             try:
-                records.extend(parse_record(line, fixed_key, separator, marker) for line in batch)
-            finally:
-                # What stands before a line that is no record is written all the same.
-                written = writer.write(records)
-            if verbose:
-                for place in written:
-                    offsets = f"{place.base_offset}-{place.last_offset}"
-                    click.echo(f"Partition:{place.partition}\tOffset:{offsets}")
+                with interrupts.waiting():
+                    for batch in lines:
+                        written = write_lines(writer, batch, parse)
+                        telling.advance(sum(map(len, batch)) + len(batch), len(batch))
+                        for place in written if says_where else ():
+                            output.show(place, [place.line])
+            except KeyboardInterrupt:
+                output.note(_told_interrupted(writer))
+                return interrupts.exit_status
+    if output.form is Form.TABLES:
+        click.echo(f"{writer.acknowledged} records written to {topic}.")
+    return 0
+
+
+def _how_to_tell(is_asked: bool, *, says_where: bool, is_typed: bool) -> progress.Shown:
+    """How to tell progress; a person who types knows how far that is."""
+    if is_typed and not is_asked:
+        return progress.Shown.NOT
+    return progress.shown(is_asked=is_asked, results_come=says_where)
+
+
+def _size_of_input(values: tuple[str, ...]) -> int | None:
+    """How many bytes will be read; None if only the end will tell."""
+    if values:
+        return None
+    try:
+        status = os.fstat(sys.stdin.fileno())
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _told_interrupted(writer: Writer) -> str:
+    told = f"Interrupted: {writer.acknowledged} records are written."
+    if writer.acks == 0:
+        told = f"Interrupted: {writer.acknowledged} records are sent; without acks nothing is known of them."
+    if writer.in_flight:
+        told += f" {writer.in_flight} more were on their way and may be written or not."
+    return told
+
+
+def write_lines(writer: Writer, lines: list[bytes], parse: Callable[[bytes], NewRecord]) -> list[Written]:
+    """Write the records that lines stand for; if one is no record, those before it.
+
+    Raises:
+        click.ClickException: a line is no record.
+        KafkaError: the broker refuses a batch.
+    """
+    records: list[NewRecord] = []
+    try:
+        records.extend(map(parse, lines))
+    except click.ClickException:
+        writer.write(records)
+        raise
+    return writer.write(records)
 
 
 def parse_record(

@@ -1,0 +1,58 @@
+"""Ctrl-C and SIGTERM for commands that go on until they are told to stop.
+
+A signal may come between any two steps, and what is half done must not be taken for done: that a record is
+counted and not printed, or that an answer is left unread. So the first signal only asks the command to stop.
+It cuts short what waits, and nothing else; a second one ends the command wherever it is.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType, TracebackType
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Interrupts:
+    """Notes signals while it is entered."""
+
+    def __init__(self) -> None:
+        #: The signal that came; 0 as long as there was none.
+        self.number = 0
+        self._is_waiting = False
+        self._before: list[Callable[[int, FrameType | None], Any] | int | None] = []
+
+    @property
+    def exit_status(self) -> int:
+        """What a shell reports of a process that the signal ended; 0 without one."""
+        return 128 + self.number if self.number else 0
+
+    def __enter__(self) -> Interrupts:
+        self._before = [signal.signal(number, self._on_signal) for number in SIGNALS]
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in zip(SIGNALS, self._before, strict=True):
+            signal.signal(number, handler)
+
+    def _on_signal(self, number: int, _: FrameType | None) -> None:
+        is_second = bool(self.number)
+        self.number = number
+        if is_second or self._is_waiting:
+            raise KeyboardInterrupt
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """What is inside is cut short by a signal, also by one that came before: KeyboardInterrupt."""
+        self._is_waiting = True
+        try:
+            if self.number:
+                raise KeyboardInterrupt
+            yield
+        finally:
+            self._is_waiting = False

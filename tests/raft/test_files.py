@@ -192,6 +192,18 @@ def test_formatting_makes_the_directories_a_node_of_a_new_cluster():
     first = decode_snapshot(files.read_file(f"/a/{METADATA_FOLDER}/{BOOTSTRAP_SNAPSHOT.file_name}"))
     assert first.voters == VoterSet({1: Voter(ReplicaKey(1, result.directory_ids["/a"]), apache.CONTROLLER)})
     assert not files.exists(f"/b/{METADATA_FOLDER}")
+    assert files.read_file("/b/bootstrap.checkpoint") == files.read_file("/a/bootstrap.checkpoint")
+
+
+def test_voters_that_stand_in_the_configuration_are_not_written():
+    files = MemoryFiles()
+    formatted(files, "/a", "/b", controller_endpoints=None)
+    assert sorted(files.inodes) == [
+        "/a/bootstrap.checkpoint",
+        "/a/meta.properties",
+        "/b/bootstrap.checkpoint",
+        "/b/meta.properties",
+    ]
 
 
 def test_a_cluster_id_is_drawn_when_none_is_given():
@@ -216,7 +228,7 @@ def test_a_format_cut_short_by_a_power_cut_can_be_done_again(operation):
             survived += 1
         else:
             break
-    assert survived == 4, "two files of the metadata directory, and meta.properties of both"
+    assert survived == 5, "the first voters, and two files of both directories"
 
 
 def test_a_formatted_directory_is_refused_or_left_alone():
@@ -240,6 +252,25 @@ def test_a_directory_of_another_cluster_or_node_is_refused():
 def test_apaches_meta_properties_is_read():
     meta = decode_meta_properties(apache.META_PROPERTIES)
     assert meta == (apache.CLUSTER_ID, apache.NODE_ID, uuid_bytes(apache.DIRECTORY_ID))
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "line"),
+    [
+        ("mycluster", b"cluster.id=mycluster"),
+        ("4L6g3nShT-eMCtK--X86sw==", b"cluster.id=4L6g3nShT-eMCtK--X86sw\\=\\="),
+        ("a b: #1!", b"cluster.id=a b\\: \\#1\\!"),
+        ("  back\\slash\n", b"cluster.id=\\  back\\\\slash\\n"),
+        ("Köln", b"cluster.id=K\\u00f6ln"),
+    ],
+)
+def test_any_text_is_the_id_of_a_cluster_and_is_written_as_java_writes_it(cluster_id: str, line: bytes):
+    """Apache's tool and broker take any, too."""
+    files = MemoryFiles()
+    formatted(files, "/a", cluster_id=cluster_id)
+    data = files.read_file("/a/meta.properties")
+    assert data.splitlines()[1] == line
+    assert decode_meta_properties(data).cluster_id == cluster_id
 
 
 def test_ids_never_start_with_a_dash_and_are_not_reserved():

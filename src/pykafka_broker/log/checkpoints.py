@@ -131,10 +131,10 @@ class MetaProperties(NamedTuple):
 
 
 def encode_meta_properties(meta: MetaProperties) -> bytes:
-    """`meta.properties`, version 1."""
+    """`meta.properties`, version 1. As in Apache Kafka, any text may be the id of a cluster."""
     lines = ["#"]
     if meta.cluster_id is not None:
-        lines.append(f"cluster.id={meta.cluster_id}")
+        lines.append(_java_property("cluster.id", meta.cluster_id))
     if meta.directory_id is not None:
         lines.append(f"directory.id={uuid_text(meta.directory_id)}")
     if meta.node_id is not None:
@@ -145,7 +145,7 @@ def encode_meta_properties(meta: MetaProperties) -> bytes:
 
 def decode_meta_properties(data: bytes) -> MetaProperties:
     """Read `meta.properties`; version 0 (before KRaft) calls the node `broker.id`."""
-    values = _properties(data, "=")
+    values = _java_properties(data) if b"\\" in data else _properties(data, "=")
     if values.get("version") not in ("0", "1"):
         raise MalformedFile(f"meta.properties has the unknown version {values.get('version')!r}")
     node_id = values.get("node.id", values.get("broker.id"))
@@ -159,8 +159,27 @@ def decode_meta_properties(data: bytes) -> MetaProperties:
     return MetaProperties(
         values.get("cluster.id"),
         None if node_id is None else int(node_id),
-        None if directory_id is None else uuid_bytes(directory_id.replace("\\=", "=")),
+        None if directory_id is None else uuid_bytes(directory_id),
     )
+
+
+def _java_property(key: str, value: str) -> str:
+    """A line of a Java properties file."""
+    if value.isascii() and value.replace("-", "").replace("_", "").isalnum():
+        return f"{key}={value}"
+    import javaproperties  # takes longer to import than a start can spare, and ids drawn at random need none
+
+    return javaproperties.join_key_value(key, value)
+
+
+def _java_properties(data: bytes) -> dict[str, str]:
+    """A Java properties file that has escapes."""
+    import javaproperties
+
+    try:
+        return dict(javaproperties.loads(data.decode()))
+    except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
+        raise MalformedFile("not a properties file") from None
 
 
 def _properties(data: bytes, separator: str) -> dict[str, str]:

@@ -91,9 +91,14 @@ class RaftDriver:
                 raise OtherVotersError(
                     f"it knows node {voters[0]} by another directory.id than that of meta.properties"
                 )
-            found = f"the voters {voters}" if voters else "no voters"
+            node_id = self._local.key.node_id
+            if not voters:
+                raise OtherVotersError(
+                    f"node {node_id} finds no voters in its metadata log: name itself in "
+                    f"controller.quorum.voters ({node_id}@host:port), as before"
+                )
             raise OtherVotersError(
-                f"node {self._local.key.node_id} finds {found} in its metadata log: "
+                f"node {node_id} finds the voters {voters} in its metadata log: "
                 "it can serve a quorum of itself alone"
             )
         self._carry_out(transitions.boot(self._local, loaded.election, view))

@@ -2,10 +2,11 @@
 them.
 
     <log dir>/meta.properties           the cluster, the node and this directory's own id
-    <metadata dir>/bootstrap.checkpoint the first records of the metadata log: the feature levels
+    <log dir>/bootstrap.checkpoint      the first records of the metadata log: the feature levels
     <metadata dir>/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint
                                         the first voter: this node, in this very directory (`--standalone`)
 
+The last is missing where the configuration names the voters (`controller.quorum.voters`, kraft.version 0).
 `meta.properties` of the metadata directory is written last: a directory is formatted once that file is there.
 """
 
@@ -66,7 +67,7 @@ def format_storage(
     *,
     node_id: int,
     bootstrap_values: Iterable[bytes],
-    controller_endpoints: dict[str, tuple[str, int]],
+    controller_endpoints: dict[str, tuple[str, int]] | None,
     now_ms: int,
     cluster_id: str | None = None,
     metadata_directory: str | None = None,
@@ -74,9 +75,10 @@ def format_storage(
 ) -> Formatted:
     """Make `directories` the storage of node `node_id`, which is a whole quorum by itself.
 
-    `bootstrap_values` are framed metadata records. The metadata log goes to `metadata_directory`, by default
-    the first one. With `ignore_formatted`, directories that belong to the cluster already are left as they
-    are.
+    `controller_endpoints` is where this node is reached as the only voter; None if the voters stand in the
+    configuration. `bootstrap_values` are framed metadata records. The metadata log goes to
+    `metadata_directory`, by default the first one. With `ignore_formatted`, directories that belong to the
+    cluster already are left as they are.
     """
     metadata_directory = metadata_directory or directories[0]
     every_directory = list(dict.fromkeys([*directories, metadata_directory]))
@@ -84,23 +86,21 @@ def format_storage(
     cluster_id = _agreed_cluster_id(found, cluster_id, node_id, ignore_formatted)
 
     directory_ids = {d: random_uuid() for d in every_directory if d not in found}
+    bootstrap = encode_snapshot(tuple(bootstrap_values), None, last_timestamp_ms=0, now_ms=now_ms)
     # The metadata directory last, and its meta.properties last of all.
     for directory in sorted(directory_ids, key=lambda d: d == metadata_directory):
         files.make_directory(directory)
         directory_id = directory_ids[directory]
-        if directory == metadata_directory:
+        files.replace_file(join(directory, BOOTSTRAP_CHECKPOINT), bootstrap, sync=True)
+        if directory == metadata_directory and controller_endpoints is not None:
             voter = Voter(ReplicaKey(node_id, directory_id), controller_endpoints)
-            _format_metadata(files, directory, tuple(bootstrap_values), VoterSet({node_id: voter}), now_ms)
+            _write_first_voters(files, directory, VoterSet({node_id: voter}), now_ms)
         meta = MetaProperties(cluster_id, node_id, directory_id)
         files.replace_file(join(directory, META_PROPERTIES), encode_meta_properties(meta), sync=True)
     return Formatted(cluster_id, directory_ids)
 
 
-def _format_metadata(
-    files: FileSystem, directory: str, bootstrap_values: Sequence[bytes], voters: VoterSet, now_ms: int
-) -> None:
-    bootstrap = encode_snapshot(bootstrap_values, None, last_timestamp_ms=0, now_ms=now_ms)
-    files.replace_file(join(directory, BOOTSTRAP_CHECKPOINT), bootstrap, sync=True)
+def _write_first_voters(files: FileSystem, directory: str, voters: VoterSet, now_ms: int) -> None:
     folder = join(directory, METADATA_FOLDER)
     files.make_directory(folder)
     first_voters = encode_snapshot((), voters, last_timestamp_ms=now_ms, now_ms=now_ms)

@@ -47,6 +47,7 @@ from pykafka_broker.cluster.events import (
 from pykafka_broker.cluster.feature_control import elr_safety_records
 from pykafka_broker.cluster.features import ELR_VERSION, NODE_FEATURES, can_work_at, merely_kept
 from pykafka_broker.cluster.image import (
+    METADATA_VERSION,
     MINIMUM_METADATA_VERSION,
     ClusterImage,
     CorruptMetadataError,
@@ -73,6 +74,8 @@ logger = logging.getLogger(__name__)
 #: How long an answer waits for a disk that does not sync when the caller has not said how long: as long as
 #: Kafka's brokers wait for their controller.
 COMMIT_TIMEOUT_MS = 60_000
+#: metadata.version 3.6-IV1: readers of older ones do not know what begins or ends a transaction.
+METADATA_TRANSACTIONS_VERSION = 13
 #: Replicas whose directories are told in one event.
 MAX_ASSIGNMENTS = 2_250
 #: A start reads so much in less than half a second. Each stop and start of a broker of 5,000 partitions adds
@@ -209,10 +212,11 @@ class Controller:
         follower = _Follower(self._rules.cluster_id)
         loaded = self._driver.storage.load(follower)
         loader = follower.loader
-        _check_features(loader.image)
+        bootstrap = () if loader.image.features else self._bootstrap_records()
+        _check_features(loader.image.features or _levels(bootstrap))
         self._driver.boot(loaded)
         loader.skip_to(self._driver.storage.end_offset - 1, self._driver.epoch)
-        self._append_first_records(loader)
+        self._append_first_records(loader, bootstrap)
         state = activate(ControllerState(loader.image, self._rules), self._scheduler.now_ms())
         self._shard = Shard(
             state,
@@ -238,23 +242,32 @@ class Controller:
         if self._snapshot is not None:
             await self._snapshot
 
-    def _append_first_records(self, loader: MetadataLoader) -> None:
+    def _bootstrap_records(self) -> tuple[object, ...]:
+        """What formatting wants an empty log to begin with: feature levels, perhaps SCRAM credentials."""
+        data = self._files.read_file(join(self._metadata_directory, BOOTSTRAP_CHECKPOINT))
+        return tuple(decode_record(value) for value in decode_snapshot(data).values)
+
+    def _append_first_records(self, loader: MetadataLoader, bootstrap: Sequence[object]) -> None:
         """Bring the log into a state to go on from: abort what a crash left half done, begin what is empty.
 
-        The first records are a metadata transaction, as those of Kafka's activation are.
+        The first records are a metadata transaction, as those of Kafka's activation are, where there are such
+        transactions.
         """
         records: list[object] = []
         if loader.in_transaction:
             records.append(m.AbortTransactionRecord(reason="Controller failover"))
-        if not loader.image.features:
-            bootstrap = decode_snapshot(
-                self._files.read_file(join(self._metadata_directory, BOOTSTRAP_CHECKPOINT))
-            )
-            first = [decode_record(value) for value in bootstrap.values]
-            levels = {r.name: r.feature_level for r in first if isinstance(r, m.FeatureLevelRecord)}
+        if bootstrap:
+            levels = _levels(bootstrap)
+            first = list(bootstrap)
             if levels.get(ELR_VERSION):
                 first += elr_safety_records(ControllerState(loader.image, self._rules))
-            records += [m.BeginTransactionRecord(name="Bootstrap records"), *first, m.EndTransactionRecord()]
+            if levels.get(METADATA_VERSION, 0) >= METADATA_TRANSACTIONS_VERSION:
+                first = [
+                    m.BeginTransactionRecord(name="Bootstrap records"),
+                    *first,
+                    m.EndTransactionRecord(),
+                ]
+            records += first
         if records:
             base_offset = self._driver.storage.end_offset
             # None of these record types has a second version.
@@ -628,14 +641,19 @@ class Controller:
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
 
 
-def _check_features(image: ClusterImage) -> None:
+def _levels(records: Iterable[object]) -> dict[str, int]:
+    """The feature levels that records set."""
+    return {r.name: r.feature_level for r in records if isinstance(r, m.FeatureLevelRecord)}
+
+
+def _check_features(levels: Mapping[str, int]) -> None:
     """What another version has finalized, this one may not understand; what it merely keeps is said once."""
-    for name, level in image.features.items():
+    for name, level in levels.items():
         known = NODE_FEATURES.get(name)
         if known is None or not can_work_at(name, level, known):
             served = "does not know it" if known is None else f"serves {known.min_level} to {known.max_level}"
             raise CorruptMetadataError(f"the cluster has {name} at level {level}, this version {served}")
-    if kept := merely_kept(image.features):
+    if kept := merely_kept(levels):
         logger.warning(
             "The cluster has features that this version does not serve: %s. "
             "Their levels and their records are kept as they are",

@@ -15,10 +15,16 @@ from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import FileSystem, join
 from pykafka_broker.log.loading import create_log, open_log
 from pykafka_broker.log.manager import LogManager
-from pykafka_broker.log.names import CLEAN_SHUTDOWN_FILE, METADATA_TOPIC
+from pykafka_broker.log.names import (
+    CLEAN_SHUTDOWN_FILE,
+    METADATA_TOPIC,
+    OFFSETS_SUFFIX,
+    parse_partition_folder,
+)
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, random_uuid
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 
 #: Where a controller that nobody else needs to reach is said to be.
@@ -60,7 +66,7 @@ def format_directories(
         config.log_dirs,
         node_id=config.node_id,
         bootstrap_values=[encode_record(record, level) for record in bootstrap_records()],
-        controller_endpoints=controller_endpoints(config),
+        controller_endpoints=None if config.voters else controller_endpoints(config),
         now_ms=now_ms,
         cluster_id=config.cluster_id,
         metadata_directory=config.metadata_log_dir,
@@ -107,9 +113,12 @@ def open_metadata_log(
 ) -> RaftStorage:
     """The replica of the metadata log in this node's metadata directory. Blocking.
 
+    A directory fresh from formatting need not have it: `kafka-storage format` makes its folder only to put
+    the first voters there.
+
     Raises:
         LogDirError: another directory has it.
-        MalformedFile: no directory has it.
+        MalformedFile: no directory has it, although they have been in use.
     """
     parent = config.metadata_log_dir
     directory = join(parent, METADATA_FOLDER)
@@ -120,7 +129,8 @@ def open_metadata_log(
                     f"The metadata log is in {other}, and is looked for in {parent}. "
                     f"Name {other} first in log.dirs, or as metadata.log.dir."
                 )
-        raise MalformedFile("the folder is missing although the directory is formatted")
+        if used := _sign_of_use(files, config):
+            raise MalformedFile(f"the folder is missing although the directory was in use: it has {used}")
     environment = Environment(files, run_later=run_later, on_write_failed=on_write_failed)
     if _has_log(files, directory):
         log = open_log(
@@ -136,6 +146,17 @@ def open_metadata_log(
     else:
         log = create_log(environment, directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID, METADATA_LOG)
     return RaftStorage(files, log)
+
+
+def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
+    """What the log directories hold that formatting does not make; None if they are as it left them."""
+    for parent in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
+        for entry in files.entries(parent) if files.exists(parent) else ():
+            is_partition = entry.is_directory and parse_partition_folder(entry.name) is not None
+            if is_partition or entry.name.endswith(OFFSETS_SUFFIX) or entry.name == CLEAN_SHUTDOWN_FILE:
+                return join(parent, entry.name)
+    bootstrap = join(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
+    return None if files.exists(bootstrap) else f"no {bootstrap}"
 
 
 def _has_log(files: FileSystem, directory: str) -> bool:

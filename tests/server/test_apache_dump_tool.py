@@ -52,6 +52,7 @@ def test_every_file_a_busy_broker_leaves_is_read_by_apache_as_by_us(kafka_jars: 
         for number in range(6):
             writer.begin_transaction()
             writer.produce("transactions", b"%d" % number, partition=0)
+            assert writer.flush(30) == 0
             writer.commit_transaction(30) if number % 2 else writer.abort_transaction(30)
         broker.kill()
         broker.start()

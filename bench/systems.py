@@ -73,7 +73,9 @@ def apache() -> BrokerProcess:
         libs()
     except OracleUnavailableError as missing:
         raise UnavailableError(str(missing)) from missing
-    return ApacheBroker(PROPERTIES)
+    broker = ApacheBroker(PROPERTIES)
+    broker.jvm_options = ()
+    return broker
 
 
 def kfake() -> BrokerProcess:

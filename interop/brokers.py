@@ -126,7 +126,8 @@ class BrokerProcess(ABC):
                 raise BrokerError(f"{self.name} ended with {self.process.returncode}:\n{self.log_tail()}")
             if time.perf_counter() - started > self.start_timeout_s:
                 raise BrokerError(f"{self.name} did not answer on {self.address}:\n{self.log_tail()}")
-            time.sleep(0.001)
+            # To a hundredth, which is no busy loop where it takes long.
+            time.sleep(max(0.001, (time.perf_counter() - started) / 100))
 
     def stop(self) -> float:
         """Ask it to stop (SIGTERM) and wait; the seconds that this took."""

@@ -152,27 +152,22 @@ def records_of(consumer: Consumer, topic: str, number: int) -> Partition:
     start, end = retried(lambda: consumer.get_watermark_offsets(where, timeout=TIMEOUT_S))
     consumer.assign([TopicPartition(topic, number, start)])
     records: list[Record] = []
-    deadline = time.monotonic() + TIMEOUT_S
-    at_end = False
-    while not at_end:
-        messages = consumer.consume(1_000, timeout=0.1)
-        assert messages or time.monotonic() < deadline, f"{topic}-{number} is not read to its end"
-        for message in messages:
-            if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                at_end = True
-                continue
-            records.append(
-                Record(
-                    message.offset(),
-                    message.leader_epoch(),
-                    message.timestamp(),
-                    message.key(),
-                    message.value(),
-                    tuple(message.headers() or ()),
-                )
+    while True:
+        message = consumer.poll(TIMEOUT_S)
+        assert message is not None, f"{topic}-{number} is not read to its end"
+        if message.error() is not None:
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            return Partition(start, end, tuple(records))
+        records.append(
+            Record(
+                message.offset(),
+                message.leader_epoch(),
+                message.timestamp(),
+                message.key(),
+                message.value(),
+                tuple(message.headers() or ()),
             )
-    return Partition(start, end, tuple(records))
+        )
 
 
 def middle(consumer: Consumer, topic: str, number: int, records: Sequence[Record]) -> int | None:

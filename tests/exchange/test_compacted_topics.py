@@ -31,9 +31,6 @@ CONFIG = {
 SOON = {
     "log.cleaner.backoff.ms": "200",
     "log.initial.task.delay.ms": "200",
-    # As long Apache Kafka waits for a broker that was killed before it takes another of its name.
-    "broker.session.timeout.ms": "2000",
-    "broker.heartbeat.interval.ms": "500",
 }
 RECORDS = 1_000
 TRANSACTIONS = 12

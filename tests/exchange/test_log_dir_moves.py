@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from interop.oracle import java, libs, run_tool
+from interop.oracle import SHORT_LIVED, command, run_tool
 from tests.exchange.node import Node, Software
 from tests.torture.clients import QUIET, new_consumer
 
@@ -90,8 +90,8 @@ def limit(node: Node, bytes_per_second: int) -> None:
 
 def move(node: Node, topic: str, directory: Path, until: str = "wait") -> list[str]:
     """What Apache Kafka's Admin client makes of it."""
-    command = [java(), "-cp", str(libs() / "*"), str(PROGRAM), node.address, topic, str(directory), until]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S)
+    program = command(str(PROGRAM), node.address, topic, str(directory), until, jvm_options=SHORT_LIVED)
+    run = subprocess.run(program, capture_output=True, text=True, check=False, timeout=2 * PATIENCE_S)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 

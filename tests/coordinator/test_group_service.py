@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from pykafka_broker.coordinator.batches import MAX_TOMBSTONE_BATCH_BYTES
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DescribedGroup,
@@ -40,10 +41,12 @@ class Offsets:
         self.disk_error: KafkaError | None = None
         self.logs: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
         self.ends = dict.fromkeys(self.logs, 0)
+        self.max_batch_bytes = dict.fromkeys(self.logs, 1 << 20)
         self.uuids = 0
         self.service = GroupService(
             config=GroupCoordinatorConfig(**{"group_initial_rebalance_delay_ms": 0, **config}),
             append=self.append,
+            max_batch_bytes=lambda partition: self.max_batch_bytes[partition],
             scheduler=WallTimers(self.clock),
             new_uuid=self.new_uuid,
         )
@@ -503,7 +506,8 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
 
     written = offsets.logs[offsets.service.partition_for("g")]
     assert [read_header(batch).records_count for batch in written[:1]] == [4_000]
-    assert len(written) == 1 + 2
+    assert len(written) == 1 + 3
+    assert max(map(len, written[1:])) <= MAX_TOMBSTONE_BATCH_BYTES
     assert sum(header.records_count for batch in written[1:] for _, header in iter_batches(batch)) == 4_001
 
 

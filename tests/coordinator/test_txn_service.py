@@ -40,6 +40,7 @@ class Coordinator:
         self.disk_error: KafkaError | None = None
         self.logs: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
         self.ends = dict.fromkeys(self.logs, 0)
+        self.max_batch_bytes = dict.fromkeys(self.logs, 1 << 20)
         self.next_producer_id = 1_000
         self.no_producer_ids: KafkaError | None = None
         self.written: list[tuple[Marker, TopicPartition]] = []
@@ -49,6 +50,7 @@ class Coordinator:
             config=TransactionConfig(**config),
             settings=TransactionSettings(),
             append=self.append,
+            max_batch_bytes=lambda partition: self.max_batch_bytes[partition],
             scheduler=WallTimers(self.clock),
             allocate_producer_id=self.allocate_producer_id,
             markers=self,

@@ -268,3 +268,11 @@ def offsets_are_committed_with_the_epoch_of_the_member(talk: Talk) -> None:
     talk.ask(committing(group, topic, {0: 6}, member_id="m", generation=epoch + 1), E.STALE_MEMBER_EPOCH)
     talk.ask(committing(group, topic, {0: 7}, member_id="x", generation=epoch), E.UNKNOWN_MEMBER_ID)
     talk.ask(committing(group, topic, {0: 8}), E.UNKNOWN_MEMBER_ID)
+
+
+@conversation(LATEST)
+def a_subscription_that_is_larger_than_a_batch_may_be(talk: Talk) -> None:
+    group = a_group(talk)
+    many = [f"{number:0249}" for number in range(5_000)]
+    talk.ask(joining(group, "m", names=many), E.UNKNOWN_SERVER_ERROR)
+    talk.ask(joining(group, "m", names=many[:1]))

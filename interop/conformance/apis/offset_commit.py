@@ -241,3 +241,11 @@ def a_group_with_offsets_can_be_joined_and_still_has_them(talk: Talk) -> None:
     given = talk.ask(joining(group), E.MEMBER_ID_REQUIRED)
     talk.ask(joining(group, given.member_id))
     talk.ask(stored(group, topic, 0))
+
+
+@conversation(LATEST)
+def a_commit_that_is_larger_than_a_batch_may_be(talk: Talk) -> None:
+    group, topic = a_group(talk), talk.topic(partitions=300)
+    offsets = dict.fromkeys(range(300), 5)
+    talk.ask(committing(group, topic, offsets, metadata="m" * 4096), *[E.UNKNOWN_SERVER_ERROR] * 300)
+    talk.ask(committing(group, topic, offsets, metadata="m" * 1024))

@@ -187,3 +187,11 @@ def who_waits_for_its_assignment_is_removed(talk: Talk) -> None:
     waits.is_waiting()
     talk.do(leaving(group, one(follower)))
     waits.is_waiting()
+
+
+@conversation(LATEST)
+def an_assignment_that_is_larger_than_a_batch_may_be(talk: Talk) -> None:
+    group = a_group(talk)
+    member, _ = joined(talk, group)
+    talk.ask(syncing(member, {member.id: b"x" * 1_200_000}), E.UNKNOWN_SERVER_ERROR)
+    talk.ask(syncing(member, {member.id: b"x"}), E.REBALANCE_IN_PROGRESS)

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Hasha
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from pykafka_broker.coordinator.batches import batches_of
+from pykafka_broker.coordinator.batches import MaxBatchBytes, batches_of
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
@@ -99,6 +99,7 @@ class TransactionService:
         config: TransactionConfig,
         settings: TransactionSettings,
         append: Callable[[int, bytes], int],
+        max_batch_bytes: MaxBatchBytes,
         scheduler: Scheduler,
         allocate_producer_id: Callable[[], Awaitable[int]],
         markers: MarkerWriter,
@@ -107,6 +108,7 @@ class TransactionService:
         self.config = config
         self.settings = settings
         self._append_batch = append
+        self._max_batch_bytes = max_batch_bytes
         self._scheduler = scheduler
         self._allocate_producer_id = allocate_producer_id
         self._markers = markers
@@ -186,7 +188,7 @@ class TransactionService:
         now_ms = self._scheduler.now_ms()
         encoded = [(now_ms, *encode_record(record), ()) for record in records if isinstance(record, Record)]
         end_offset = 0
-        for batch in batches_of(encoded):
+        for batch in batches_of(encoded, self._max_batch_bytes(partition)):
             end_offset = self._append_batch(partition, build_batch(batch))
         return end_offset
 

@@ -118,14 +118,33 @@ class CoordinatorTopic(ABC):
         """Append a coordinator's batch; returns the log end offset after it.
 
         Raises:
-            KafkaError: this node does not lead the partition, or the storage failed.
+            KafkaError: this node does not lead the partition, the batch is larger than the topic allows, or
+                the storage failed.
         """
-        found = self._partitions.get(partition)
-        if found is None:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        found = self._led(partition)
+        if len(batch) > (limit := found.log.config.max_message_bytes):
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {found.log.name} is {len(batch)} bytes which "
+                f"exceeds the maximum configured value of {limit}.",
+            )
         return found.append_internal(
             batch, self._timers.now_ms(), guard=guard, transaction_version=transaction_version
         )
+
+    def max_batch_bytes(self, partition: int) -> int:
+        """How many bytes a batch in a partition may have.
+
+        Raises:
+            KafkaError: this node does not lead the partition.
+        """
+        return self._led(partition).log.config.max_message_bytes
+
+    def _led(self, partition: int) -> Partition:
+        found = self._partitions.get(partition)
+        if found is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return found
 
     def _advanced(self, log: PartitionLog) -> None:
         self.coordinator.on_high_watermark(log.partition, log.high_watermark)

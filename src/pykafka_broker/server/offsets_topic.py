@@ -110,6 +110,7 @@ class OffsetsTopic(CoordinatorTopic):
         self.groups = GroupService(
             config=coordinator_config(config, self._image),
             append=self.append,
+            max_batch_bytes=self.max_batch_bytes,
             scheduler=timers,
             new_uuid=new_uuid,
             run_blocking=run_blocking,

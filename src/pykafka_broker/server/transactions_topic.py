@@ -69,6 +69,7 @@ class TransactionsTopic(CoordinatorTopic):
             config=transaction_config(config, self._transaction_version),
             settings=transaction_settings(config),
             append=self.append,
+            max_batch_bytes=self.max_batch_bytes,
             scheduler=timers,
             allocate_producer_id=allocate_producer_id,
             markers=markers,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from pykafka_broker.coordinator.batches import Append
+from pykafka_broker.coordinator.batches import Append, MaxBatchBytes
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.service.administration import Administration
 from pykafka_broker.coordinator.service.group_shards import GroupShards
@@ -34,11 +34,18 @@ class GroupService(GroupShards):
         *,
         config: GroupCoordinatorConfig,
         append: Append,
+        max_batch_bytes: MaxBatchBytes,
         scheduler: Scheduler,
         new_uuid: Callable[[], str],
         run_blocking: RunBlocking = run_at_once,
     ) -> None:
-        super().__init__(config=config, append=append, scheduler=scheduler, run_blocking=run_blocking)
+        super().__init__(
+            config=config,
+            append=append,
+            max_batch_bytes=max_batch_bytes,
+            scheduler=scheduler,
+            run_blocking=run_blocking,
+        )
         self.members = Membership(self, new_uuid)
         self.offsets = Offsets(self)
         self.administration = Administration(self)

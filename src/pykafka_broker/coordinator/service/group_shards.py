@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from functools import partial
 from typing import Any, TypeVar
 
-from pykafka_broker.coordinator.batches import Append
+from pykafka_broker.coordinator.batches import Append, MaxBatchBytes
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
@@ -39,6 +39,7 @@ class GroupShards(Shards[Groups, Event]):
         *,
         config: GroupCoordinatorConfig,
         append: Append,
+        max_batch_bytes: MaxBatchBytes,
         scheduler: Scheduler,
         run_blocking: RunBlocking,
     ) -> None:
@@ -46,6 +47,7 @@ class GroupShards(Shards[Groups, Event]):
         #: May be replaced at any time; holds for the next event.
         self.config = config
         self.append = append
+        self._max_batch_bytes = max_batch_bytes
         self.now_ms = scheduler.now_ms
         self._scheduler = scheduler
         self._topics: TopicDirectory = NO_TOPICS
@@ -117,8 +119,14 @@ class GroupShards(Shards[Groups, Event]):
         return step
 
     def _write(self, partition: int, records: tuple[object, ...]) -> int:
-        codec = self.config.offsets_topic_compression_codec
-        return write(self.append, partition, records, now_ms=self.now_ms(), codec=codec)
+        return write(
+            self.append,
+            partition,
+            records,
+            now_ms=self.now_ms(),
+            codec=self.config.offsets_topic_compression_codec,
+            max_bytes=self._max_batch_bytes(partition),
+        )
 
     def _start(self, partition: int, work: Any) -> None:
         assert isinstance(work, ResolveRegexes), work

@@ -12,7 +12,9 @@ from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
 
-def write(append: Append, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec) -> int:
+def write(
+    append: Append, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec, max_bytes: int
+) -> int:
     """Append records as one batch, deletions as several if they must, and return the log end offset after.
 
     Raises:
@@ -40,6 +42,6 @@ def write(append: Append, partition: int, records: tuple[Any, ...], *, now_ms: i
         return append(partition, batch, guard=first.guard)
     encoded = [(now_ms, *encode_record(record), ()) for record in records]
     end_offset = 0
-    for each in batches_of(encoded):
+    for each in batches_of(encoded, max_bytes):
         end_offset = append(partition, build_batch(each, codec=codec))
     return end_offset

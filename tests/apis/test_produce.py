@@ -492,17 +492,91 @@ async def test_markers_that_take_longer_are_not_waited_for(home: Home, user: Use
     partition.log.offline = None
 
 
-async def test_batches_of_two_producers_in_one_request_are_refused(user: User) -> None:
+async def test_batches_of_two_producers_in_one_request_are_refused_and_leave_no_trace(user: User) -> None:
     await user.create_topic("t", 2)
+    producer = await Producer.of(user, old=True)
+    assert await producer.try_to_add("t", 0) == [ErrorCode.NONE]
     records = [
         batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0, transactional=True)
-        for producer_id in (1, 2)
+        for producer_id in (producer.id, producer.id + 1)
     ]
-    request = producing_to("t", records[0], transactional_id="tx")
+    request = producing_to("t", records[0], transactional_id=producer.transactional_id)
     request.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=records[1]))
 
     answers = partitions_of(await user.send(request, 12))
+
     assert {answer.error_code for answer in answers} == {ErrorCode.INVALID_PRODUCER_ID_MAPPING}
+    assert ErrorCode((await producer.try_to_write("t", b"v", base_sequence=5)).error_code) == 0
+
+
+#: Transactional batches that Produce up to v6 refuses before it looks at the partition or the producer.
+NO_BATCHES_OF_VERSION_6 = {
+    "zstd": (b"v", {"codec": Codec.ZSTD}, lambda records: records, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
+    "a codec that does not exist": (
+        b"v",
+        {},
+        lambda records: patched(records, ATTRIBUTES_AT, b"\0\x15"),
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ),
+    "two batches": (b"v", {}, lambda records: records * 2, ErrorCode.INVALID_RECORD),
+    "the end is missing": (b"v" * 99, {}, lambda records: records[:-9], ErrorCode.INVALID_RECORD),
+    "an older format": (
+        b"v" * 99,
+        {},
+        lambda records: patched(records, MAGIC_AT, b"\1"),
+        ErrorCode.INVALID_RECORD,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NO_BATCHES_OF_VERSION_6)
+async def test_what_is_no_batch_of_a_transaction_is_refused_first_and_leaves_no_trace(
+    user: User, name: str
+) -> None:
+    """Before, the epoch was looked at first, and the sequence 0 of what was refused was waited for."""
+    value, details, spoilt, error = NO_BATCHES_OF_VERSION_6[name]
+    await user.create_topic("t")
+    producer = await Producer.of(user, old=True)
+    assert await producer.try_to_add("t") == [ErrorCode.NONE]
+    numbers = {"producer_id": producer.id, "producer_epoch": producer.epoch, "base_sequence": 0}
+    refused = spoilt(batch(value, transactional=True, **numbers, **details))
+    request = producing_to("t", refused, transactional_id=producer.transactional_id)
+
+    assert ErrorCode((await result(user, request, 6)).error_code) == error
+    assert ErrorCode((await producer.try_to_write("t", b"v", base_sequence=5)).error_code) == 0
+
+    await producer.end()
+    newer = await Producer.of(user, old=True)
+    await newer.write("t", b"w")
+    assert ErrorCode((await result(user, request, 6)).error_code) == error
+
+
+async def test_a_batch_for_a_missing_partition_does_not_count_as_one_of_two_producers(user: User) -> None:
+    await user.create_topic("t")
+    producer = await Producer.of(user)
+    numbers = {"producer_id": producer.id, "producer_epoch": producer.epoch, "base_sequence": 0}
+    request = producing_to(
+        "t", batch(b"v", transactional=True, **numbers), transactional_id=producer.transactional_id
+    )
+    other = batch(b"v", transactional=True, **(numbers | {"producer_id": producer.id + 1}))
+    request.topic_data[0].partition_data.append(PartitionProduceData(index=1, records=other))
+
+    answers = partitions_of(await user.send(request, 12))
+
+    assert [ErrorCode(answer.error_code) for answer in answers] == [
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+
+
+@pytest.mark.parametrize("spoilt", ["an older format", "the end is missing"])
+async def test_what_is_no_batch_needs_no_transactional_id(user: User, spoilt: str) -> None:
+    """A byte of another format where v2 says "transactional" must not spoil the whole request."""
+    value, _, changed, error = NO_BATCHES_OF_VERSION_6[spoilt]
+    await user.create_topic("t")
+    records = batch(value, transactional=True, producer_id=7, producer_epoch=0, base_sequence=0)
+
+    assert await error_of(user, "t", changed(records)) == error
 
 
 async def test_where_verification_is_switched_off_old_clients_are_believed(home: Home) -> None:

@@ -43,7 +43,7 @@ from pykafka_broker.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from pykafka_broker.protocol.records.batch import HEADER_BYTES
+from pykafka_broker.protocol.records.batch import HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT, read_header
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import LedPartition, RequestContext
@@ -56,9 +56,8 @@ FIRST_VERSION_OF_IDS = 13
 VALID_ACKS = (0, 1, -1)
 #: Kafka's own tool writes internal topics under this client id.
 ADMIN_CLIENT_ID = "__admin_client"
-#: Where a batch's attributes have their low byte, and the bit that says "part of a transaction".
+#: Where a batch's attributes have their low byte.
 LOW_ATTRIBUTES_AT = 22
-TRANSACTIONAL_BIT = 0x10
 
 #: With these errors Kafka's log names its start, with others the answer says -1.
 REFUSED_BY_LOG = frozenset(
@@ -112,11 +111,37 @@ async def _verified(
 def _transactional_batches(
     topics: list[TopicProduceData], ctx: RequestContext
 ) -> Iterator[tuple[TopicPartition, Any]]:
+    """The batches that the coordinator may have to be asked about.
+
+    What will be refused as no batch, or has no partition, must not be asked about: the question would stay
+    open, and keep the producer from writing with a higher sequence number.
+    """
     for topic in topics:
         name = _name_of(topic, ctx)
         for data in topic.partition_data:
-            if name is not None and data.records is not None and _is_transactional(data.records):
+            if (
+                name is not None
+                and data.records is not None
+                and _is_transactional(data.records)
+                and _exists(name, data.index, ctx)
+                and _is_one_batch(data.records, ctx.version)
+            ):
                 yield TopicPartition(name, data.index), data.records
+
+
+def _exists(name: str, index: int, ctx: RequestContext) -> bool:
+    return (
+        ctx.node.partition(name, index) is not None
+        or ctx.node.partition_error(name, index) is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def _is_one_batch(records: Any, version: int) -> bool:
+    try:
+        check_one_batch(records, version)
+    except KafkaError:
+        return False
+    return True
 
 
 def _appended(
@@ -266,7 +291,13 @@ def _refused(
 
 
 def _is_transactional(records: Any) -> bool:
-    return len(records) >= HEADER_BYTES and bool(records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT)
+    """Whether a payload begins with a whole transactional batch; other formats have other things there."""
+    return (
+        len(records) >= HEADER_BYTES
+        and records[LOW_ATTRIBUTES_AT] & TRANSACTIONAL_BIT != 0
+        and (header := read_header(records)).magic == MAGIC
+        and header.size_in_bytes <= len(records)
+    )
 
 
 def _has_transactional_batch(request: ProduceRequest) -> bool:

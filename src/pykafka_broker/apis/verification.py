@@ -64,14 +64,17 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
     """
     adds = ctx.version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
     verifies = adds or ctx.node.config["transaction.partition.verification.enable"]
-    producers: set[tuple[int, int]] = set()
+    headers = {place: read_header(records) for place, records in batches}
+    headers = {place: header for place, header in headers.items() if header.has_producer_id}
+    producers = {(header.producer_id, header.producer_epoch) for header in headers.values()}
+    if len(producers) > 1:  # before any question stands
+        raise KafkaError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "Transactional records contained more than one producer ID",
+        )
     guards: dict[TopicPartition, int] = {}
     refusals: dict[TopicPartition, Refusal] = {}
-    for place, records in batches:
-        header = read_header(records)
-        if header.producer_id < 0:
-            continue
-        producers.add((header.producer_id, header.producer_epoch))
+    for place, header in headers.items():
         partition = ctx.node.partition(*place)
         if partition is None or not verifies:
             continue
@@ -88,11 +91,6 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
         else:
             if guard != NO_GUARD:
                 guards[place] = guard
-    if len(producers) > 1:
-        raise KafkaError(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-            "Transactional records contained more than one producer ID",
-        )
     return Verification(guards, refusals, *next(iter(producers), (-1, -1)))
 
 

@@ -9,6 +9,8 @@ import pytest
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.log.partition import AppendOrigin, PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import check_batch, read_header, read_records
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -55,6 +57,35 @@ def test_a_marker_counts_only_once_it_is_below_the_high_watermark():
     assert log.last_stable_offset == 0
     log.advance_high_watermark(2)
     assert log.last_stable_offset == 2
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_marker_has_the_time_of_its_append_where_the_topic_says_so(commit: bool):
+    """Before, it kept the time at which the coordinator had made it, and was no LogAppendTime batch."""
+    log = new_log(MemoryFiles(), message_timestamp_type="LogAppendTime")
+    write(log, 1, 0, b"a")
+    marker = build_marker_batch(
+        EndTransactionMarker(commit, 7), producer_id=1, producer_epoch=0, timestamp_ms=NOW - 5000
+    )
+    result = log.append(marker, leader_epoch=3, now_ms=NOW + 20, origin=AppendOrigin.COORDINATOR)
+
+    stored = bytes(log.plan_read(1, 1000, limit="log_end").read())
+    header = check_batch(stored)
+    assert header == read_header(marker)._replace(
+        base_offset=1, partition_leader_epoch=3, crc=header.crc, attributes=0x38, max_timestamp=NOW + 20
+    )
+    [record] = read_records(stored)
+    assert (record.timestamp, record.offset) == (NOW + 20, result.first_offset)
+    assert log.producers.producers[1].last_timestamp == NOW + 20
+
+
+def test_a_marker_keeps_the_time_of_its_making_elsewhere():
+    log = new_log(MemoryFiles())
+    write(log, 1, 0, b"a")
+    end_transaction(log, 1, commit=True)
+
+    header = check_batch(bytes(log.plan_read(1, 1000, limit="log_end").read()))
+    assert (header.attributes, header.base_timestamp, header.max_timestamp) == (0x30, NOW, NOW)
 
 
 def test_the_oldest_of_several_open_transactions_decides():

@@ -30,14 +30,12 @@ from pykafka_broker.protocol.records.batch import (
     BATCH_LENGTH_OFFSET,
     CODEC_MASK,
     CONTROL_BIT,
-    CRC_OFFSET,
     DELETE_HORIZON_BIT,
     HEADER,
     HEADER_BYTES,
     LOG_OVERHEAD_BYTES,
     MAGIC,
     MAGIC_OFFSET,
-    MAX_TIMESTAMP_OFFSET,
     NO_PRODUCER_EPOCH,
     NO_TIMESTAMP,
     SMALLEST_BATCH_LENGTH,
@@ -47,6 +45,7 @@ from pykafka_broker.protocol.records.batch import (
     Buffer,
     RecordSpan,
     record_bytes,
+    restamp,
     walk_records,
 )
 from pykafka_broker.protocol.records.checking import check_records
@@ -85,10 +84,7 @@ CODECS = {
 KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
 
 _FIRST_FIELDS = Struct(">qii")
-_CRC = Struct(">I")
-_ATTRIBUTES = Struct(">h")
 _INT32 = Struct(">i")
-_INT64 = Struct(">q")
 
 
 class RecordErrors(KafkaError):
@@ -185,9 +181,7 @@ def prepare_client_batch(
         or attributes & TIMESTAMP_TYPE_BIT != timestamp_type
     ):
         attributes = attributes & KNOWN_ATTRIBUTES & ~TIMESTAMP_TYPE_BIT | timestamp_type
-        _ATTRIBUTES.pack_into(payload, ATTRIBUTES_OFFSET, attributes)
-        _INT64.pack_into(payload, MAX_TIMESTAMP_OFFSET, max_timestamp)
-        _CRC.pack_into(payload, CRC_OFFSET, crc32c(memoryview(payload)[ATTRIBUTES_OFFSET:]))
+        restamp(payload, attributes, max_timestamp)
 
     _FIRST_FIELDS.pack_into(payload, 0, first_offset, len(payload) - LOG_OVERHEAD_BYTES, leader_epoch)
     last_offset = first_offset + count - 1

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from pykafka_broker.log.checkpoints import encode_epochs
+from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.density import Density
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import Buffer, join
@@ -35,9 +36,12 @@ from pykafka_broker.protocol.records.batch import (
     HEADER,
     LEADER_EPOCH_OFFSET,
     LOG_OVERHEAD_BYTES,
+    TIMESTAMP_TYPE_BIT,
     BatchHeader,
     check_batch,
     iter_batches,
+    read_header,
+    restamp,
 )
 from pykafka_broker.protocol.records.crc import crc32c
 
@@ -193,7 +197,7 @@ class WritableLog(ReadableLog):
         if self.offline is not None:
             raise self._storage_error(self.offline)
         if origin is AppendOrigin.COORDINATOR:
-            batch, header = _stamped(records, self.log_end_offset, leader_epoch)
+            batch, header = _stamped(records, self.log_end_offset, leader_epoch, self._config, now_ms)
             first_offset = header.base_offset
             last_offset = self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
         else:
@@ -469,13 +473,17 @@ class WritableLog(ReadableLog):
         self.wake_waiting()
 
 
-def _stamped(records: Buffer, next_offset: int, leader_epoch: int) -> tuple[Buffer, BatchHeader]:
+def _stamped(
+    records: Buffer, next_offset: int, leader_epoch: int, config: LogConfig, now_ms: int
+) -> tuple[Buffer, BatchHeader]:
     """The one batch that a coordinator of this broker has made, with its base offset and leader epoch stamped
-    into it.
+    into it, and the time if the topic's timestamps are those of the append.
     """
     batch = bytearray(records)
     _BASE_OFFSET.pack_into(batch, BASE_OFFSET_OFFSET, next_offset)
     _LEADER_EPOCH.pack_into(batch, LEADER_EPOCH_OFFSET, leader_epoch)
+    if config.message_timestamp_type == "LogAppendTime":
+        restamp(batch, read_header(batch).attributes | TIMESTAMP_TYPE_BIT, now_ms)
     header = tuple.__new__(BatchHeader, HEADER.unpack_from(batch))
     assert header.batch_length + LOG_OVERHEAD_BYTES == len(batch), "a coordinator writes batches one by one"
     return batch, header

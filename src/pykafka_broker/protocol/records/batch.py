@@ -53,6 +53,7 @@ __all__ = [
     "read_records",
     "record_bounds",
     "record_bytes",
+    "restamp",
     "walk_records",
     "with_records",
     "with_timestamp_delta",
@@ -99,6 +100,8 @@ MAX_INT64 = 2**63 - 1
 HEADER = Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = Struct(">qiib")
 _AFTER_CRC = Struct(">hiqqqhii")
+_ATTRIBUTES = Struct(">h")
+_INT64 = Struct(">q")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
 
@@ -232,6 +235,13 @@ def check_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
     if crc != header.crc:
         raise CorruptRecord(f"Record is corrupt (stored crc = {header.crc}, computed crc = {crc})")
     return header
+
+
+def restamp(batch: bytearray | memoryview, attributes: int, max_timestamp: int) -> None:
+    """Give the batch that fills `batch` other attributes and another latest timestamp, and its checksum."""
+    _ATTRIBUTES.pack_into(batch, ATTRIBUTES_OFFSET, attributes)
+    _INT64.pack_into(batch, MAX_TIMESTAMP_OFFSET, max_timestamp)
+    _UINT32.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
 
 
 # --- reading records ------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.partition import FoundOffset, PartitionLog
 from pykafka_broker.log.retention import Expired, SegmentFacts, expired_segments
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import build_batch
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -51,6 +52,28 @@ def test_segments_whose_newest_record_is_too_old_are_deleted():
 
     assert (bases(log), log.log_start_offset) == ([4, 6, 8], 4)
     assert [offset for offset, _ in records(log)] == [4, 5, 6, 7, 8, 9]
+
+
+DAY = 86_400_000
+
+
+def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_latest_time():
+    """kafkajs says that the latest record is the one with an explicit timestamp, two days old. Before, the
+    fresh one went with it, and look-ups by time did not find it.
+    """
+    files = MemoryFiles()
+    log = new_log(files, retention_ms=DAY)
+    mixed = [(NOW - 2 * DAY, None, b"of two days ago", ()), (NOW, None, b"fresh", ())]
+    log.append(bytearray(build_batch(mixed, max_timestamp=NOW - 2 * DAY)), leader_epoch=0, now_ms=NOW)
+    log.advance_high_watermark(log.log_end_offset)
+
+    for kept in (log, reopened(files, high_watermark=2, retention_ms=DAY)):
+        assert kept.apply_retention(NOW + DAY // 2) == 0
+        assert values(kept) == [b"of two days ago", b"fresh"]
+        assert kept.offset_of_max_timestamp() == FoundOffset(1, NOW, 0)
+        assert kept.search_timestamp(NOW - DAY)() == FoundOffset(1, NOW, 0)
+
+    assert log.apply_retention(NOW + DAY + 1) == 1
 
 
 def test_segments_over_the_size_limit_are_deleted_from_the_front():

@@ -29,6 +29,7 @@ from pykafka_broker.protocol.records.batch import (
     HEADER_BYTES,
     Codec,
     Record,
+    _encode_varint,
     build_batch,
     check_batch,
     read_header,
@@ -199,6 +200,8 @@ REFUSED_HERE = {
     "a batch and 5 bytes": (GOOD + bytes(5), 87),
     "a batch and 30 zeros": (GOOD + bytes(30), 87),
     "producer id without epoch": (changed(GOOD, producer_id=9, base_sequence=0), 87),
+    "producer id -2": (changed(GOOD, producer_id=-2), 87),
+    "the least producer id": (changed(GOOD, producer_id=-(2**63), producer_epoch=0, base_sequence=0), 87),
 }
 
 
@@ -213,7 +216,8 @@ def test_a_batch_that_is_not_as_it_should_be_is_refused_untouched(name: str) -> 
 
 
 TAKEN = {
-    "producer id -2": {"producer_id": -2},
+    # kafkajs and ruby-kafka send all their plain batches like this.
+    "epoch and sequence without producer id": {"producer_epoch": 0, "base_sequence": 0},
     "sequence without producer id": {"base_sequence": 4},
     "delete horizon bit": {"attributes": 0x40},
     "unused bits": {"attributes": 0x7F80},
@@ -324,11 +328,103 @@ def test_timestamps_too_far_ahead_are_named_one_by_one() -> None:
     )
 
 
-def test_a_header_that_is_wrong_about_the_latest_timestamp_is_put_right() -> None:
-    for wrong in (NOW + DAY, 5, -1):
-        prepared = prepare(batch(max_timestamp=wrong))
-        assert bytes(prepared.buffer) == changed(GOOD, base_offset=1000, partition_leader_epoch=5)
-        assert prepared.max_timestamp == NOW + 9
+#: Records whose latest timestamp is not the last one's, and what their producers say it is.
+WRONG_ABOUT_THE_LATEST = {
+    "the maximum over explicit timestamps, as kafkajs has it": ([NOW - 2 * DAY, NOW], NOW - 2 * DAY),
+    "the last message's, as kafka-go has it": ([NOW, NOW + 5, NOW - DAY], NOW - DAY),
+    "the first one's": ([NOW, NOW + 1, NOW + 2], NOW),
+    "a little less, in a table of records": ([NOW + n for n in range(300)], NOW + 298),
+    "a little more, in a table of records": ([NOW + n for n in range(300)], NOW + 300),
+    "an hour more": ([NOW - HOUR, NOW - 1], NOW),
+    "far in the future": ([NOW, NOW], NOW + DAY),
+    "no time": ([NOW, NOW + 1], -1),
+    "a time where no record has one": ([-1, -1], NOW),
+    "before the base": ([NOW, NOW - 5], NOW - 5),
+}
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("name", WRONG_ABOUT_THE_LATEST)
+def test_a_producer_that_is_wrong_about_the_latest_timestamp_is_put_right(name: str, codec: Codec) -> None:
+    """Before, what it said was stored unless the topic's settings asked for the values of timestamps."""
+    timestamps, said = WRONG_ABOUT_THE_LATEST[name]
+    honest = batch(at(*timestamps), codec)
+    payload = memoryview(bytearray(changed(honest, max_timestamp=said)))
+
+    prepared = prepare(payload)
+
+    assert prepared.buffer is payload
+    assert bytes(payload) == changed(honest, base_offset=1000, partition_leader_epoch=5)
+    assert prepared.header == check_batch(payload)
+    assert prepared.max_timestamp == prepared.header.max_timestamp == max(timestamps)
+
+
+def from_base(base: int, *deltas: int) -> bytes:
+    """A batch of records so far from its base timestamp, with that as the latest timestamp."""
+    section = b""
+    for index, delta in enumerate(deltas):
+        record = b"\0" + _encode_varint(delta) + _encode_varint(index) + b"\1\1\0"
+        section += _encode_varint(len(record)) + record
+    return changed(
+        build_batch(SENT)[:HEADER_BYTES] + section,
+        batch_length=HEADER_BYTES - 12 + len(section),
+        base_timestamp=base,
+        max_timestamp=base,
+        records_count=len(deltas),
+        last_offset_delta=len(deltas) - 1,
+    )
+
+
+@pytest.mark.parametrize("deltas", [(-5, 5, 0), (-5, -9), (-9000, -8000, -7)])
+def test_a_base_that_is_not_the_first_records_is_kept(deltas: tuple[int, ...]) -> None:
+    prepared = prepare(from_base(NOW, *deltas))
+    assert (prepared.header.base_timestamp, prepared.max_timestamp) == (NOW, NOW + max(deltas))
+    assert [r.timestamp for r in read_records(prepared.buffer)] == [NOW + delta for delta in deltas]
+
+
+@pytest.mark.parametrize("codec", Codec)
+def test_a_producer_cannot_hide_times_too_far_ahead(codec: Codec) -> None:
+    with pytest.raises(RecordErrors) as refused:
+        prepare(batch(at(NOW, NOW + DAY, NOW), codec, max_timestamp=NOW))
+    assert refused.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in refused.value.errors] == [1]
+
+
+ANY_TIME = LogConfig(message_timestamp_after_max_ms=2**63 - 1)
+
+
+@pytest.mark.parametrize(
+    "base, delta, timestamp",
+    [
+        (2**63 - 1, 0, 2**63 - 1),
+        (2**63 - 1, 1, -(2**63)),
+        (2**63 - 1, 2**63 - 1, -2),
+        (-(2**63), -1, 2**63 - 1),
+        (-1, -(2**63), 2**63 - 1),
+        (-(2**63), 2**63 - 1, -1),
+    ],
+)
+def test_times_beyond_64_bits_wrap_around_as_in_kafka(base: int, delta: int, timestamp: int) -> None:
+    sent = from_base(base, delta)
+
+    if timestamp < -5:  # beyond what `now - before.max` can say, as in Kafka
+        with pytest.raises(RecordErrors):
+            prepare(sent, ANY_TIME)
+        return
+    prepared = prepare(sent, ANY_TIME)
+    assert prepared.max_timestamp == max(timestamp, -1)
+    assert [r.timestamp for r in read_records(prepared.buffer)] == [timestamp]
+
+
+def test_a_claimed_append_time_is_checked_and_forgotten() -> None:
+    """Kafka goes on to believe it, though the records keep their own times."""
+    prepared = prepare(batch(at(NOW, NOW - 5), attributes=8, max_timestamp=NOW - DAY))
+    assert bytes(prepared.buffer) == changed(
+        batch(at(NOW, NOW - 5)), base_offset=1000, partition_leader_epoch=5
+    )
+    with pytest.raises(RecordErrors) as refused:
+        prepare(batch(at(NOW, NOW + DAY), attributes=8, max_timestamp=NOW))
+    assert [index for index, _ in refused.value.errors] == [1]
 
 
 def test_the_log_append_time_bit_does_not_hide_a_time_too_far_ahead() -> None:

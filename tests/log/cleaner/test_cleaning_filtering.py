@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,12 +14,14 @@ from pykafka_broker.log.cleaner.key_map import KeyMap
 from pykafka_broker.log.cleaner.transactions import CleanedTransactions
 from pykafka_broker.log.index import AbortedTxn
 from pykafka_broker.protocol.records.batch import (
+    BASE_TIMESTAMP_OFFSET,
     BatchHeader,
     Codec,
     CorruptRecord,
     build_batch,
     read_header,
     read_records,
+    restamp,
 )
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
@@ -103,6 +106,18 @@ def test_a_compressed_batch_is_compressed_again(codec: Codec) -> None:
     left = cleaned(batch(A1, B1, A2, codec=codec), {b"a": 2, b"b": 1})
     assert content(left) == [(1, 1010, b"b", b"1"), (2, 1020, b"a", b"2")]
     assert read_header(left or b"").codec == codec
+
+
+def test_times_beyond_64_bits_wrap_around_and_can_be_cleaned() -> None:
+    """Before, the header of what remained could not be written, and the partition was never cleaned again."""
+    data = bytearray(batch(A1, B1, (b"c", b"1")))
+    struct.pack_into(">q", data, BASE_TIMESTAMP_OFFSET, 2**63 - 1)
+    restamp(data, 0, 2**63 - 1)
+
+    left = cleaned(bytes(data), {b"a": 50, b"b": 1, b"c": 2})
+
+    assert content(left) == content(bytes(data))[1:]
+    assert content(left)[0] == (1, -(2**63) + 9, b"b", b"1")
 
 
 def test_a_batch_of_which_nothing_stays_goes() -> None:

@@ -10,8 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pykafka_broker.protocol.records import checking
-from pykafka_broker.protocol.records.batch import HEADER_BYTES, build_batch, read_header, walk_records
-from pykafka_broker.protocol.records.checking import check_records
+from pykafka_broker.protocol.records.batch import (
+    HEADER_BYTES,
+    _encode_varint,
+    build_batch,
+    read_header,
+    walk_records,
+)
+from pykafka_broker.protocol.records.checking import LARGEST_DELTA, MOST_DELTA, check_records
 from pykafka_broker.protocol.records.errors import InvalidRecord
 
 NOW = 1_700_000_000_000
@@ -22,20 +28,30 @@ def section_of(records: Records, **details: Any) -> bytes:
     return build_batch(records, **details)[HEADER_BYTES:]
 
 
-def is_sound(data: bytes, count: int) -> bool:
-    """What the slow way says."""
+def judged(data: bytes, count: int) -> int | None:
+    """What the slow way says: the largest timestamp delta, None for records that are not sound."""
     try:
-        return [span[0] for span in walk_records(data, count)] == list(range(count))
+        spans = list(walk_records(data, count))
     except InvalidRecord:
-        return False
+        return None
+    if [span[0] for span in spans] != list(range(count)):
+        return None
+    deltas = [span[1] for span in spans]
+    if any(abs(delta) > MOST_DELTA for delta in deltas):
+        return LARGEST_DELTA
+    return max(deltas, default=0)
+
+
+def found(data: bytes, count: int, expected: int = 0) -> int | None:
+    """What the fast way says."""
+    try:
+        return check_records(data, count, 0, expected)
+    except InvalidRecord:
+        return None
 
 
 def is_accepted(data: bytes, count: int) -> bool:
-    try:
-        check_records(data, count)
-    except InvalidRecord:
-        return False
-    return True
+    return found(data, count) is not None
 
 
 def same_size(count: int, size: int, **kwargs: Any) -> Records:
@@ -55,6 +71,9 @@ BATCHES: dict[str, Records] = {
         (NOW, None, b"value", (("trace", bytes([n % 256]) * 8),)) for n in range(300)
     ],
     "many headers": same_size(40, 10, headers=tuple((f"h{n}", b"v") for n in range(50))),
+    "timestamps that grow by the minute": [(NOW + 60_000 * n, b"k", b"v" * 30, ()) for n in range(300)],
+    "timestamps that jump about": [(NOW + n * 7919 % 5000, b"k", b"v" * 30, ()) for n in range(1000)],
+    "timestamps that jump a little": [(NOW + n * 37 % 60 - 30, b"k", b"v" * 30, ()) for n in range(300)],
     "timestamps that grow": [(NOW + 7 * n, b"k", b"v" * 30, ()) for n in range(2000)],
     "timestamps that fall": [(NOW - 7 * n, b"k", b"v" * 30, ()) for n in range(300)],
     "timestamps far apart": [(NOW + (n << 40), b"k", b"v" * 30, ()) for n in range(300)],
@@ -79,9 +98,58 @@ BATCHES: dict[str, Records] = {
 def test_sound_records_are_accepted(name: str) -> None:
     data = section_of(BATCHES[name])
 
-    assert is_sound(data, len(BATCHES[name]))
-    check_records(data, len(BATCHES[name]))
-    check_records(b"header" + data, len(BATCHES[name]), 6)
+    largest = judged(data, len(BATCHES[name]))
+    assert largest is not None
+    assert check_records(data, len(BATCHES[name])) == largest
+    assert check_records(b"header" + data, len(BATCHES[name]), 6) == largest
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_the_largest_timestamp_delta_is_found_whatever_was_expected(name: str) -> None:
+    data, count = section_of(BATCHES[name]), len(BATCHES[name])
+    largest = judged(data, count)
+    assert largest is not None
+
+    for expected in (0, largest, largest + 1, largest - 1, largest // 2, 63, 64, 8192, -1, 2**62, -(2**64)):
+        assert found(data, count, expected) == largest, expected
+
+
+#: Timestamp deltas around the ends of one byte and of two, alike and apart, before and after the base.
+DELTAS = st.one_of(
+    st.integers(-70, 70),
+    st.integers(-8200, 8200),
+    st.integers(-(2**50), 2**50),
+    st.sampled_from([0, 0, 0, -1, 1, 63, 64, -64, -65, 8191, 8192, -8192, -8193, 2**62 - 1, 1 - 2**62]),
+)
+FAR_DELTAS = st.sampled_from([2**62, -(2**62), 2**63 - 1, -(2**63)])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    deltas=st.lists(st.one_of(DELTAS, DELTAS, DELTAS, FAR_DELTAS), min_size=1, max_size=40),
+    repeated=st.integers(1, 40),
+    is_sorted=st.booleans(),
+    value_bytes=st.sampled_from([lambda n: 9, lambda n: n % 9]),
+    off_by=st.integers(-2, 2),
+)
+def test_the_largest_of_any_timestamp_deltas_is_found(
+    deltas: list[int], repeated: int, is_sorted: bool, value_bytes: Callable[[int], int], off_by: int
+) -> None:
+    deltas = [delta for delta in deltas for _ in range(repeated)]
+    if is_sorted:
+        deltas.sort()
+    data = b"".join([timed(delta, n, bytes(value_bytes(n))) for n, delta in enumerate(deltas)])
+    largest = judged(data, len(deltas))
+
+    assert largest is not None
+    assert found(data, len(deltas), largest + off_by) == largest
+
+
+def timed(timestamp_delta: int, offset_delta: int, value: bytes) -> bytes:
+    """A record without a key, any distance from the base timestamp."""
+    numbers = [_encode_varint(number) for number in (timestamp_delta, offset_delta, -1, len(value))]
+    body = b"\0" + b"".join(numbers) + value + b"\0"
+    return _encode_varint(len(body)) + body
 
 
 @pytest.mark.parametrize("name", BATCHES)
@@ -97,7 +165,8 @@ def test_whatever_is_changed_in_them_is_judged_as_by_the_slow_way(name: str, dat
         del damaged[data.draw(st.integers(0, len(damaged))) :]
     count = len(records) + data.draw(st.sampled_from([0, 0, 0, 1, -1]))
 
-    assert is_accepted(bytes(damaged), count) == is_sound(bytes(damaged), count)
+    expected = data.draw(st.integers(0, 1200))
+    assert found(bytes(damaged), count, expected) == judged(bytes(damaged), count)
 
 
 @pytest.mark.parametrize("name", ["equal records", "values of all sizes", "equal records with headers"])
@@ -107,7 +176,7 @@ def test_every_single_changed_byte_is_judged_as_by_the_slow_way(name: str) -> No
         for change in (1, 2, 0x80):
             damaged = bytearray(good)
             damaged[place] ^= change
-            assert is_accepted(bytes(damaged), 40) == is_sound(bytes(damaged), 40), (place, change)
+            assert found(bytes(damaged), 40) == judged(bytes(damaged), 40), (place, change)
 
 
 @pytest.mark.parametrize("length", range(90))

@@ -17,6 +17,7 @@ from pykafka_broker.log.cleaner.transactions import CleanedTransactions
 from pykafka_broker.protocol.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
+    as_int64,
     check_batch,
     record_bounds,
     record_bytes,
@@ -119,7 +120,8 @@ def _rebuilt(
     """A batch of those records; the bytes of each are copied unless its timestamp has another base now."""
     append_time = header.max_timestamp if header.timestamp_type else None
     timestamps = [
-        header.base_timestamp + delta if append_time is None else append_time for delta in kept.values()
+        as_int64(header.base_timestamp + delta) if append_time is None else append_time
+        for delta in kept.values()
     ]
     base_timestamp = timestamps[0] if delete_horizon_ms is None else delete_horizon_ms
     is_copy = append_time is None and base_timestamp == header.base_timestamp
@@ -131,7 +133,7 @@ def _rebuilt(
             records.append(
                 data[start:end]
                 if is_copy
-                else with_timestamp_delta(data, rest_at, end, timestamp - base_timestamp)
+                else with_timestamp_delta(data, rest_at, end, as_int64(timestamp - base_timestamp))
             )
     max_timestamp = max(timestamps)
     batch = with_records(

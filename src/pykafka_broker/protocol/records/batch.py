@@ -45,6 +45,7 @@ __all__ = [
     "InvalidRecord",
     "Record",
     "RecordSpan",
+    "as_int64",
     "build_batch",
     "check_batch",
     "increment_sequence",
@@ -191,6 +192,11 @@ class Record(NamedTuple):
 RecordSpan = tuple[int, int, int, int, int, int, int]
 
 
+def as_int64(number: int) -> int:
+    """The number in 64 bits; beyond them it wraps around as in Java."""
+    return (number + MAX_INT64 + 1 & 2 * MAX_INT64 + 1) - MAX_INT64 - 1
+
+
 def increment_sequence(sequence: int, increment: int) -> int:
     """Sequence numbers are 31 bits wide and go on with 0 after the largest."""
     return (sequence + increment) & MAX_INT32
@@ -237,8 +243,8 @@ def check_batch(buf: Buffer, pos: int = 0) -> BatchHeader:
     return header
 
 
-def restamp(batch: bytearray | memoryview, attributes: int, max_timestamp: int) -> None:
-    """Give the batch that fills `batch` other attributes and another latest timestamp, and its checksum."""
+def restamp(batch: Buffer, attributes: int, max_timestamp: int) -> None:
+    """Give the batch that fills `batch`, writable, other attributes and another latest timestamp."""
     _ATTRIBUTES.pack_into(batch, ATTRIBUTES_OFFSET, attributes)
     _INT64.pack_into(batch, MAX_TIMESTAMP_OFFSET, max_timestamp)
     _UINT32.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
@@ -274,7 +280,7 @@ def read_records(
         offset = base_offset + offset_delta
         timestamp = append_time if append_time is not None else base_timestamp + timestamp_delta
         if not -MAX_INT64 <= timestamp <= MAX_INT64:
-            timestamp = (timestamp + MAX_INT64 + 1 & 2 * MAX_INT64 + 1) - MAX_INT64 - 1
+            timestamp = as_int64(timestamp)
         if not 0 <= offset <= MAX_INT64:
             raise InvalidRecord(f"A record has the offset {offset}")
         yield new(

@@ -1,26 +1,34 @@
 """Whether the records of a batch are what its header says, as fast as Python can tell.
 
 `check_records` accepts exactly the bytes that `walk_records` walks over with the offset deltas 0, 1, 2, …;
-nothing is taken for granted that is not looked at. Three ways of looking take turns:
+nothing is taken for granted that is not looked at. It tells the largest timestamp delta as well, as producers
+are wrong about it. Three ways of looking take turns:
 
 * One record after the other, whatever its shape: 0.7 us each, and 0.4 us more for a header.
 * **Columns.** Records of one size and one shape lie like the rows of a table. If every byte that says where
   something begins (lengths, those of headers too) is the same all the way down its column, and the offset
-  deltas count up, then all these records are sound: 0.015 us each, in slices with a stride that C loops over.
+  deltas count up, then all these records are sound: 0.01 us each, in slices with a stride that C loops over.
 * **Shapes.** Records that differ in their values only have their fixed bytes at the same places behind their
-  lengths: one `struct` layout reads them at once, 0.3 us each.
+  lengths: one `struct` layout reads them at once, 0.25 us each.
 
-1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.15 ms if all are of one size and 3.5 ms if
-not; 1 KB each 0.03 ms and 0.4 ms (CPython 3.11, a 2-core VM).
+A delta is an unsigned number of 7 bits a byte whose lowest bit is the sign, so even numbers count up with
+what they stand for. What is kept is a *limit*: every even number so far is below it, and if it is odd, it was
+made by the one right below it. It begins with what the producer says, so that most columns are only compared
+with it and not searched for their largest number.
+
+1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.09 ms if all are of one size (0.13 ms if
+they are of more than 64 ms) and 2.6 ms if not; 1 KB each 0.02 ms (0.03 ms) and 0.26 ms. Twice as much where
+the producer is wrong about the largest timestamp (CPython 3.11, a 2-core VM).
 """
 
 from __future__ import annotations
 
 from functools import cache
+from itertools import compress
 from struct import Struct, error
 from typing import NamedTuple
 
-from pykafka_broker.protocol.records.batch import skip_headers, varint
+from pykafka_broker.protocol.records.batch import skip_headers, varint, walk_records
 from pykafka_broker.protocol.records.errors import InvalidRecord
 
 #: Columns are compared in windows of so many records, each eight times as long as the one before, so that
@@ -48,38 +56,65 @@ _MIDDLE = bytes([delta >> 6 | 0x80 for delta in range(TWO_BYTE_DELTAS)])
 #: Turns a column of bytes with continuation bits into ASCII, and one without them into anything but.
 _FLIPPED = bytes([byte ^ 0x80 for byte in range(256)])
 
+#: Timestamp deltas beyond this, 140 million years, are reported as the largest there is: with some base they
+#: are times beyond 64 bits, at either end.
+MOST_DELTA = 2**62 - 1
+LARGEST_DELTA = 2**63 - 1
+#: Timestamp deltas of more bytes than this, 69 years, are looked at one by one.
+MOST_TIME_BYTES = 6
+
+_BYTES = bytes(range(256))
+_EVEN_BYTES = _BYTES[::2]
+#: Says of each byte whether it is even.
+_IS_EVEN = bytes([1 - (byte & 1) for byte in range(256)])
 
 #: Where the parts of a record begin: the record, what its length counts, the offset delta, the key's length
-#: and the key, the value's length and the value, the headers; and where the record ends.
-Span = tuple[int, int, int, int, int, int, int, int, int]
+#: and the key, the value's length and the value, the headers; its timestamp delta as an unsigned number; and
+#: where the record ends.
+Span = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
-def check_records(data: bytes, count: int, start: int = 0) -> None:
+def check_records(data: bytes, count: int, start: int = 0, expected: int = 0) -> int:
     """Check that `data` holds from `start` on `count` records with the offset deltas 0, 1, 2, … and no more.
+
+    Returns the largest timestamp delta of a batch that has records; LARGEST_DELTA if any is further from 0
+    than MOST_DELTA. It is told fastest if it is the `expected` one.
 
     Raises:
         InvalidRecord: it does not.
     """
+    limit = expected << 1 if 0 <= expected <= MOST_DELTA else 0
     pos, size = start, len(data)
     index = 0
     try:
         while index < count:
             span = _record(data, pos, index)
-            first, pos = pos, span[-1]
+            first, time, pos = pos, span[-2], span[-1]
+            if time >= limit:
+                if time > MOST_DELTA << 1:
+                    limit = LARGEST_DELTA << 1 | 1
+                elif not time & 1:
+                    limit = time | 1
             index += 1
             if index < count and pos < size:
                 equal = _equal_records(data, span, index, count) if data[pos] == data[first] else 0
                 if equal:
+                    limit = _raised(limit, data, span, equal)
                     index += equal
                     pos += equal * (pos - first)
                 else:
-                    index, pos = _similar_records(data, span, index, count)
+                    index, pos, limit = _similar_records(data, span, index, count, limit)
     except IndexError:
         raise InvalidRecord("Incorrect declared batch size, premature EOF reached") from None
     if count < 0 or pos != size:
         raise InvalidRecord(
             f"Found {size - start} bytes of records, where {count} records take {pos - start}"
         )
+    if limit & 1:
+        return limit >> 1
+    if expected:  # none is as large
+        return check_records(data, count, start)
+    return max([delta for _, delta, *_ in walk_records(data[start:], count)], default=0)
 
 
 def _record(data: bytes, start: int, index: int) -> Span:
@@ -90,8 +125,9 @@ def _record(data: bytes, start: int, index: int) -> Span:
         length, pos = varint(data, start)
     body = pos
     pos += 1  # the attributes: none are defined
-    if data[pos] > 127:
-        _, pos = varint(data, pos)
+    time = data[pos]
+    if time > 127:
+        time, pos = varint(data, pos)
     else:
         pos += 1
     offset_at = pos
@@ -124,15 +160,18 @@ def _record(data: bytes, start: int, index: int) -> Span:
         raise InvalidRecord("Invalid record size: the fields of a record do not fill it exactly")
     if offset != index << 1:
         raise InvalidRecord(f"Record {index} of the batch has the offset delta {offset >> 1 ^ -(offset & 1)}")
-    return start, body, offset_at, key_at, key, value_at, value, headers_at, pos
+    return start, body, offset_at, key_at, key, value_at, value, headers_at, time, pos
 
 
 # --- columns ----------------------------------------------------------------------------------------
 
 
 def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
-    """How many records from `index` on, right behind `span`, have its size and shape and their offsets."""
-    start, body, offset_at, key_at, key, value_at, value, headers_at, first = span
+    """How many records from `index` on, right behind `span`, have its size and shape and their offsets.
+
+    A column is compared with as many times its first byte: 0.05 us for 1024 rows, where counting takes 0.5.
+    """
+    start, body, offset_at, key_at, key, value_at, value, headers_at, _, first = span
     size = first - start
     most = min(count - index, (len(data) - first) // size)
     width = key_at - offset_at
@@ -143,7 +182,7 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
     else:
         most = min(most, TWO_BYTE_DELTAS - index % TWO_BYTE_DELTAS)
     same = [*range(start, body), *range(key_at, key), *range(value_at, value), *_lengths_in(data, headers_at)]
-    if len(same) > MOST_COLUMNS:
+    if len(same) > MOST_COLUMNS or offset_at - body - 1 > MOST_TIME_BYTES:
         return 0
     done = 0
     window = FIRST_WINDOW_RECORDS
@@ -152,7 +191,7 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
         skipped = (done + 1) * size
         stop = first + (done + rows) * size
         for at in same:
-            if data[at + skipped : stop : size].count(data[at]) != rows:
+            if data[at + skipped : stop : size] != data[at : at + 1] * rows:
                 return done
         for at in range(body + 1, offset_at):
             column = data[at + skipped : stop : size]
@@ -169,6 +208,57 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
         done += rows
         window *= WINDOW_GROWTH
     return done
+
+
+def _raised(limit: int, data: bytes, span: Span, rows: int) -> int:
+    """The limit behind so many records that are equal to `span` and follow it."""
+    size = span[-1] - span[0]
+    first, behind = span[1] + 1, span[2]
+    last = behind - first - 1
+    digit = limit >> 7 * last
+    if digit > 127:
+        return limit  # beyond what these bytes can say
+    stop = span[-1] + rows * size
+    highest = data[behind - 1 + size : stop : size]
+    if not last:
+        above = highest.translate(None, _harmless(digit))
+        return max(above) | 1 if above else limit
+    reached = highest.translate(None, _BYTES[:digit])
+    if not reached:
+        return limit
+    columns = [data[at + size : stop : size] for at in range(first, behind)]
+    if len(reached) == rows and columns == [data[at : at + 1] * rows for at in range(first, behind)]:
+        return limit
+    if columns[0].translate(None, _EVEN_BYTES):
+        is_even = columns[0].translate(_IS_EVEN)
+        columns = [bytes(compress(column, is_even)) for column in columns]
+    largest = 0
+    for place in range(last, -1, -1):
+        column = columns[place]
+        reached = column.translate(None, _BYTES[:digit])
+        if not reached:
+            return limit
+        above = reached.translate(None, _BYTES[digit : digit + 1])
+        byte = max(above) if above else digit
+        largest |= (byte & 127) << 7 * place
+        if place:  # of the lower bytes, those beside the largest count
+            begin, end = column.find(byte), column.rfind(byte) + 1
+            is_largest = column[begin:end].translate(_only(byte))
+            columns = [bytes(compress(lower[begin:end], is_largest)) for lower in columns[:place]]
+            digit = 0 if above else limit >> 7 * (place - 1) & 127 | 0x80
+    return largest | 1
+
+
+@cache
+def _only(byte: int) -> bytes:
+    """Turns this byte into 1 and others into 0."""
+    return bytes(byte) + b"\1" + bytes(255 - byte)
+
+
+@cache
+def _harmless(limit: int) -> bytes:
+    """The deltas of one byte that do not raise a limit: below it, or odd."""
+    return _BYTES[:limit] + _BYTES[limit | 1 : 128 : 2]
 
 
 def _lengths_in(data: bytes, headers_at: int) -> list[int]:
@@ -191,8 +281,8 @@ def _lengths_in(data: bytes, headers_at: int) -> list[int]:
 class Shape(NamedTuple):
     """How to read the bytes behind the length of records that differ in their values only."""
 
-    #: Gives the timestamp delta, the offset delta and its third byte if it has one, the key's length, and two
-    #: bytes from where the value's length begins.
+    #: Gives the timestamp delta, the first one or two bytes of the offset delta, its third byte if it has one
+    #: with that of the key's length, and two bytes from where the value's length begins.
     layout: Struct
     #: The continuation bits of the timestamp delta, and what they have to be.
     time_mask: int
@@ -201,27 +291,29 @@ class Shape(NamedTuple):
     deltas: tuple[int, ...]
 
 
-def _similar_records(data: bytes, span: Span, index: int, count: int) -> tuple[int, int]:
-    """Go over the records behind `span` that differ in their values only; the next record's number and place.
+def _similar_records(data: bytes, span: Span, index: int, count: int, limit: int) -> tuple[int, int, int]:
+    """Go over the records behind `span` that differ in their values only; the next record's number and place,
+    and the limit there.
 
     `span` has the number `index - 1`. None of the records that are gone over has headers.
     """
-    _, body, offset_at, key_at, key, value_at, _, _, pos = span
+    _, body, offset_at, key_at, key, value_at, _, _, _, pos = span
     key_bytes = value_at - key
     if key - key_at > 1 or key_bytes > LONGEST_SIMILAR_KEY_BYTES:
-        return index, pos
-    shape = _shape(offset_at - body - 1, key_at - offset_at, key_bytes)
+        return index, pos, limit
+    time_bytes = offset_at - body - 1
+    shape = _shape(time_bytes, key_at - offset_at, key_bytes)
     if shape is None:
-        return index, pos
+        return index, pos, limit
     layout, time_mask, time_bits, deltas = shape
     at = index % len(deltas)
     if not at:
-        return index, pos
+        return index, pos, limit
     unpack = layout.unpack_from
     sizes = _value_sizes()
-    third = data[key_at - 1] if key_at - offset_at == 3 else b""
-    key_length = data[key_at]
+    fixed = data[offset_at + 2 : key] if key_at - offset_at == 3 else data[key_at:key]
     fixed_bytes = value_at - body
+    time_limit = _as_read(limit, time_bytes)
     left = min(count - index, len(deltas) - at)
     window = FIRST_WINDOW_RECORDS
     try:
@@ -233,20 +325,22 @@ def _similar_records(data: bytes, span: Span, index: int, count: int) -> tuple[i
                     high = data[body]
                     body += 1
                     if high > 127:
-                        return index, pos
+                        return index, pos, limit
                     length += (high - 1) << 7
                 end = body + (length >> 1)
-                time, offset, third_found, key_found, value = unpack(data, body)
+                time, offset, fixed_found, value = unpack(data, body)
                 if (
                     offset != expected
-                    or key_found != key_length
+                    or fixed_found != fixed
                     or time & time_mask != time_bits
-                    or third_found != third
                     or body + fixed_bytes + sizes[value] != end
                     or length & 1
                     or data[end - 1]
                 ):
-                    return index, pos
+                    return index, pos, limit
+                if time >= time_limit and not time & 1:
+                    limit = (time if time_bytes == 1 else time & 127 | time >> 8 << 7) | 1
+                    time_limit = time | 1
                 pos = end
                 index += 1
             at += window
@@ -254,17 +348,24 @@ def _similar_records(data: bytes, span: Span, index: int, count: int) -> tuple[i
             window *= WINDOW_GROWTH
     except (error, IndexError):
         pass  # cut, or too near to the end for the layout: whoever looks at single records will say
-    return index, pos
+    return index, pos, limit
+
+
+def _as_read(limit: int, time_bytes: int) -> int:
+    """The limit in the order of the timestamp deltas that a layout gives."""
+    if limit >> 7 * time_bytes:
+        return 1 << 16  # beyond what these bytes can say
+    return limit if time_bytes == 1 else limit & 127 | 0x80 | limit >> 7 << 8
 
 
 _DELTAS = {
     1: tuple(_ONE_BYTE),
-    2: tuple([low << 8 | high for low, high in zip(_LOW, _HIGH, strict=True)]),
-    3: tuple([low << 8 | middle for low, middle in zip(_LOW, _MIDDLE, strict=True)]),
+    2: tuple([low | high << 8 for low, high in zip(_LOW, _HIGH, strict=True)]),
+    3: tuple([low | middle << 8 for low, middle in zip(_LOW, _MIDDLE, strict=True)]),
 }
-_DELTA_CODES = {1: "B0s", 2: "H0s", 3: "HB"}
+_DELTA_CODES = {1: "B1s", 2: "H1s", 3: "H2s"}
 _TIME_CODES = {1: "B", 2: "H"}
-_TIME_BITS = {1: (0x80, 0), 2: (0x8080, 0x8000)}
+_TIME_BITS = {1: (0x80, 0), 2: (0x8080, 0x0080)}
 #: No record ends there.
 _NOWHERE = -(1 << 40)
 
@@ -273,8 +374,8 @@ _NOWHERE = -(1 << 40)
 def _value_sizes() -> tuple[int, ...]:
     """What a value takes with its length and the empty headers behind it, by its first two bytes."""
     sizes = []
-    for low in range(256):
-        for high in range(256):
+    for high in range(256):
+        for low in range(256):
             if low < 128:
                 length, length_bytes = low, 1
             elif high < 128:
@@ -293,5 +394,5 @@ def _shape(time_bytes: int, offset_bytes: int, key_bytes: int) -> Shape | None:
     """The shape of records whose parts have these sizes; None for the rare ones."""
     if time_bytes > 2 or offset_bytes > 3:
         return None
-    layout = Struct(f">x{_TIME_CODES[time_bytes]}{_DELTA_CODES[offset_bytes]}B{key_bytes}xH")
+    layout = Struct(f"<x{_TIME_CODES[time_bytes]}{_DELTA_CODES[offset_bytes]}{key_bytes}xH")
     return Shape(layout, *_TIME_BITS[time_bytes], _DELTAS[offset_bytes])

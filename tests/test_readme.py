@@ -1,14 +1,11 @@
 """The README's commands and programs do what it says: each is run as printed, only at another address.
 
-A `python` block is a program: it must end well and print what the comments behind its `print` calls say. In a
-`console` block a line with `$ ` is a command and the lines below are its output, `...` standing for anything.
-What sets up a machine (`make`, `docker`) is CI's and the image's business and not run here; the program with
-Spark is in tests/spark.
+What sets up a machine (`make`, `docker`, installers) is CI's and the image's business and not run here; the
+program with Spark is in tests/spark.
 """
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,9 +14,9 @@ import pytest
 
 from interop.brokers import OurBroker
 from pykafka_broker.config.sources import STANDALONE
-from tests.support.readme import ADDRESS, PROGRAMS, SESSIONS, run, shown_output
+from tests.support.pages import ADDRESS, PROGRAMS, blocks, commands, matches, run, shown_output
 
-NOT_RUN = ("$ make", "$ docker")
+NOT_RUN = ("$ make", "$ docker", "$ python3 -m pip", "$ pipx")
 
 
 @pytest.fixture(scope="module")
@@ -37,10 +34,10 @@ def test_each_program_prints_what_its_comments_say(program: str, broker: OurBrok
     assert printed.splitlines() == shown_output(program)
 
 
-@pytest.mark.parametrize("session", [session for session in SESSIONS if not session.startswith(NOT_RUN)])
+@pytest.mark.parametrize(
+    "session", [session for session in blocks("README.md", "console") if not session.startswith(NOT_RUN)]
+)
 def test_each_session_prints_what_it_shows(session: str, broker: OurBroker, tmp_path: Path) -> None:
-    for part in re.split(r"^\$ ", session, flags=re.MULTILINE)[1:]:
-        command, _, shown = part.partition("\n")
-        pattern = ".*".join(re.escape(piece) for piece in shown.split("..."))
-        printed = run(command, broker.address, tmp_path)
-        assert re.fullmatch(pattern, printed, re.DOTALL), f"$ {command}\n{printed}\nis not\n{shown}"
+    for command in commands(session):
+        printed = run(command.line, broker.address, tmp_path)
+        assert matches(printed, command.shown), f"$ {command.line}\n{printed}\nis not\n{command.shown}"

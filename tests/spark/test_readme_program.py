@@ -7,7 +7,7 @@ from pathlib import Path
 
 from interop.brokers import CACHE
 from tests.spark.conftest import Broker
-from tests.support.readme import ADDRESS, PROGRAMS, run, shown_output
+from tests.support.pages import ADDRESS, PROGRAMS, run, shown_output
 
 
 def test_the_readme_s_spark_program_reads_what_it_wrote(broker: Broker, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""The commands of the pages in docs/ do what is shown: each page is typed from its top to its end.
+
+Not typed: what sets up a machine and needs its administrator, or a container engine.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interop.brokers import free_port
+from tests.support.pages import ADDRESS, REPOSITORY, START, Command, Terminal, blocks, commands
+
+PAGES = [page for page in sorted((REPOSITORY / "docs").glob("*.md")) if "```console" in page.read_text()]
+#: What the commands of these lines do, they do to a machine.
+NOT_TYPED = (
+    *("sudo ", "systemctl ", "journalctl ", "docker ", "make ", "pipx ", "uv ", "git ", "python3 -m pip "),
+    *("python3 -m venv ", "cp -a --reflink"),
+)
+#: What a reader of the page has before its first command.
+BEFORE = {
+    "migrate.md": [
+        "pykafka-broker topics create orders",
+        "pykafka-broker produce orders one two three",
+        "pykafka-broker consume orders --group readers --until end",
+    ],
+}
+PROPERTIES = f"""\
+process.roles=broker,controller
+node.id=1
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://{ADDRESS},CONTROLLER://127.0.0.1:0
+log.dirs=data
+offsets.topic.replication.factor=1
+"""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path) -> None:
+    sessions = blocks(f"docs/{page.name}", "console")
+    typed = [one for session in sessions for one in commands(session) if not one.line.startswith(NOT_TYPED)]
+    with Terminal(f"127.0.0.1:{free_port()}", tmp_path) as terminal:
+        (tmp_path / "server.properties").write_text(PROPERTIES.replace(ADDRESS, terminal.address))
+        terminal.type(Command(f"{START} --config server.properties", ""))
+        for line in BEFORE.get(page.name, []):
+            terminal.type(Command(line, ""))
+        for command in typed:
+            terminal.type(command)

@@ -47,10 +47,18 @@ TIMEOUT_S = 30.0
 
 @contextmanager
 def refusals() -> Iterator[None]:
+    """Raise what the client raises as `Refused`.
+
+    A fatal error that the client hears of in the middle of its delivery reports makes the next callback
+    fail: a SystemError, with the fatal error as its cause.
+    """
     try:
         yield
-    except KafkaException as error:
-        raise Refused(error.args[0].code(), error.args[0].str()) from error
+    except (KafkaException, SystemError) as error:
+        raised = error if isinstance(error, KafkaException) else error.__cause__
+        if not isinstance(raised, KafkaException):
+            raise
+        raise Refused(raised.args[0].code(), raised.args[0].str()) from error
 
 
 def result(futures: Mapping[Any, Future[Any]]) -> Any:

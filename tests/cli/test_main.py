@@ -23,7 +23,7 @@ def test_help_names_every_command_and_shell_completion() -> None:
     assert result.status == 0
     for name in COMMANDS:
         assert f"  {name} " in result.out
-    assert "_PYKAFKA_BROKER_COMPLETE=bash_source" in result.out
+    assert '    eval "$(pykafka-broker completion bash)"' in result.out.splitlines()
 
 
 def test_help_imports_no_command() -> None:

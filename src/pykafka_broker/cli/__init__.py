@@ -5,7 +5,8 @@ One file per command, imported only when that command is asked for: `start` must
 command and name it in `COMMANDS`.
 
 Whatever a user can cause (a broker that is away, a bad configuration, a refused request) ends as one line on
-stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours.
+stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours. `output.py` is how
+commands say their results, docs/cli.md what each says.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import click
 from pykafka_broker.interrupts import INTERRUPTED, raise_again
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from pykafka_broker.cli.output import Failure
 
 #: Command -> the module that has it and what to call it there, with the line that `--help` shows.
@@ -39,10 +42,25 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "health": ("health", "health", "Check that a broker answers."),
     "doctor": ("doctor", "doctor", "Find out why clients do not get on with a cluster."),
     "version": ("version", "version", "Say which version this is."),
+    "completion": ("completion", "completion", "Print what makes a shell complete commands and options."),
 }
 
 
-class LazyGroup(click.Group):
+class Group(click.Group):
+    """A group of commands that suggests the one that may be meant by an unknown name."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
+            from pykafka_broker.cli.suggestions import did_you_mean
+
+            ctx.fail(f"No such command {name!r}.{did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(Group):
     """A group that imports a command's module when the command is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -56,6 +74,17 @@ class LazyGroup(click.Group):
         raise_again()
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete commands without importing them."""
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=line)
+            for name, (_, _, line) in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
         with formatter.section("Commands"):
@@ -65,9 +94,11 @@ class LazyGroup(click.Group):
 @click.command(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
+    # \b keeps the lines as they are, for they are pasted.
     epilog=(
-        'Shell completion: eval "$(_PYKAFKA_BROKER_COMPLETE=bash_source pykafka-broker)" in ~/.bashrc; '
-        "zsh_source and fish_source for the other shells."
+        "\b\nShell completion, in ~/.bashrc:\n"
+        '  eval "$(pykafka-broker completion bash)"\n'
+        "zsh and fish: pykafka-broker completion --help"
     ),
 )
 @click.version_option(package_name="pykafka-broker")

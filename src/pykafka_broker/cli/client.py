@@ -243,6 +243,10 @@ class Client:
                 return topic
             is_being_created = auto_create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if is_last or not (code in RETRIABLE or is_being_created):
+                if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    from pykafka_broker.cli.suggestions import unknown_topic
+
+                    raise unknown_topic(self, name)
                 raise self.topic_error(code, name)
         raise AssertionError("attempts end with a last one")
 

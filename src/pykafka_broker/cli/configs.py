@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 
 import click
 
+from pykafka_broker.cli import Group
 from pykafka_broker.cli.client import Client, check
 from pykafka_broker.cli.options import cluster_options, pairs
 from pykafka_broker.cli.output import Column, Output, Table, json_option
+from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: How kafka-configs.sh names the sources of DescribeConfigs.
@@ -134,7 +136,7 @@ def chosen(
     return named[0]
 
 
-@click.group()
+@click.group(cls=Group)
 def configs() -> None:
     """Describe and alter dynamic configurations."""
 
@@ -173,8 +175,8 @@ def describe(
     )
     with Client(bootstrap_server, timeout_s) as client:
         result = client.send(request, _node_of(resource)).results[0]
-    if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{resource.name}' does not exist.")
+        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(client, resource.name)
     check(result.error_code, result.error_message)
 
     own_source = resource.kind.own_source if resource.name else 3
@@ -308,7 +310,17 @@ def alter(
     )
     with Client(bootstrap_server, timeout_s) as client:
         result = client.send(request, _node_of(resource)).responses[0]
-    check(result.error_code, result.error_message)
+        if resource.kind == TOPIC and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(client, resource.name)
+    try:
+        check(result.error_code, result.error_message)
+    except KafkaError as error:
+        keys = [change.name for change in changes]
+        raise unknown_config(error, keys, resource.kind.resource_type) from None
+    for key in deletes:
+        # Brokers delete what was never set without a word.
+        if (meant := meant_config(key, resource.kind.resource_type)) is not None:
+            output.note(f"{key!r} is no configuration key of a {resource.kind.word}. Did you mean {meant!r}?")
     if dry_run:
         line = f"The change of {resource} would be accepted."
     elif resource.name:

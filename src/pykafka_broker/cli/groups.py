@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from pykafka_broker.cli import Group as CommandGroup
 from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.group_state import (
     Group,
@@ -30,6 +31,7 @@ from pykafka_broker.cli.offsets import (
 )
 from pykafka_broker.cli.options import cluster_options
 from pykafka_broker.cli.output import Cell, Column, Output, Styled, Table, json_option
+from pykafka_broker.cli.suggestions import unknown_group
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: States in which nobody holds a partition, so that offsets may be changed from outside.
@@ -63,7 +65,7 @@ class NewOffset(NamedTuple):
     executed: bool
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def groups() -> None:
     """List, describe, reset and delete consumer groups."""
 
@@ -119,7 +121,7 @@ def describe(
     with Client(bootstrap_server, timeout_s) as client, output.one_by_one() as each:
         for name in names or sorted(list_groups(client)):
             coordinator = client.coordinator(name)
-            group = describe_group(client, coordinator, name)
+            group = _described(client, coordinator, name)
             if not group.members:
                 output.note(f"\nConsumer group '{name}' has no active members.")
             if show == "members":
@@ -129,6 +131,20 @@ def describe(
             else:
                 group = group._replace(offsets=positions(client, coordinator, group))
                 each.show(group, offset_lines(group), [offset_table(group)])
+
+
+def _described(client: Client, coordinator: int, name: str) -> Group:
+    """A group, which somebody asked for by name.
+
+    Raises:
+        KafkaError: what the coordinator says; of a group that is not there with the one that may be meant.
+    """
+    try:
+        return describe_group(client, coordinator, name)
+    except KafkaError as error:
+        if error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        raise KafkaError(error.code, f"{error.message}{unknown_group(client, name)}") from None
 
 
 # -- lines of kafka-consumer-groups.sh
@@ -268,7 +284,9 @@ def delete(names: tuple[str, ...], bootstrap_server: str, timeout_s: float, outp
             request = DeleteGroupsRequest(groups_names=[name])
             code = client.send(request, client.coordinator(name)).results[0].error_code
             if code:
-                failures.append(f"* Group '{name}' could not be deleted due to: {ErrorCode(code).message}")
+                meant = unknown_group(client, name) if code == ErrorCode.GROUP_ID_NOT_FOUND else ""
+                reason = f"{ErrorCode(code).message}{meant}"
+                failures.append(f"* Group '{name}' could not be deleted due to: {reason}")
             else:
                 deleted.append(DeletedGroup(name))
     shown = ", ".join(f"'{group.group}'" for group in deleted)

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import click
 
-from pykafka_broker.cli import progress
+from pykafka_broker.cli import Group, progress
 from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.log_report import PartitionStats, Report, Verified, stats_line, stats_table
 from pykafka_broker.cli.output import Form, Output, json_option
@@ -42,7 +42,7 @@ LOG_DIRECTORY_FILES = frozenset(
 _PARTITION_FILE = re.compile(r"\d{20}\.|partition\.metadata$|leader-epoch-checkpoint$")
 
 
-@click.group()
+@click.group(cls=Group)
 def log() -> None:
     """Look into the data of a broker: dump, verify, count; of a stopped one, repair."""
 

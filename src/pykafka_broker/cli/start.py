@@ -13,10 +13,11 @@ import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.interrupts import INTERRUPTED, end_at_once
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ config_logger = logging.getLogger("kafka.server.KafkaConfig")
 ECHO_S = 1.0
 #: What a broker without a properties file has another value of than Apache Kafka.
 DELAY = "group.initial.rebalance.delay.ms"
+
+
+class Started(NamedTuple):
+    """A broker that serves."""
+
+    bootstrap_servers: str
+    node_id: int
+    log_dirs: list[str]
 
 
 @click.command()
@@ -62,6 +71,7 @@ DELAY = "group.initial.rebalance.delay.ms"
     show_envvar=True,
     help="Kafka's lines, or one JSON object a line.",
 )
+@json_option(Started)
 def start(
     file: str | None,
     data_dir: str | None,
@@ -69,6 +79,7 @@ def start(
     overrides: tuple[str, ...],
     cluster_id: str | None,
     log_format: str,
+    output: Output,
 ) -> None:
     """Run a broker.
 
@@ -86,7 +97,9 @@ def start(
     from pykafka_broker.config.sources import load
 
     try:
-        set_up_logging(os.environ, log_format=log_format)
+        # Standard output is for the object alone.
+        stream = sys.stderr if output.form is Form.JSON else None
+        set_up_logging(os.environ, stream, log_format=log_format)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
     config = load(
@@ -102,7 +115,7 @@ def start(
 
     from pykafka_broker.server.event_loop import run
 
-    run(serve(config, topics))
+    run(serve(config, topics, output))
 
 
 def report(config: BrokerConfig) -> None:
@@ -123,7 +136,7 @@ def report(config: BrokerConfig) -> None:
         )
 
 
-async def serve(config: BrokerConfig, topics: list[NewTopic]) -> None:
+async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) -> None:
     """Start a broker, create `topics`, say that it serves, wait for a signal, stop it.
 
     Raises:
@@ -143,7 +156,7 @@ async def serve(config: BrokerConfig, topics: list[NewTopic]) -> None:
         await create_topics(broker, topics)
     gc.freeze()
     gc.enable()
-    announce(broker, config)
+    announce(broker, config, output)
     failure = await wait_for_end(stop, broker)
     logger.info("[KafkaRaftServer nodeId=%d] Stopping Kafka server", config.node_id)
     await broker.stop()
@@ -168,7 +181,7 @@ async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | N
     return failure
 
 
-def announce(broker: Broker, config: BrokerConfig) -> None:
+def announce(broker: Broker, config: BrokerConfig, output: Output) -> None:
     """Say that the broker serves: Kafka's lines for programs, and one with the addresses for people."""
     from pykafka_broker.cli.logging_setup import logs_objects
 
@@ -179,12 +192,12 @@ def announce(broker: Broker, config: BrokerConfig) -> None:
         node_id,
     )
     logger.info("[KafkaRaftServer nodeId=%d] Kafka Server started", node_id)
-    folders = ", ".join(os.path.abspath(folder) for folder in config.log_dirs)
-    line = f"Bootstrap servers: {broker.bootstrap_servers} (data in {folders})"
-    if logs_objects():
+    folders = [os.path.abspath(folder) for folder in config.log_dirs]
+    line = f"Bootstrap servers: {broker.bootstrap_servers} (data in {', '.join(folders)})"
+    if logs_objects() and output.form is not Form.JSON:
         server_logger.info(line)
         return
-    click.echo(line)
+    output.show(Started(broker.bootstrap_servers, node_id, folders), [line])
     sys.stdout.flush()
 
 

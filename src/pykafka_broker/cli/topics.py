@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import click
 
+from pykafka_broker.cli import Group
 from pykafka_broker.cli.client import Client, check
 from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, cluster_options, pairs
 from pykafka_broker.cli.output import Cell, Column, Output, Styled, Table, json_option
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.cli.suggestions import unknown_config, unknown_topic
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.schema import ZERO_UUID
 
 TOPIC_RESOURCE = 2
@@ -78,7 +80,7 @@ class Topic(NamedTuple):
     partitions: list[Partition]
 
 
-@click.group()
+@click.group(cls=Group)
 def topics() -> None:
     """Create, list, describe, alter and delete topics."""
 
@@ -135,7 +137,10 @@ def create(
             if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
                 each.show(CreatedTopic(result.name, created=False), ())
                 continue
-            check(result.error_code, result.error_message)
+            try:
+                check(result.error_code, result.error_message)
+            except KafkaError as error:
+                raise unknown_config(error, values, TOPIC_RESOURCE) from None
             each.show(CreatedTopic(result.name, created=True), [f"Created topic {result.name}."])
 
 
@@ -350,6 +355,8 @@ def describe_topics(client: Client, names: Sequence[str] | None) -> list[Any]:
             after = response.next_cursor
             cursor = Cursor(topic_name=after.topic_name, partition_index=after.partition_index)
     for topic in found:
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(client, topic.name)
         if topic.error_code:
             raise client.topic_error(topic.error_code, topic.name)
         topic.partitions.sort(key=lambda partition: partition.partition_index)
@@ -402,6 +409,8 @@ def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float, o
     )
     with Client(bootstrap_server, timeout_s) as client:
         result = client.send(request).results[0]
+        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(client, name)
     check(result.error_code, result.error_message)
     output.show(PartitionCount(name, partitions), [f"Topic {name} has {partitions} partitions."])
 
@@ -422,14 +431,12 @@ def delete(
         topic_names=list(names),
         timeout_ms=int(timeout_s * 1000),
     )
-    with Client(bootstrap_server, timeout_s) as client:
-        results = client.send(request).responses
-    with output.one_by_one() as each:
-        for result in results:
+    with Client(bootstrap_server, timeout_s) as client, output.one_by_one() as each:
+        for result in client.send(request).responses:
             if if_exists and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 each.show(DeletedTopic(result.name, deleted=False), ())
                 continue
             if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise client.topic_error(result.error_code, result.name)
+                raise unknown_topic(client, result.name)
             check(result.error_code, result.error_message)
             each.show(DeletedTopic(result.name, deleted=True), [f"Deleted topic {result.name}."])

@@ -1,0 +1,44 @@
+"""`completion`: the script that makes a shell complete commands and options."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import click
+from click.shell_completion import get_completion_class
+
+from pykafka_broker.cli.output import Output, json_option
+
+PROGRAM = "pykafka-broker"
+#: By which the script asks the program; click derives the name from the program's.
+VARIABLE = "_PYKAFKA_BROKER_COMPLETE"
+
+
+class Script(NamedTuple):
+    """What a shell is to run."""
+
+    shell: str
+    script: str
+
+
+@click.command(
+    # \b keeps the lines as they are, for they are pasted.
+    epilog="""\b
+bash, in ~/.bashrc:
+  eval "$(pykafka-broker completion bash)"
+zsh, in ~/.zshrc, behind compinit:
+  eval "$(pykafka-broker completion zsh)"
+fish:
+  pykafka-broker completion fish > ~/.config/fish/completions/pykafka-broker.fish
+"""
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@json_option(Script)
+def completion(shell: str, output: Output) -> None:
+    """Print the script that makes a shell complete commands and options."""
+    from pykafka_broker.cli import cli
+
+    writer = get_completion_class(shell)
+    assert writer is not None, "click knows these three"
+    script = writer(cli, {}, PROGRAM, VARIABLE).source()
+    output.show(Script(shell, script), [script])

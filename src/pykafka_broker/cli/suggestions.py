@@ -1,0 +1,60 @@
+"""What may have been meant by a name that is none: of a command, a topic, a group, a configuration key.
+
+Asked for after a mistake only, so what this loads and asks the cluster for costs nobody else anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+
+from pykafka_broker.cli.client import Client
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+#: Names looked at; comparing with more would take longer than half a second.
+MOST_NAMES = 10_000
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question to stand behind a sentence; empty if nothing is like the name."""
+    from pykafka_broker.config.suggestions import closest
+
+    found = closest(name, islice(names, MOST_NAMES))
+    return "" if found is None else f" Did you mean {found!r}?"
+
+
+def unknown_topic(client: Client, name: str) -> KafkaError:
+    """The error of a topic that is not there, with the one that may be meant."""
+    error = client.topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    try:
+        topics = [str(topic.name) for topic in client.metadata(None).topics]
+    except (KafkaError, OSError):
+        return error
+    return KafkaError(error.code, f"{error.message}{did_you_mean(name, topics)}")
+
+
+def unknown_group(client: Client, name: str) -> str:
+    """What may be meant by a group that is not there."""
+    from pykafka_broker.cli.group_state import list_groups
+
+    try:
+        return did_you_mean(name, list_groups(client))
+    except (KafkaError, OSError):
+        return ""
+
+
+def unknown_config(error: KafkaError, keys: Iterable[str], resource_type: int) -> KafkaError:
+    """The error of a refused change, with the key that may be meant by one the broker does not know."""
+    for key in keys:
+        meant = meant_config(key, resource_type)
+        if meant is not None and key in error.message:
+            return KafkaError(error.code, f"{error.message}. Did you mean {meant!r}?")
+    return error
+
+
+def meant_config(key: str, resource_type: int) -> str | None:
+    """The key that may be meant by one that is none."""
+    from pykafka_broker.config.suggestions import suggested_key
+
+    meant = suggested_key(key, resource_type)
+    return None if meant == key else meant

@@ -225,12 +225,43 @@ def test_a_bad_log_level_is_one_line(start: Start) -> None:
     assert (status, output.splitlines()[0][:35]) == (1, "Error: 'LOUD' is not a log level; u")
 
 
-def test_a_port_in_use_is_one_line(start: Start) -> None:
+def test_a_port_in_use_is_one_line_that_says_by_whom_and_what_is_free(start: Start, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        status, output = start("-l", f"127.0.0.1:{taken.getsockname()[1]}").end()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        status, output = start("-l", address).end()
     assert status == 1
-    assert "Error: " in output
-    assert "Traceback" not in output
+    error = output.splitlines()[-1]
+    found = re.fullmatch(
+        rf"Error: Socket server failed to bind to {address}: Address already in use by process {os.getpid()} "
+        r"\(.*pytest.*\)\. Port (\d+) is free: start with --listen 127\.0\.0\.1:(\d+), or change `listeners`",
+        error,
+    )
+    assert found, error
+    assert found[1] == found[2] != address.partition(":")[2]
+    assert list(tmp_path.iterdir()) == [], "no folder is left behind"
+
+
+def test_a_port_in_use_leaves_a_folder_of_before_as_it_was(start: Start, tmp_path: Path) -> None:
+    process = start("-l", "127.0.0.1:0", "-d", "d")
+    process.address()
+    process.popen.send_signal(signal.SIGTERM)
+    process.end()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        status, output = start("-l", f"127.0.0.1:{taken.getsockname()[1]}", "-d", "d").end()
+    assert (status, output.count("Address already in use by process")) == (1, 1)
+    assert (tmp_path / "d" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_folder_in_use_is_one_line_that_says_by_whom(start: Start) -> None:
+    process = start("-l", "127.0.0.1:0", "-d", "d")
+    process.address()
+    status, output = start("-l", "127.0.0.1:0", "-d", "d").end()
+    assert status == 1
+    assert re.search(
+        r"\nError: Failed to acquire lock on file \.lock in .*/d\. A Kafka instance in another process or "
+        rf"thread is using this directory: process {process.popen.pid} \(.*pykafka_broker start .* d\)\.\n$",
+        output,
+    ), output
 
 
 def test_a_folder_of_another_cluster_is_refused(start: Start, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from interop.brokers import OurBroker
 from pykafka_broker.log.files import OsFileSystem
+from pykafka_broker.processes import described
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.server.clock import SystemClock
 from tests.cli.conftest import run_command
@@ -55,9 +56,11 @@ def change(path: Path, old: str, new: str) -> None:
 
 def test_a_second_process_on_a_folder_is_refused_and_the_first_serves_on(tmp_path: Path) -> None:
     with OurBroker({}, tmp_path) as broker:
+        assert broker.process is not None
         assert refused("--data-dir", str(broker.data_dir)) == (
             f"Error: Failed to acquire lock on file .lock in {broker.data_dir}. "
-            "A Kafka instance in another process or thread is using this directory."
+            "A Kafka instance in another process or thread is using this directory: "
+            f"{described(broker.process.pid)}."
         )
         assert run_command("topics", "create", "orders", "-b", broker.address).status == 0
 

@@ -20,6 +20,7 @@ from pykafka_broker.log.checkpoints import (
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import FileLockedError, FileSystem, Lock, absolute, directory_name, join
 from pykafka_broker.log.names import LOCK_FILE, META_PROPERTIES, METADATA_TOPIC, parse_partition_folder
+from pykafka_broker.processes import described
 
 logger = logging.getLogger(__name__)
 
@@ -95,11 +96,12 @@ class LogDirs:
             try:
                 self._make_directory(log_dir.path)
                 log_dir.lock = self._files.lock(join(log_dir.path, LOCK_FILE))
-            except FileLockedError:
+            except FileLockedError as error:
                 self.unlock()
                 raise LogDirError(
                     f"Failed to acquire lock on file .lock in {log_dir.path}. "
-                    "A Kafka instance in another process or thread is using this directory."
+                    "A Kafka instance in another process or thread is using this directory: "
+                    f"{described(error.process_id)}."
                 ) from None
             except OSError as error:
                 logger.error("Log directory %s cannot be used: %s", log_dir.path, error.strerror or error)

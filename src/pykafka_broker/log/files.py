@@ -50,6 +50,11 @@ _BINARY: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 class FileLockedError(Exception):
     """Another process holds the lock file."""
 
+    def __init__(self, path: str, process_id: int = 0) -> None:
+        super().__init__(path)
+        #: Who holds it; 0 if that cannot be told.
+        self.process_id = process_id
+
 
 class File(Protocol):
     """One open file, addressed by position only; safe to read from several threads at once."""
@@ -376,7 +381,7 @@ class OsFileSystem:
     def lock(self, path: str) -> Lock:
         path = os.path.realpath(path)
         if path in _locked_here:
-            raise FileLockedError(path)
+            raise FileLockedError(path, os.getpid())
         fd = os.open(path, os.O_RDWR | os.O_CREAT | _BINARY, _CREATE_MODE)
         try:
             if sys.platform == "win32":
@@ -389,7 +394,7 @@ class OsFileSystem:
                 fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
-            raise FileLockedError(path) from error
+            raise FileLockedError(path, lock_holder(path) or 0) from error
         return OsLock(fd, path)
 
 

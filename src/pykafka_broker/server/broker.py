@@ -9,10 +9,10 @@
 Many brokers can run in one process and event loop; nothing here is global. The clock and the file layer are
 injected.
 
-Start: lock the log directories, format new ones, read the metadata log and take the lead of it, open the
-partition logs, bind the listeners, register and unfence the broker, load the groups, accept connections.
-Whoever connects finds a broker that answers everything. Stop, in reverse: parked requests are answered,
-connections closed, logs synced and marked as cleanly closed.
+Start: lock the log directories, format new ones (once the addresses to listen on are ours), read the
+metadata log and take the lead of it, open the partition logs, listen, register and unfence the broker, load
+the groups, accept connections. Whoever connects finds a broker that answers everything. Stop, in reverse:
+parked requests are answered, connections closed, logs synced and marked as cleanly closed.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.log.scrubbing import ScrubSettings, ScrubWorker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.raft.format import is_formatted, random_uuid
 from pykafka_broker.server.clock import Clock, SystemClock
 from pykafka_broker.server.cold_reads import ColdReads
 from pykafka_broker.server.connection import Connection
@@ -56,7 +56,7 @@ from pykafka_broker.server.disk_threads import DiskThreads
 from pykafka_broker.server.dispatch import Dispatch
 from pykafka_broker.server.event_loop import raise_open_file_limit
 from pykafka_broker.server.host_names import limits_by_address
-from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners
+from pykafka_broker.server.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners, addresses_of
 from pykafka_broker.server.log_dir_moves import LogDirMoves
 from pykafka_broker.server.memory import RequestMemory
 from pykafka_broker.server.network import ConnectionLimits, Network
@@ -276,6 +276,7 @@ class Broker:
             scrub_settings=_scrub_settings(config),
             new_scrub_worker=_scrub_process if isinstance(self._files, OsFileSystem) else None,
         )
+        await self._reserve_addresses(undo)
         undo.callback(self.logs.dirs.unlock)
         cluster_id, formatted = prepare_directories(self._files, self.logs, config, now_ms=self.now_ms())
         if formatted is not None:
@@ -295,7 +296,7 @@ class Broker:
             on_leading=self._leading,
             on_resigned=self._resigned,
         )
-        await self._bind(undo)
+        await self._bind()
         await self._register()
         undo.push_async_callback(self._sign_off)
         self.logs.set_strays_aside(self._is_placed_here)
@@ -368,7 +369,8 @@ class Broker:
         await self.controller.start()
         self.kraft_version = 0 if storage.static_voters else KRAFT_VERSION_LEVEL
 
-    async def _bind(self, undo: AsyncExitStack) -> None:
+    async def _reserve_addresses(self, undo: AsyncExitStack) -> None:
+        """Make sure of the addresses before directories are formatted: a start that fails leaves none."""
         config = self.config
         network = Network(
             self,
@@ -380,11 +382,22 @@ class Broker:
             RequestMemory(config["queued.max.request.bytes"]),
         )
         # A host that is unknown keeps a broker from starting only where the process was given it.
-        static = await limits_by_address(self.dynamic_config.static.connections_per_ip_overrides)
-        limits = _listener_limits(config, await _limits_by_address_or(static, config))
-        self.listeners = Listeners(network, limits, raise_open_file_limit())
+        by_address = await limits_by_address(config.connections_per_ip_overrides)
+        self.listeners = Listeners(network, _listener_limits(config, by_address), raise_open_file_limit())
         undo.callback(self.listeners.stop_accepting)
-        for endpoint in _endpoints(config):
+        if not is_formatted(self._files, config.metadata_log_dir):
+            for endpoint in _endpoints(config):
+                self.listeners.reserve(endpoint, Dispatch(APIS))
+
+    async def _bind(self) -> None:
+        """Listen where the configuration says, of which the metadata may have its own part."""
+        config = self.config
+        by_address = await _limits_by_address_or(
+            self.listeners.limits.max_connections_per_ip_overrides, config
+        )
+        wanted = {endpoint.name: endpoint for endpoint in _endpoints(config)}
+        self.listeners.reconfigure(_listener_limits(config, by_address), wanted)
+        for endpoint in wanted.values():
             self.listeners.add(endpoint, Dispatch(APIS))
         self.dynamic_config.subscribe(self._reconfigure_serving)
 
@@ -478,10 +491,16 @@ class Broker:
         if new.connections_per_ip_overrides != old.connections_per_ip_overrides:
             self._report(self._limit_addresses(new))
         for name in wanted.keys() - self.listeners.listeners.keys():
-            try:
-                self.listeners.add(wanted[name], Dispatch(APIS)).start()
-            except OSError as error:
-                logger.error("Listener %s is not served: %s", name, error)
+            self._report(self._listen(wanted[name]))
+
+    async def _listen(self, endpoint: Endpoint) -> None:
+        """Serve one more listener, unless it is not wanted any more when its host has been looked up."""
+        try:
+            addresses = await self.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
+            if endpoint in _endpoints(self.config) and endpoint.name not in self.listeners.listeners:
+                self.listeners.add(endpoint, Dispatch(APIS), addresses).start()
+        except OSError as error:
+            logger.error("Listener %s is not served: %s", endpoint.name, error)
 
     async def _limit_addresses(self, config: BrokerConfig) -> None:
         """Apply the limits of single addresses, unless they have changed once more meanwhile."""

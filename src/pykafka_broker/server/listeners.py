@@ -24,8 +24,9 @@ import errno
 import logging
 import socket
 import sys
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple, NoReturn
 
 from pykafka_broker.server.clock import Timer
 from pykafka_broker.server.connection import Connection, plain_address
@@ -47,6 +48,10 @@ ACCEPT_PAUSE_MS = 250
 SWEEP_MS = 1_000
 #: How often while unsent answers take all the memory they may.
 HURRIED_SWEEP_MS = 250
+#: Ports above a taken one that are looked at for one to propose.
+PORTS_TRIED = 20
+#: Addresses of a host, each with its family.
+Addresses = Sequence[tuple[socket.AddressFamily, tuple[str, int]]]
 #: Errors of accept(2) that concern only the connection that was about to be.
 _PEERS_FAULT = {
     errno.ECONNABORTED,
@@ -116,6 +121,7 @@ class Listener:
         )
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []
+        self._addresses: Sequence[str] = ()
         #: Connections that came in here and are still open.
         self.connections = 0
         self._listeners = listeners
@@ -130,26 +136,41 @@ class Listener:
         """Host as configured, and the port that is really bound."""
         return self.endpoint.host, self.port
 
-    def bind(self, limits: ListenerLimits) -> None:
-        """Take the address; connections queue up from now on.
+    def bind(self, addresses: Addresses, limits: ListenerLimits) -> None:
+        """Take the address; who connects is refused until `listen`.
 
         Raises:
             OSError: the address cannot be had.
         """
+        self._addresses = [host for _, (host, _) in addresses]
         try:
-            for family, address in _addresses(self.endpoint.host, self.endpoint.port):
-                host, *_ = address
-                self.sockets.append(_listening_socket(family, (host, self.port), limits))
+            for family, (host, _) in addresses:
+                self.sockets.append(_bound_socket(family, (host, self.port), limits))
                 self.port = self.sockets[0].getsockname()[1]
         except OSError as error:
             if not self.sockets or self.endpoint.port:
-                self.close()
-                where = f"{self.endpoint.host}:{self.endpoint.port}"
-                raise OSError(
-                    error.errno, f"Socket server failed to bind to {where}: {error.strerror}"
-                ) from error
+                self._cannot_bind(error)
             # The port that the system chose for the host's first address is taken at another: the first will
             # do.
+
+    def listen(self, limits: ListenerLimits) -> None:
+        """Let connections queue up.
+
+        Raises:
+            OSError: somebody else listens here since `bind`.
+        """
+        try:
+            for sock in self.sockets:
+                sock.listen(max(limits.socket_listen_backlog_size, MIN_BACKLOG))
+        except OSError as error:
+            self._cannot_bind(error)
+
+    def _cannot_bind(self, error: OSError) -> NoReturn:
+        self.close()
+        text = f"Socket server failed to bind to {_shown(self.endpoint.host, self.port)}: {error.strerror}"
+        if error.errno == errno.EADDRINUSE:
+            text += _who_and_where_else(self.endpoint.host, self.port, self._addresses)
+        raise OSError(error.errno, text) from error
 
     def start(self) -> None:
         """Accept connections."""
@@ -243,8 +264,10 @@ class Listeners:
             return configured
         return min(configured, max(self._open_file_limit - RESERVED_FILES, self._open_file_limit // 2))
 
-    def add(self, endpoint: Endpoint, dispatch: Dispatch) -> Listener:
-        """Bind another listener; it accepts after `start()`.
+    def reserve(self, endpoint: Endpoint, dispatch: Dispatch, addresses: Addresses | None = None) -> Listener:
+        """Bind another listener, so that its address cannot be lost any more; `add` makes it listen.
+
+        `addresses` are those of its host; without them they are looked up, which may block.
 
         Raises:
             OSError: the address cannot be had.
@@ -256,8 +279,22 @@ class Listeners:
                 "only PLAINTEXT is"
             )
         listener = Listener(self, endpoint, dispatch)
-        listener.bind(self.limits)
+        listener.bind(addresses or addresses_of(endpoint.host, endpoint.port), self.limits)
         self.listeners[endpoint.name] = listener
+        return listener
+
+    def add(self, endpoint: Endpoint, dispatch: Dispatch, addresses: Addresses | None = None) -> Listener:
+        """Let another listener, reserved or not, have connections queue up; it accepts after `start()`.
+
+        Raises:
+            OSError, ValueError: see `reserve`.
+        """
+        listener = self.listeners.get(endpoint.name) or self.reserve(endpoint, dispatch, addresses)
+        try:
+            listener.listen(self.limits)
+        except OSError:
+            del self.listeners[endpoint.name]
+            raise
         return listener
 
     def remove(self, name: str) -> None:
@@ -512,8 +549,11 @@ class Listeners:
             connection.drop_unread()
 
 
-def _addresses(host: str, port: int) -> Iterable[tuple[socket.AddressFamily, tuple[str, int]]]:
-    """What to bind for `host`: every address it has, IPv4 first; "" is one socket for both, if possible."""
+def addresses_of(host: str, port: int) -> Addresses:
+    """What to bind for `host`: every address it has, IPv4 first; "" is one socket for both, if possible.
+
+    May wait for a resolver.
+    """
     if not host:
         if socket.has_dualstack_ipv6():
             return [(socket.AF_INET6, ("::", port))]
@@ -523,7 +563,32 @@ def _addresses(host: str, port: int) -> Iterable[tuple[socket.AddressFamily, tup
     return sorted(addresses, key=lambda item: item[0] != socket.AF_INET)
 
 
-def _listening_socket(
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _who_and_where_else(host: str, port: int, addresses: Sequence[str]) -> str:
+    """Who has a port, as far as that can be told, and which one is free, as the end of a sentence."""
+    from pykafka_broker.processes import described, listening_on
+
+    found = next((owner for a in addresses if (owner := listening_on(a, port)) is not None), None)
+    by = "" if found is None else f" by {described(found)}"
+    free = _free_port(host, port)
+    return f"{by}. Port {free} is free: start with --listen {_shown(host, free)}, or change `listeners`"
+
+
+def _free_port(host: str, taken: int) -> int:
+    """The next port above that can be bound now; any one if none of the next ones can."""
+    family, (address, _) = next(iter(addresses_of(host, taken)))
+    for port in (*range(taken + 1, min(taken + PORTS_TRIED, 65_535) + 1), 0):
+        with suppress(OSError), _bound_socket(family, (address, port), ListenerLimits()) as sock:
+            sock.listen(1)
+            free: int = sock.getsockname()[1]
+            return free
+    return 0
+
+
+def _bound_socket(
     family: socket.AddressFamily, address: tuple[str, int], limits: ListenerLimits
 ) -> socket.socket:
     sock = socket.socket(family, socket.SOCK_STREAM)
@@ -537,7 +602,6 @@ def _listening_socket(
             # Before listen(2), so that the window is negotiated with it.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.socket_receive_buffer_bytes)
         sock.bind(address)
-        sock.listen(max(limits.socket_listen_backlog_size, MIN_BACKLOG))
         sock.setblocking(False)
     except OSError:
         sock.close()

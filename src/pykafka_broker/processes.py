@@ -1,0 +1,102 @@
+"""Who has what a starting broker wants: other processes, by id and command.
+
+As far as the system tells: on Linux all processes of the same user (of every user, for root), on macOS those
+that lsof(8) shows, elsewhere none.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from ipaddress import IPv4Address, IPv6Address, ip_address
+
+#: Commands are shown up to this length; a JVM's class path is longer than a terminal.
+SHOWN_COMMAND = 100
+
+_LISTEN = "0A"
+
+
+def described(process_id: int) -> str:
+    """`process 4711 (java -Xmx1G ... kafka.Kafka server.properties)`, as much of it as is known."""
+    command = "" if process_id <= 0 else _command_of(process_id)
+    if process_id == os.getpid():
+        return f"this very process ({process_id})"
+    if process_id <= 0:
+        return "another process"
+    return f"process {process_id} ({command})" if command else f"process {process_id}"
+
+
+def listening_on(address: str, port: int) -> int | None:
+    """The process that listens where a socket on `address` and `port` would; None if that cannot be told."""
+    if sys.platform != "linux":
+        found = _output_of("lsof", "-nP", "-t", f"-iTCP:{port}", "-sTCP:LISTEN").split()
+        return int(found[0]) if found else None
+    inodes = _listening_inodes(ip_address(address), port)
+    return _process_with_sockets(inodes) if inodes else None
+
+
+def _command_of(process_id: int) -> str:
+    try:
+        with open(f"/proc/{process_id}/cmdline", "rb") as file:
+            words = file.read().decode(errors="replace").rstrip("\0").split("\0")
+    except OSError:
+        words = _output_of("ps", "-o", "command=", "-p", str(process_id)).split()
+    command = " ".join(words)
+    if len(command) <= SHOWN_COMMAND:
+        return command
+    # What runs stands in front, its configuration file at the end.
+    return f"{command[: SHOWN_COMMAND // 2]} ... {command[-SHOWN_COMMAND // 2 :]}"
+
+
+def _output_of(*command: str) -> str:
+    import subprocess
+
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=5, check=False).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _listening_inodes(wanted: IPv4Address | IPv6Address, port: int) -> set[str]:
+    """The sockets of this machine that listen on `port` at the wanted address, or at all of them."""
+    inodes = set()
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table) as file:
+                lines = file.read().splitlines()[1:]
+        except OSError:
+            continue
+        for line in lines:
+            _, local, _, state, *rest = line.split()
+            host, _, port_digits = local.partition(":")
+            if state != _LISTEN or int(port_digits, 16) != port:
+                continue
+            bound = _address(host)
+            if wanted.is_unspecified or bound.is_unspecified or bound == wanted:
+                inodes.add(rest[5])
+    return inodes
+
+
+def _address(digits: str) -> IPv4Address | IPv6Address:
+    """An address of /proc/net/tcp: words of four bytes, each in the machine's own order."""
+    words = [bytes.fromhex(digits[i : i + 8]) for i in range(0, len(digits), 8)]
+    packed = b"".join(word[::-1] if sys.byteorder == "little" else word for word in words)
+    if len(packed) == 4:
+        return IPv4Address(packed)
+    address = IPv6Address(packed)
+    return address.ipv4_mapped or address
+
+
+def _process_with_sockets(inodes: set[str]) -> int | None:
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for name in os.listdir("/proc"):
+        if not name.isdecimal():
+            continue
+        try:
+            with os.scandir(f"/proc/{name}/fd") as descriptors:
+                for descriptor in descriptors:
+                    if os.readlink(descriptor.path) in wanted:
+                        return int(name)
+        except OSError:  # gone meanwhile, or another user's
+            continue
+    return None

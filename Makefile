@@ -6,6 +6,8 @@ DATA ?= pykafka-data
 ROUNDS ?= 100
 # Processes that share the tests: a number, or auto.
 WORKERS ?= auto
+# Else every process of theirs compiles tests and broker anew.
+unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: run test check fix bench interop conformance reencode torture fuzz docs clean
@@ -17,7 +19,7 @@ bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
 conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
 reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
-torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(BIN)/python -m pytest -q tests/torture
+torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture
 fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest --timeout 0 -k hostile tests/protocol tests/log tests/server
 docs: $(VENV)/.run ; $(BIN)/python -m pykafka_broker.config.reference > docs/configuration.md
 clean: ; rm -rf $(VENV) .cache .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

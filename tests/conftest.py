@@ -5,6 +5,7 @@ Maven can bring them, and how `make test` spreads the tests over processes.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,17 @@ LONG = (HERE / "spark", HERE / "exchange", HERE / "torture", HERE / "interop")
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Twice the processors: half of the time a test waits for a process that it has started."""
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 2 * processors
+    """Three for two processors: a third of their time, tests wait for processes that they have started."""
+    return -(-3 * processors() // 2)
+
+
+def processors() -> int:
+    """How many this process may use, also where a container's quota says so."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):  # no such file, or no quota: "max"
+        quota_us, period_us = map(int, Path("/sys/fs/cgroup/cpu.max").read_text().split())
+        count = min(count, max(1, quota_us // period_us))
+    return count
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

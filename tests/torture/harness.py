@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import random
 import signal
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 from interop.brokers import BrokerError, OurBroker
 from pykafka_broker.protocol.records.batch import iter_batches
@@ -184,6 +187,12 @@ def crash_points(folder: Path) -> dict[str, int]:
     for point in record.read_text().splitlines():
         counts[point] = counts.get(point, 0) + 1
     return counts
+
+
+def tell(capsys: pytest.CaptureFixture[str], *lines: object) -> None:
+    """Print what came of a test, whoever captures output: a worker of pytest-xdist has no standard output."""
+    with capsys.disabled():
+        print("", *lines, sep="\n", file=sys.stderr)
 
 
 def random_kills(count: int, **plan: object) -> Iterable[Plan]:

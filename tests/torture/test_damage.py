@@ -4,8 +4,8 @@ never serves a wrong byte.
 One broker lives and stops in order, or is killed; each variant damages one file of what it left. What can be
 made again from the logs must not cost a record. Where a file has no checksum and nothing else says the same
 (`meta.properties`, `partition.metadata`, the log start offsets), a changed digit is believed: then records
-may be hidden or set aside, never changed. Damage of a log costs the batches it touches. CI takes a sample;
-`make torture` a larger one. That the checks can fail is shown by planted bugs.
+may be hidden or set aside, never changed. Damage of a log costs the batches it touches. `make test` takes a
+sample, `make torture` a larger one. That the checks can fail is shown by planted bugs.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from pykafka_broker.raft.format import StorageFormatError
 from tests.support.broker import EARLIEST, NOW, Home, User
 from tests.support.memory_files import MemoryFiles
 from tests.torture.files import kind
+from tests.torture.harness import tell
 
 #: Variants of each kind of file: half of them flips, half of them cuts.
 VARIANTS = int(os.environ.get("TORTURE_ROUNDS", "20"))
@@ -255,10 +256,13 @@ async def test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte(
             except BaseException as error:
                 error.add_note(damage.what)
                 raise
-    with capsys.disabled():
-        print()
-        for name, counts in sorted(outcomes.items()):
-            print(f"  {name}: {', '.join(f'{count} {what}' for what, count in sorted(counts.items()))}")
+    tell(
+        capsys,
+        *(
+            f"  {name}: {', '.join(f'{count} {what}' for what, count in sorted(counts.items()))}"
+            for name, counts in sorted(outcomes.items())
+        ),
+    )
 
 
 # --- planted bugs ---------------------------------------------------------------------------------

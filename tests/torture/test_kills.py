@@ -1,6 +1,6 @@
 """kill -9 at random moments and at named crash points, and power cuts, while idempotent producers write.
 
-CI kills 20 times; `make torture` at every named crash point as well, and TORTURE_ROUNDS times at random. What
+`make test` kills 20 times; `make torture` at every named crash point and TORTURE_ROUNDS times at random. What
 a kill cannot show, a missing sync, the power cuts do: there the process keeps what it has written and not
 synced to itself (`files.py`), so that it dies with it. A planted bug is caught by the same rounds
 (`mutants.py`).
@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.torture.files import Crash, Plan
-from tests.torture.harness import TorturedBroker, crash_points, random_kills, torture
+from tests.torture.harness import TorturedBroker, crash_points, random_kills, tell, torture
 from tests.torture.mutants import FSYNC, MUTANTS
 
 #: Random kills; named crash points on top of it.
@@ -56,8 +56,7 @@ def test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_ackno
 
     result = torture(tmp_path / "tortured", plans, seed=SEED)
 
-    with capsys.disabled():
-        print(f"\n{result}")
+    tell(capsys, result)
     assert result.anomalies == {}
     assert result.kills >= ROUNDS + len(named) // 2
 
@@ -68,8 +67,7 @@ def test_power_cuts_cost_nothing_that_was_acknowledged_after_a_sync(
 ) -> None:
     plans = [*random_kills(max(3, ROUNDS // 2), volatile=True, delays={"sync ledger": 30})]
     result = torture(tmp_path, plans, properties=FSYNC, seed=SEED, chores=False, records_a_round=600)
-    with capsys.disabled():
-        print(f"\n{result}")
+    tell(capsys, result)
     assert result.anomalies == {}
 
 

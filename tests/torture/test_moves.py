@@ -23,7 +23,7 @@ from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
 from tests.support.client import Client
 from tests.torture.clients import TOPIC, Load, create_ledger, read_at_the_end
 from tests.torture.files import Plan
-from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, TorturedBroker
+from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, TorturedBroker, tell
 from tests.torture.history import anomalies
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "6"))
@@ -127,8 +127,7 @@ def test_kills_during_moves_cost_nothing_that_was_acknowledged(
     said = broker.log_file.read_text()
     moves, resumed = moves_of(said)
     told = f"{number} kills, {moves} moves, {resumed} of them over a kill"
-    with capsys.disabled():
-        print(f"\n{told}, {load.acknowledged} acknowledged")
+    tell(capsys, f"{told}, {load.acknowledged} acknowledged")
     assert anomalies(load.history) == {}
     assert mover.unexpected == []
     assert seen_enough(broker), told

@@ -23,15 +23,21 @@ class Accepted:
     differences: Mapping[str, str]
     #: Why, in words for users.
     reason: str
+    #: What Apache Kafka says there, as a pattern too.
+    apache: str = "*"
 
     def concerns(self, case: Case) -> bool:
         return fnmatchcase(case.conversation.id, self.conversations)
 
     def matches(self, case: Case, difference: Difference) -> bool:
-        return self.concerns(case) and any(
-            fnmatchcase(difference.path, path)
-            and (difference.ours == ours or fnmatchcase(difference.ours, ours))
-            for path, ours in self.differences.items()
+        return (
+            self.concerns(case)
+            and fnmatchcase(difference.apache, self.apache)
+            and any(
+                fnmatchcase(difference.path, path)
+                and (difference.ours == ours or fnmatchcase(difference.ours, ours))
+                for path, ours in self.differences.items()
+            )
         )
 
 
@@ -216,6 +222,24 @@ ACCEPTED: tuple[Accepted, ...] = (
         {f"1 {PARTITION}.records.1": MISSING, f"2 {PARTITION}.records.2": MISSING},
         "Apache Kafka fills an answer up to the limit with the beginning of one more batch, which clients "
         "throw away. Here the answer ends where a batch ends.",
+    ),
+    Accepted(
+        "a time is looked for behind what was deleted",
+        "list_offsets/a_time_in_a_segment_whose_records_are_all_deleted",
+        {
+            "1 ListOffsets v*.topics.*.partitions.0.timestamp": "1702592000000",
+            "1 ListOffsets v*.topics.*.partitions.0.offset": "1",
+            "1 ListOffsets v*.topics.*.partitions.0.leader_epoch": "0",
+        },
+        "Until files with deleted records are removed, Apache Kafka looks for a time in the first of them "
+        "that had it, finds nothing, and says that there is no such record. Here the look-up goes on.",
+    ),
+    Accepted(
+        "nothing ends before it begins",
+        "fetch/the_start_moves_into_the_first_batch_of_an_open_transaction",
+        {f"1 {PARTITION}.last_stable_offset": "1"},
+        "When records are deleted up to the middle of a transaction's first batch, Apache Kafka's stable "
+        "offset stays at the beginning of that batch, before the log's start. Here it is never before it.",
     ),
     Accepted(
         "a producer id comes with an epoch",

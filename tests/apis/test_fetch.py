@@ -333,13 +333,13 @@ async def test_a_reader_whose_log_has_diverged_learns_where(home: Home, version:
         topic = as_named(version, "t", await three_batches(user))
     async with home.running() as user:
         await user.produce("t", b"of the next epoch")
-        request = fetching_of(wanting(topic, 7, last_fetched_epoch=0), max_wait_ms=WAIT_MS)
+        request = fetching_of(wanting(topic, 7, last_fetched_epoch=0), max_wait_ms=WAIT_MS, isolation_level=1)
 
         answer = await one(user, request, version)
 
         assert answer.diverging_epoch is not None
         assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 6)
-        assert not answer.records
+        assert (not answer.records, answer.aborted_transactions) == (True, None)
 
 
 async def test_an_epoch_the_leader_never_had_is_out_of_range(user: User) -> None:
@@ -371,6 +371,18 @@ async def test_committed_records_are_read_with_a_list_of_aborted_transactions(
 
     assert (plain.aborted_transactions, committed.aborted_transactions) == (None, [])
     assert plain.records == committed.records
+
+
+async def test_nothing_is_said_of_transactions_where_the_first_batch_does_not_fit(user: User) -> None:
+    topics = [await three_batches(user), await three_batches(user, "u")]
+
+    answer = await user.send(
+        fetching_of(*(wanting(topic, max_bytes=1) for topic in topics), isolation_level=1), 13
+    )
+
+    read, left_out = partitions_of(answer)
+    assert (bool(read.records), read.aborted_transactions) == (True, [])
+    assert (bool(left_out.records), left_out.aborted_transactions) == (False, None)
 
 
 @pytest.mark.parametrize("version", ends(fetch))

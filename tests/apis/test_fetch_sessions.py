@@ -112,6 +112,17 @@ async def test_forgetting_the_last_partition_ends_the_session(reader: Reader) ->
     assert (await reader.fetch(forget=[(topic, 0)])).session_id == 0
 
 
+async def test_what_is_asked_for_and_forgotten_at_once_is_answered_when_nothing_else_is_left(
+    reader: Reader,
+) -> None:
+    topic = await topic_of(reader)
+    await reader.fetch(wanting(topic, 0, 0), wanting(topic, 0, 1))
+
+    assert await reader.news(wanting(topic, 0, 1), forget=[(topic, 1)]) == []
+    assert await reader.news(wanting(topic, 0, 0), forget=[(topic, 0)]) == [(0, 0)]
+    assert reader.session_id == 0
+
+
 async def test_an_epoch_that_is_not_the_next_one_is_refused_and_changes_nothing(reader: Reader) -> None:
     topic = await topic_of(reader)
     await reader.fetch(wanting(topic))

@@ -17,8 +17,10 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.validation import (
     MAX_RECORD_ERRORS,
     MAX_RECORDS_LOOKED_AT,
+    NotOneBatch,
     Prepared,
     RecordErrors,
+    check_one_batch,
     prepare_client_batch,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -237,6 +239,15 @@ def test_zstd_needs_produce_v7() -> None:
         prepare(sent, produce_version=6)
     assert refused.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
     prepare(batch(codec=Codec.GZIP), produce_version=3)
+
+
+def test_zstd_is_refused_before_a_second_batch_is() -> None:
+    sent = batch(codec=Codec.ZSTD)
+    with pytest.raises(KafkaError) as refused:
+        check_one_batch(sent + sent, 6)
+    assert refused.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    with pytest.raises(NotOneBatch):
+        check_one_batch(sent + sent, 7)
 
 
 def test_internal_topics_are_closed_to_clients() -> None:

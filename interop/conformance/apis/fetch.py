@@ -821,3 +821,37 @@ def null_topics_are_no_array(talk: Talk) -> None:
     body = header(1, talk.version, 1, "conformance")
     body += bytes.fromhex("ffffffff 00000000 00000000 00000001 00") + b"\xff\xff\xff\xff"
     talk.send_frame(1, talk.version, body).answer(CLOSED)
+
+
+@conversation("4+")
+def a_batch_of_committed_records_that_does_not_fit_beside_another(talk: Talk) -> None:
+    topic = talk.topic(partitions=2)
+    for partition in (0, 1):
+        talk.produce(topic, b"one", partition=partition)
+    for max_bytes in (1, 200):
+        limited = at(0, 1, max_bytes=max_bytes)
+        talk.ask(fetching(of(topic, at(0), limited), isolation_level=1))
+
+
+@conversation("7+")
+def what_is_asked_for_and_forgotten_at_once(talk: Talk) -> None:
+    topic = written(talk, partitions=2)
+    session = talk.ask(fetching(of(topic, at(0), at(0, 1)), session_epoch=0)).session_id
+    for epoch, partition in enumerate((1, 0), start=1):
+        gone = ForgottenTopic(topic=topic.name, topic_id=topic.id, partitions=[partition])
+        again = fetching(
+            of(topic, at(1, partition)),
+            session_id=session,
+            session_epoch=epoch,
+            forgotten_topics_data=[gone],
+            min_bytes=0,
+        )
+        talk.ask(again)
+
+
+@conversation(LATEST)
+def the_start_moves_into_the_first_batch_of_an_open_transaction(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    producer.writes(topic, b"one", b"two", b"three")
+    without_start(talk, topic, 1)
+    talk.ask(fetching(of(topic, at(1)), isolation_level=1, min_bytes=0))

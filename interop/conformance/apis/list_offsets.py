@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interop.conformance.batches import MADE_MS, batch, changed
-from interop.conformance.conversation import ENDS, conversation
+from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import E, Talk, Topic
 from interop.conformance.transactions import Producer
 from pykafka_broker.protocol.messages.delete_records import (
@@ -246,6 +246,15 @@ def a_time_in_an_older_segment(talk: Talk) -> None:
 
 
 # ---- several at once ----
+
+
+@conversation(LATEST)
+def a_time_in_a_segment_whose_records_are_all_deleted(talk: Talk) -> None:
+    topic = talk.topic()
+    talk.produce(topic, b"one")
+    talk.produce(topic, b"a month later", timestamp_ms=MADE_MS + 30 * 24 * 3_600_000)  # in the next segment
+    without_start(talk, topic, 1)
+    talk.ask(listing(of(topic, wanting(MADE_MS))))
 
 
 @conversation

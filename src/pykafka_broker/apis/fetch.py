@@ -335,6 +335,7 @@ def _read_partition(
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+            data.aborted_transactions = None
             return data, None
     max_bytes = min(wanted.max_bytes, left)
     plan = log.plan_read(wanted.fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
@@ -345,6 +346,8 @@ def _read_partition(
             AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
             for txn in plan.aborted_transactions()
         ]
+    elif max_bytes > 0 and wanted.fetch_offset < log.limit_offset(limit):
+        data.aborted_transactions = None  # for a batch that does not fit, as Apache Kafka answers
     return data, plan
 
 

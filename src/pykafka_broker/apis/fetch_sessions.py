@@ -221,8 +221,9 @@ class FetchSessionCache:
 
         session.update(request, wanted, asked)
         if not session.partitions:
+            # What is asked for and forgotten in the same breath is answered once more.
             del self._sessions[session_id]
-            return FetchContext(self, "sessionless", {}, now_ms=now_ms, uses_topic_ids=by_id)
+            return FetchContext(self, "sessionless", wanted, now_ms=now_ms, uses_topic_ids=by_id)
         session.last_used_ms = now_ms
         session.epoch = 1 if session.epoch == MAX_EPOCH else session.epoch + 1
         self._sessions[session_id] = self._sessions.pop(session_id)

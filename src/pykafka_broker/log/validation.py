@@ -217,7 +217,8 @@ def check_one_batch(payload: Buffer, produce_version: int) -> BatchHeader:
     if len(payload) < HEADER_BYTES:
         _refuse_payload(payload)
     header = tuple.__new__(BatchHeader, HEADER.unpack_from(payload))
-    if header.batch_length + LOG_OVERHEAD_BYTES != len(payload) or header.magic != MAGIC:
+    size = header.batch_length + LOG_OVERHEAD_BYTES
+    if header.magic != MAGIC or not HEADER_BYTES <= size <= len(payload):
         _refuse_payload(payload)
     if produce_version < FIRST_ZSTD_PRODUCE_VERSION and header.attributes & CODEC_MASK >= Codec.ZSTD:
         if header.attributes & CODEC_MASK == Codec.ZSTD:
@@ -228,6 +229,8 @@ def check_one_batch(payload: Buffer, produce_version: int) -> BatchHeader:
         raise NotOneBatch(
             f"Unknown compression type id: {header.attributes & CODEC_MASK}", ErrorCode.UNKNOWN_SERVER_ERROR
         )
+    if size != len(payload):
+        _refuse_payload(payload)
     return header
 
 

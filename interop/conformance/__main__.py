@@ -1,4 +1,5 @@
 """`make conformance`: hold every conversation with both brokers, store what came out, and write the page.
+Random walks of the data path follow, which are told and not stored.
 
 Ends with a non-zero status when a difference is not accepted, a conversation does not see with Apache what it
 expects, or an accepted difference does not occur any more.
@@ -13,7 +14,7 @@ from collections.abc import Container
 from fnmatch import fnmatchcase
 
 from interop.brokers import OurBroker
-from interop.conformance import results, table
+from interop.conformance import data_walk, results, table
 from interop.conformance.conversation import Case, cases
 from interop.conformance.play import (
     OUR_SETTINGS,
@@ -40,6 +41,11 @@ def options() -> argparse.Namespace:
     parser.add_argument("--version", type=int, help="only at this version")
     parser.add_argument("--sample", type=int, metavar="K", help="only K of them, chosen by --seed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--walks",
+        type=int,
+        help=f"random walks of the data path from --seed on; {data_walk.WALKS} if all conversations are held",
+    )
     parser.add_argument("--dry", action="store_true", help="store nothing and leave the page alone")
     parser.add_argument("--words", action="store_true", help="tell other words in error messages as well")
     parser.add_argument("--sabotage", action="store_true", help="only prove that every one of them can fail")
@@ -58,6 +64,15 @@ def chosen(asked: argparse.Namespace) -> list[Case]:
         and (asked.version is None or case.version == asked.version)
     ]
     return sample(found, asked.seed, asked.sample) if asked.sample else found
+
+
+def walks_beside(asked: argparse.Namespace) -> list[data_walk.Walk]:
+    """The walks that are taken as well."""
+    number = asked.walks
+    if number is None:
+        everything = not (asked.api or asked.only or asked.sample or asked.version is not None)
+        number = data_walk.WALKS if everything else 0
+    return data_walk.walks(asked.seed, number, data_walk.STEPS)
 
 
 def report(result: Result, told: Container[Verdict]) -> None:
@@ -88,6 +103,8 @@ def main() -> int:
         print(f"{len(playing)} conversations, brokers up after {time.monotonic() - began:.0f} s", flush=True)
         told = set(Verdict) - {Verdict.EQUAL} if asked.words else {Verdict.DIFFERENT, Verdict.BROKEN}
         came_out = run(playing, apache, ours, lambda result: report(result, told))
+        walks = walks_beside(asked)
+        walked = data_walk.run(walks, apache, ours, lambda difference: print(difference, flush=True))
     if not asked.dry:
         results.store(results.merge(results.load(), came_out))
         table.write()
@@ -95,8 +112,11 @@ def main() -> int:
     forgotten = stale(came_out, cases())
     for entry in forgotten:
         print(f"stale: nothing differs any more as accepted under {entry.name!r}")
+    if walked:
+        print(data_walk.summary(walked))
     print(f"{table.summary(counts)}, in {time.monotonic() - began:.0f} s")
-    return 1 if forgotten or counts[Verdict.DIFFERENT] or counts[Verdict.BROKEN] else 0
+    differs = counts[Verdict.DIFFERENT] or counts[Verdict.BROKEN] or not all(each.is_equal for each in walked)
+    return 1 if forgotten or differs else 0
 
 
 if __name__ == "__main__":

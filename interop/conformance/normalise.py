@@ -58,6 +58,8 @@ class Names:
     counts: dict[str, int] = field(default_factory=dict)
     #: How the named ids look inside error messages.
     spelled: dict[str, str] = field(default_factory=dict)
+    #: Compressed records are stored as they were sent: then they are compared byte by byte.
+    bodies_are_the_producers: bool = False
     #: Arrays without an order in the message at hand, beside those of `UNORDERED`: field -> "key/key".
     unordered: Mapping[str, str] = field(default_factory=dict)
 
@@ -297,6 +299,7 @@ def value_of(value: Any, declared: Field, struct: str, version: int, names: Name
             value,
             lambda time_ms: now(names, "now", time_ms),
             lambda producer_id: a_producer_id(names, "producer id", producer_id),
+            bodies=names.bodies_are_the_producers,
         )
     if kind is not None:
         value = kind.stable(names, kind.name, value)

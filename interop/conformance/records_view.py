@@ -1,7 +1,8 @@
 """What a `records` field holds, as plain values: each batch's header and its records.
 
-Timestamps and producer ids that a broker wrote are volatile, and with them the checksum; where none of them
-is, the checksum is compared as well. Compressed batches are compared by what is in them, and by their codec.
+Timestamps and producer ids that a broker wrote are volatile, and with them the checksum, of which only is
+compared whether it is right; where none of them is, the checksum itself is compared. Compressed batches are
+compared by what is in them, and by their codec; by their bytes too where those are known to be a producer's.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka_broker.protocol.errors import KafkaError
-from pykafka_broker.protocol.records.batch import CorruptRecord, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import (
+    ATTRIBUTES_OFFSET,
+    HEADER_BYTES,
+    CorruptRecord,
+    iter_batches,
+    read_records,
+)
+from pykafka_broker.protocol.records.crc import crc32c
 
 Stable = Callable[[int], Any]
 
 
-def view_of_records(data: Any, time: Stable, producer_id: Stable) -> list[Any]:
+def view_of_records(data: Any, time: Stable, producer_id: Stable, *, bodies: bool = False) -> list[Any]:
     """The batches of `data`, and how many bytes of a torn one stand behind them."""
     if isinstance(data, (list, tuple)):
         data = b"".join(data)
@@ -25,7 +33,7 @@ def view_of_records(data: Any, time: Stable, producer_id: Stable) -> list[Any]:
     try:
         for position, header in iter_batches(data):
             end = position + header.size_in_bytes
-            view.append(view_of_batch(data[position:end], header, time, producer_id))
+            view.append(view_of_batch(data[position:end], header, time, producer_id, bodies=bodies))
     except CorruptRecord:
         view.append(f"not a batch: 0x{data[end:].hex()}")
         return view
@@ -34,7 +42,9 @@ def view_of_records(data: Any, time: Stable, producer_id: Stable) -> list[Any]:
     return view
 
 
-def view_of_batch(batch: bytes, header: Any, time: Stable, producer_id: Stable) -> dict[str, Any]:
+def view_of_batch(
+    batch: bytes, header: Any, time: Stable, producer_id: Stable, *, bodies: bool
+) -> dict[str, Any]:
     shown = header._asdict()
     del shown["magic"]
     for name in ("base_timestamp", "max_timestamp"):
@@ -45,10 +55,13 @@ def view_of_batch(batch: bytes, header: Any, time: Stable, producer_id: Stable) 
         header.max_timestamp,
         header.producer_id,
     )
-    if written_by_the_broker or header.attributes & 7:
-        del shown["crc"]
-    if header.attributes & 7:
+    compressed_anew = header.attributes & 7 and not bodies
+    if written_by_the_broker or compressed_anew:
+        shown["crc"] = "right" if crc32c(batch[ATTRIBUTES_OFFSET:]) == header.crc else "wrong"
+    if compressed_anew:
         del shown["batch_length"]
+    elif header.attributes & 7:
+        shown["compressed"] = f"0x{batch[HEADER_BYTES:].hex()}"
     try:
         shown["records"] = [
             {

@@ -105,7 +105,7 @@ def test_no_line_is_wider_than_the_terminal_and_what_is_missing_is_named(
         "TOPIC   LAG  MEMBER",
         "orders   12  reader-3f0c1…c9a7d2e4b60",
         "clicks    7  -",
-        "(HOST left out: too narrow; --json has all)",
+        "(no room for HOST; --json has all)",
         "2 partitions",
     ]
 

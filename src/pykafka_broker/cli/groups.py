@@ -30,7 +30,7 @@ from pykafka_broker.cli.offsets import (
     parse_time_ms,
 )
 from pykafka_broker.cli.options import cluster_options
-from pykafka_broker.cli.output import Cell, Column, Output, Styled, Table, json_option
+from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table, json_option
 from pykafka_broker.cli.suggestions import unknown_group
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -122,7 +122,8 @@ def describe(
         for name in names or sorted(list_groups(client)):
             coordinator = client.coordinator(name)
             group = _described(client, coordinator, name)
-            if not group.members:
+            # Tables have the number of members.
+            if not group.members and output.form is not Form.TABLES:
                 output.note(f"\nConsumer group '{name}' has no active members.")
             if show == "members":
                 each.show(group, member_lines(group), [member_table(group)])
@@ -263,11 +264,11 @@ def offset_table(group: Group) -> Table:
         for position in group.offsets or ()
     ]
     lag = sum(position.lag or 0 for position in group.offsets or ())
-    return Table(columns, rows, heading=group.group, details=(*_details(group), ("lag", str(lag))))
+    return Table(columns, rows, heading=group.group, details=(*_details(group), ("lag", lag)))
 
 
-def _details(group: Group) -> tuple[tuple[str, str], ...]:
-    return ("state", group.state), ("members", str(len(group.members)))
+def _details(group: Group) -> tuple[tuple[str, Cell], ...]:
+    return ("state", _state(group.state)), ("members", len(group.members))
 
 
 @groups.command()

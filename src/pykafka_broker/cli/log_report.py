@@ -12,7 +12,7 @@ from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table
 from pykafka_broker.cli.progress import human_size
 from pykafka_broker.log.checking import Checked, Remedy
 
-#: How many partitions `log stats` shows on a terminal without --all: the largest.
+#: How many partitions `log stats` shows on a terminal without --all: the largest that have records.
 LARGEST = 20
 REMEDY_STYLES = {Remedy.NONE: "red", Remedy.START: "dim", Remedy.FENCED: "dim"}
 
@@ -163,7 +163,7 @@ def _codecs(codecs: Mapping[str, int]) -> str:
 
 
 def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
-    """The largest partitions, or all by name, with totals."""
+    """The largest partitions with records, or all by name, with totals."""
     columns = (
         Column("PARTITION"),
         Column("SIZE", is_number=True),
@@ -174,7 +174,8 @@ def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
         Column("NEWEST RECORD", drop=4),
         Column("BATCHES BY CODEC", drop=5),
     )
-    chosen = found if show_all else sorted(found, key=lambda s: (-s.bytes, s.partition))[:LARGEST]
+    filled = [s for s in found if s.batches]
+    chosen = found if show_all else sorted(filled, key=lambda s: (-s.bytes, s.partition))[:LARGEST]
     rows = [
         (
             s.partition,
@@ -188,12 +189,13 @@ def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
         )
         for s in chosen
     ]
-    not_shown = f" (the {LARGEST} largest are shown: --all)" if len(chosen) < len(found) else ""
     total = (
-        f"{len(found)} partitions{not_shown}, {sum(s.records for s in found)} records in "
-        f"{sum(s.batches for s in found)} batches, {sum(s.segments for s in found)} segments, "
-        f"{human_size(sum(s.bytes for s in found))}"
+        f"{len(found)} partitions ({len(found) - len(filled)} without records), "
+        f"{sum(s.records for s in found)} records in {sum(s.batches for s in found)} batches, "
+        f"{sum(s.segments for s in found)} segments, {human_size(sum(s.bytes for s in found))}"
     )
+    if len(chosen) < len(found):
+        total += f"\n(the largest {len(chosen)} are shown, all with --all)"
     return Table(columns, rows, footer=total)
 
 

@@ -93,8 +93,8 @@ class Table(NamedTuple):
     columns: Sequence[Column] = ()
     rows: Sequence[Sequence[Cell]] = ()
     heading: str | None = None
-    #: What holds for all rows, by name.
-    details: Sequence[tuple[str, str]] = ()
+    #: What holds for all rows, by name: in one line if that is wide enough.
+    details: Sequence[tuple[str, Cell]] = ()
     footer: str | None = None
 
 
@@ -109,6 +109,7 @@ class Output:
         self.form = form
         #: Under which the JSON object has the results, if the command has many.
         self.key = key
+        self._has_tables = False
 
     def show(self, result: Any, lines: Iterable[str], tables: Iterable[Table] | None = None) -> None:
         """Say one result. Only the form that is wanted is looked at; without tables, people get the lines."""
@@ -117,7 +118,8 @@ class Output:
         elif self.form is Form.TABLES and tables is not None:
             from pykafka_broker.cli.tables import print_tables
 
-            print_tables(tables)
+            print_tables(tables, gap_above=self._has_tables)
+            self._has_tables = True
         elif said := list(lines):
             click.echo("\n".join(said))
 

@@ -35,8 +35,8 @@ class Fitted(NamedTuple):
     left_out: tuple[str, ...]
 
 
-def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables to standard output, an empty line between two."""
+def print_tables(tables: Iterable[Table], *, gap_above: bool = False) -> None:
+    """Print tables to standard output, an empty line between two, and above if wanted."""
     is_coloured = wants_colour(sys.stdout, os.environ)
     width = shutil.get_terminal_size().columns
     console = Console(
@@ -48,7 +48,7 @@ def print_tables(tables: Iterable[Table]) -> None:
         emoji=False,
     )
     for number, table in enumerate(tables):
-        if number:
+        if number or gap_above:
             console.print()
         _print(console, table, width)
 
@@ -56,8 +56,8 @@ def print_tables(tables: Iterable[Table]) -> None:
 def _print(console: Console, table: Table, width: int) -> None:
     if table.heading is not None:
         console.print(Text(printable(table.heading), style="bold"), soft_wrap=True)
-    for name, value in table.details:
-        console.print(Text.assemble((f"  {name}: ", "dim"), printable(value)), soft_wrap=True)
+    details = [Text.assemble((f"{name}: ", "dim"), _cell(value)) for name, value in table.details]
+    _print_details(console, details)
     cells = [[_cell(cell) for cell in row] for row in table.rows]
     fitted = fit(table.columns, [[text.plain for text in row] for row in cells], width)
     if table.rows:
@@ -81,9 +81,22 @@ def _print(console: Console, table: Table, width: int) -> None:
         console.print(drawn)
     if fitted.left_out:
         missing = ", ".join(fitted.left_out)
-        console.print(Text(f"({missing} left out: too narrow; --json has all)", style="dim"), soft_wrap=True)
+        console.print(Text(f"(no room for {missing}; --json has all)", style="dim"), soft_wrap=True)
     if table.footer is not None:
-        console.print(Text(printable(table.footer)), soft_wrap=True)
+        for line in table.footer.splitlines():
+            console.print(Text(printable(line)), soft_wrap=True)
+
+
+def _print_details(console: Console, details: Sequence[Text]) -> None:
+    """As many in a line as there is room for, indented."""
+    line = Text()
+    for detail in details:
+        if line and cell_len(line.plain) + GAP + detail.cell_len > console.width:
+            console.print(line, soft_wrap=True)
+            line = Text()
+        line = Text.assemble(line, " " * GAP, detail)
+    if line:
+        console.print(line, soft_wrap=True)
 
 
 def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Fitted:

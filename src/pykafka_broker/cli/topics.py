@@ -298,9 +298,9 @@ def topic_table(topic: Topic) -> Table:
         heading=topic.topic,
         details=[
             ("id", topic.topic_id),
-            ("partitions", str(topic.partition_count)),
-            ("replication factor", str(topic.replication_factor)),
-            ("configs", configs or "-"),
+            ("partitions", topic.partition_count),
+            ("replication factor", topic.replication_factor),
+            ("configs", configs or None),
         ],
         columns=(
             Column("PARTITION", is_number=True),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -14,8 +15,11 @@ import click
 import pytest
 
 from pykafka_broker.cli import COMMANDS, cli
+from pykafka_broker.cli.log_files import UNKNOWN_FILE
 from pykafka_broker.cli.output import JsonOption
 from tests.cli.conftest import Run, run_command
+from tests.support.pages import REPOSITORY, blocks, matches
+from tests.support.pages import commands as commands_of
 
 APACHE = Path(__file__).parent / "apache" / "f-demo-0"
 
@@ -150,12 +154,71 @@ def check(value: Any, declared: Any) -> None:
         assert type(value) is declared or issubclass(declared, type(value))
 
 
-def fields_of(declared: Any) -> Iterator[str]:
-    """The names of the fields of a result, and of those inside."""
+def fields_of(declared: Any, path: str = "") -> Iterator[str]:
+    """The fields of a result, those inside as `outer.inner`."""
     if hasattr(declared, "_fields"):
         for name, hint in get_type_hints(declared).items():
-            yield name
-            yield from fields_of(hint)
+            yield f"{path}{name}"
+            yield from fields_of(hint, f"{path}{name}.")
     else:
         for part in get_args(declared):
-            yield from fields_of(part)
+            yield from fields_of(part, path)
+
+
+def keys_of(value: Any, path: str = "") -> Iterator[str]:
+    """The keys of a JSON value, those inside as `outer.inner`."""
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield f"{path}{key}"
+            yield from keys_of(entry, f"{path}{key}.")
+    elif isinstance(value, list):
+        for entry in value:
+            yield from keys_of(entry, path)
+
+
+PAGE = (REPOSITORY / "docs" / "cli.md").read_text()
+#: Command -> what docs/cli.md says of it.
+SECTIONS = {
+    name: text
+    for heading, text in re.findall(r"^### (.*?)\n(.*?)(?=^### |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    for name in re.findall(r"`(.*?)`", heading)
+}
+
+
+def test_the_page_has_every_command_and_no_other() -> None:
+    assert set(SECTIONS) == set(ALL)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if json_option_of(name).result is not None])
+def test_the_page_has_the_declared_fields_in_their_order(name: str) -> None:
+    option = json_option_of(name)
+    assert re.findall(r"^\| `(.*?)` \|", SECTIONS[name], re.MULTILINE) == list(fields_of(option.result))
+    said = re.findall(r'\{"(\w+)": \[\.\.\.\]\}', SECTIONS[name])
+    assert said == ([] if option.key is None else [option.key])
+
+
+def test_the_page_has_the_fields_of_records(run: Run) -> None:
+    for header, key, value in (("h=x", "k", "v"), ("h=\udcff", "\udcff", "\udcff")):
+        assert run("produce", "shown", "-H", header, "-k", key, value).status == 0
+    shown = run("consume", "shown", "--until", "end", "--json").out.splitlines()
+    keys = {key for line in shown for key in keys_of(json.loads(line))}
+    assert set(re.findall(r"^\| `(.*?)` \|", SECTIONS["consume"], re.MULTILINE)) == keys
+
+
+def test_the_page_has_the_kinds_that_dumps_have() -> None:
+    source = (REPOSITORY / "src" / "pykafka_broker" / "cli" / "log_files.py").read_text()
+    kinds = {*re.findall(r'"kind": "([a-z ]+)"', source), UNKNOWN_FILE}
+    assert kinds == set(re.findall(r"`([a-z ]+)`", SECTIONS["dump-log"])) - {"file", "kind"}
+
+
+def test_what_the_page_shows_of_a_terminal_is_what_a_terminal_shows(
+    run: Run, terminal: Callable[[int], None]
+) -> None:
+    run("topics", "create", "orders", "--partitions", "2", "--config", "retention.ms=3600000")
+    run("produce", "orders", "--key-separator", ":", "alice:10", "bob:20", "alice:30")
+    run("consume", "orders", "--group", "billing", "--until", "end")
+    terminal(80)
+    [session] = blocks("docs/cli.md", "text")
+    for command in commands_of(session):
+        printed = "".join(f"{line.rstrip()}\n" for line in run(*command.line.split()[1:]).out.splitlines())
+        assert matches(printed, command.shown), f"$ {command.line}\n{printed}\nis not\n{command.shown}"

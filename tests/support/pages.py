@@ -17,12 +17,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from interop.brokers import BrokerError, answers, environment
+from interop.brokers import BrokerError, environment
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 #: The address that the pages use.
 ADDRESS = "127.0.0.1:9092"
 START = "pykafka-broker start"
+SYSTEMCTL = "systemctl "
 INTERRUPT = "^C\n"
 PATIENCE_S = 120.0
 
@@ -95,42 +96,62 @@ def with_commands(address: str) -> Mapping[str, str]:
 
 
 class Terminal:
-    """Where a page's commands are typed: one folder, and a broker at `address` while one was started."""
+    """Where a page's commands are typed: one folder, and a broker at `address` while one was started.
+
+    There is no systemd here: `systemctl` is done with signals to the broker, and what the unit
+    keeps in /var/lib/pykafka-broker is in the folder.
+    """
 
     def __init__(self, address: str, folder: Path) -> None:
         self.address = address
         self.folder = folder
         self._broker: subprocess.Popen[bytes] | None = None
+        self._log = folder / "printed.log"
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         if self._broker is not None:
-            self._broker.kill()
+            os.killpg(self._broker.pid, signal.SIGKILL)
             self._broker.wait()
 
     def type(self, command: Command) -> None:
         """Run a command; it must end well and print what is shown, if anything is shown."""
-        line = command.line.replace(ADDRESS, self.address)
-        if line.startswith(START):
+        line = command.line.replace(ADDRESS, self.address).removeprefix("sudo ")
+        line = line.replace("/var/lib/pykafka-broker", str(self.folder))
+        shown = command.shown.removesuffix(INTERRUPT)
+        if line.startswith(SYSTEMCTL):
+            printed = self._systemctl(line.split()[1])
+        elif line.startswith(START):
             self._start(line)
-            if command.shown.endswith(INTERRUPT):
+            if shown != command.shown:
                 self._interrupt()
-            printed = self._log().read_text().replace(self.address, ADDRESS)
+            printed = self._log.read_text().replace(self.address, ADDRESS)
         else:
             printed = run(line, self.address, self.folder)
-        shown = command.shown.removesuffix(INTERRUPT)
         assert not shown or matches(printed, shown), f"$ {line}\n{printed}\nis not\n{shown}"
 
-    def _log(self) -> Path:
-        return self.folder / "printed.log"
+    def _systemctl(self, verb: str) -> str:
+        match verb:
+            case "start":
+                self._start(f"{START} --config server.properties")
+            case "stop":
+                self._interrupt()
+            case "freeze" | "thaw":
+                assert self._broker is not None
+                os.killpg(self._broker.pid, signal.SIGSTOP if verb == "freeze" else signal.SIGCONT)
+            case _:
+                raise AssertionError(f"systemctl {verb} is not done here")
+        return ""
 
     def _start(self, line: str) -> None:
         """Start a broker in the place of the one that runs, and wait until it serves."""
         if self._broker is not None:
             self._interrupt()
-        with self._log().open("wb") as log:
+        _, appends, file = line.partition(" >> ")
+        self._log = self.folder / (file if appends else "printed.log")
+        with self._log.open("wb") as log:
             self._broker = subprocess.Popen(
                 f"exec {line}",
                 shell=True,
@@ -138,16 +159,16 @@ class Terminal:
                 env=with_commands(self.address),
                 stdout=log,
                 stderr=log,
+                start_new_session=True,
             )
         deadline = time.monotonic() + PATIENCE_S
-        port = int(self.address.rpartition(":")[2])
-        while not (b"Bootstrap servers: " in self._log().read_bytes() and answers(port)):
+        while b"Bootstrap servers: " not in self._log.read_bytes():
             if self._broker.poll() is not None or time.monotonic() > deadline:
-                raise BrokerError(f"$ {line}\n{self._log().read_text()}")
+                raise BrokerError(f"$ {line}\n{self._log.read_text()}")
             time.sleep(0.01)
 
     def _interrupt(self) -> None:
         assert self._broker is not None
         self._broker.send_signal(signal.SIGINT)
-        assert self._broker.wait(PATIENCE_S) == 0, self._log().read_text()
+        assert self._broker.wait(PATIENCE_S) == 0, self._log.read_text()
         self._broker = None

@@ -8,7 +8,7 @@ ROUNDS ?= 100
 WORKERS ?= auto
 # Else every process of theirs compiles tests and broker anew.
 unexport PYTHONDONTWRITEBYTECODE
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS)
 
 .PHONY: run test check fix bench interop conformance reencode torture fuzz docs clean
 run: $(VENV)/.run ; $(BIN)/pykafka-broker start --data-dir $(DATA)

@@ -41,14 +41,11 @@ PROPERTIES = {
 }
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test also pays for the JVM and, on a fresh machine, for the download of the connector."""
     ours = [item for item in items if HERE in item.path.parents]
     reason = why_spark_cannot_run() if ours else None
     for item in ours:
-        # One broker and one JVM serve them all, and Ivy may fill its folder only once at a time.
-        item.add_marker(pytest.mark.xdist_group("spark"))
         item.add_marker(pytest.mark.timeout(900))
         # PySpark leaves the sockets and pipes of its JVM to the garbage collector.
         item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))

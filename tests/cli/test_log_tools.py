@@ -179,7 +179,8 @@ def test_nothing_is_repaired_while_a_broker_runs(folder: Path) -> None:
             refused = run("repair", path)
             assert (refused.status, refused.err) == (
                 1,
-                f"Error: A broker is running on {folder.parent}: stop it first.\n",
+                f"Error: A broker is running on {folder.parent} (this very process ({os.getpid()})): "
+                "stop it first.\n",
             )
     finally:
         lock.release()

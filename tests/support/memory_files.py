@@ -266,6 +266,10 @@ class MemoryFiles:
         self.free_bytes = max(0, self.free_bytes - growth)
         return taken
 
+    def _give_space(self, freed: int) -> None:
+        if self.free_bytes is not None:
+            self.free_bytes += freed
+
     # --- FileSystem -------------------------------------------------------------------------------
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> MemoryFile:
@@ -325,6 +329,8 @@ class MemoryFiles:
             self._unsynced_names = [_moved(naming, old, new) for naming in self._unsynced_names]
             self._unsynced_moves.append((old, new))
         else:
+            if (replaced := self.inodes.get(new)) is not None:
+                self._give_space(len(replaced.data))
             self.inodes[new] = self._inode(old)
             del self.inodes[old]
             self._unsynced_names.append(_Naming(new, self.inodes[new], old))
@@ -332,7 +338,8 @@ class MemoryFiles:
     def remove(self, path: str) -> None:
         self._enter("remove", path)
         with self.step:
-            if self.inodes.pop(path, None) is not None:
+            if (inode := self.inodes.pop(path, None)) is not None:
+                self._give_space(len(inode.data))
                 self._unsynced_names.append(_Naming(path, None))
 
     def remove_tree(self, path: str) -> None:

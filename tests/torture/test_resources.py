@@ -5,6 +5,7 @@ returns by itself.
 from __future__ import annotations
 
 import contextlib
+import shutil
 import socket
 import subprocess
 import tempfile
@@ -144,6 +145,42 @@ def fill_the_disk(full_disk: FullDisk, bug: str = "") -> None:
     assert send(producer, "orders", b"again") is None
     assert values(broker.address, "orders") == [*acknowledged, b"again"]
     broker.stop()
+
+
+@pytest.mark.skipif(not may_mount(), reason="only root may mount a volume")
+@pytest.mark.parametrize("full_disk", ["tmpfs"], indirect=True)
+def test_a_broker_killed_where_no_byte_is_left_starts_again_and_again(full_disk: FullDisk) -> None:
+    broker, plan, make_room = full_disk
+    make_room()  # the reserve is made where there is plenty of room
+    broker.data_dir.parent.joinpath("ballast").write_bytes(b"")
+    subprocess.run(["mount", "-o", "remount,size=12m", str(broker.data_dir.parent)], check=True)
+    broker.run(plan)
+    create(broker.address, "orders")
+    producer = Producer({"bootstrap.servers": broker.address, "acks": "all", "retries": 0, **QUIET})
+    acknowledged = [b"%d" % number for number in range(10)]
+    for value in acknowledged:
+        assert send(producer, "orders", value) is None
+    for _ in range(3):
+        fill(broker.data_dir.parent / "ballast")
+        broker.kill()
+        broker.run(plan)
+        assert values(broker.address, "orders") == acknowledged
+        refused = Producer({"bootstrap.servers": broker.address, "acks": "all", "retries": 0, **QUIET})
+        assert send(refused, "orders", bytes(100 * KIB)) == "KAFKA_STORAGE_ERROR"
+
+    make_room()
+
+    assert send(producer, "orders", b"again") is None
+    assert values(broker.address, "orders") == [*acknowledged, b"again"]
+    broker.stop()
+
+
+def fill(path: Path) -> None:
+    """Write until the volume has no byte left."""
+    with path.open("ab", buffering=0) as file, contextlib.suppress(OSError):
+        while file.write(bytes(4 * KIB)):
+            pass
+    assert shutil.disk_usage(path).free == 0
 
 
 # --- descriptors ----------------------------------------------------------------------------------------

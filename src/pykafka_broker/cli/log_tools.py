@@ -29,6 +29,7 @@ from pykafka_broker.log.names import (
     RECOVERY_POINT_CHECKPOINT,
     parse_partition_folder,
 )
+from pykafka_broker.processes import described
 
 Found = TypeVar("Found")
 
@@ -273,5 +274,6 @@ def _lock(path: str, locks: ExitStack) -> None:
     directory = _log_directory(path)
     try:
         locks.callback(OsFileSystem().lock(os.path.join(directory, LOCK_FILE)).release)
-    except FileLockedError:
-        raise LogDirError(f"A broker is running on {directory}: stop it first.") from None
+    except FileLockedError as error:
+        holder = described(error.process_id)
+        raise LogDirError(f"A broker is running on {directory} ({holder}): stop it first.") from None

@@ -63,6 +63,7 @@ from pykafka_broker.server.network import ConnectionLimits, Network
 from pykafka_broker.server.offsets_topic import OffsetsTopic
 from pykafka_broker.server.periodic_work import PeriodicWork
 from pykafka_broker.server.replicas import Partition, ReplicaManager
+from pykafka_broker.server.start_reserve import StartReserve
 from pykafka_broker.server.storage import (
     UNREADABLE_METADATA,
     configured_voters,
@@ -282,6 +283,7 @@ class Broker:
         if formatted is not None:
             for directory in formatted.directory_ids:
                 logger.info("Formatted %s for cluster %s", directory, cluster_id)
+        is_given = self._give_reserve(config.metadata_log_dir)
         try:
             await self._start_controller(cluster_id, undo)
         except UNREADABLE_METADATA as error:
@@ -312,6 +314,7 @@ class Broker:
         self._moves.resume()
         self.controller.cordon(self._cordon(self.config))
         await self.controller.unfence_broker(self._broker_epoch)
+        await self._keep_reserve(self._reserve.hold if is_given else self._reserve.hold_if_roomy)
         self._tell_places()
         for topic in self._coordinator_topics.values():
             await topic.loaded()
@@ -446,7 +449,25 @@ class Broker:
 
     async def _work_on_logs(self) -> None:
         self._replicas.create_missing()
+        if self._reserve.is_short:
+            await self._keep_reserve(self._reserve.hold_if_roomy)
         await self.logs.tick(self.now_ms())
+
+    def _give_reserve(self, directory: str) -> bool:
+        """Let this start have the room that is kept for it, if it needs that."""
+        self._reserve = StartReserve(self._files, directory)
+        try:
+            return self._reserve.give_if_needed()
+        except OSError as error:
+            logger.warning("The room kept in %s for a start cannot be had: %s", directory, error)
+            return False
+
+    async def _keep_reserve(self, keep: Callable[[], None]) -> None:
+        """Keep room for the next start; what is wrong with the disk others find out, and say."""
+        try:
+            await self.run_blocking(keep)
+        except OSError as error:
+            logger.debug("No room is kept for the next start: %s", error)
 
     # -- metadata --------------------------------------------------------------------------------------
 

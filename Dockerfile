@@ -1,6 +1,7 @@
 # syntax=docker/dockerfile:1
-# A broker image with the environment variables of the apache/kafka image: KAFKA_* become configuration keys,
-# CLUSTER_ID names the cluster. Data lives in /var/lib/kafka/data.
+# A broker image with the environment variables of the apache/kafka image: KAFKA_* (or Bitnami's KAFKA_CFG_*) become
+# configuration keys, CLUSTER_ID names the cluster. Data lives in /var/lib/kafka/data, or in a volume at
+# /bitnami/kafka. PYKAFKA_BROKER_LOG_FORMAT=json makes each log line an object. docs/operations.md has the rest.
 
 FROM python:3.13-slim AS build
 WORKDIR /src

@@ -13,6 +13,9 @@ from fnmatch import fnmatchcase
 from interop.conformance.compare import MISSING, Difference
 from interop.conformance.conversation import Case
 from interop.conformance.not_yet_served import NOT_YET_SERVED, missing_keys
+from pykafka_broker.log.validation import MAX_RECORD_ERRORS, MAX_RECORDS_LOOKED_AT
+from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES
+from pykafka_broker.protocol.wire import MAX_ELEMENTS, MAX_TAGS
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,12 @@ def refused(produce: str, error: str) -> dict[str, str]:
     """The batch of partition 0 is not appended: what is answered then, where `produce` is the request."""
     partition = f"{produce} Produce v*.responses.*.partition_responses.0"
     return {f"{partition}.error_code": f'"{error}"', f"{partition}.base_offset": "-1"}
+
+
+def not_looked_at(produce: str) -> dict[str, str]:
+    """The batch is refused as too large, before Kafka's log would have named its start."""
+    start = f"{produce} Produce v*.responses.*.partition_responses.0.log_start_offset"
+    return {**refused(produce, "10 MESSAGE_TOO_LARGE"), start: "-1"}
 
 
 CONFIGS = "1 DescribeConfigs v*.results.0.configs"
@@ -250,6 +259,64 @@ ACCEPTED: tuple[Accepted, ...] = (
         },
         "Apache Kafka takes a producer id without an epoch, and remembers a producer that nothing can fence. "
         "It is refused as one without a sequence is.",
+    ),
+    Accepted(
+        "a producer id is not below that of none",
+        "produce/a_producer_id_below_that_of_none",
+        refused("[12]", "87 INVALID_RECORD"),
+        "Apache Kafka stores batches whose producer id is below -1, which stands for none. Here they are "
+        "refused: no client means that.",
+    ),
+    Accepted(
+        "a batch has a million records at most",
+        "produce/more_records_than_a_batch_may_have",
+        not_looked_at("1"),
+        f"A batch that says to have more than {MAX_RECORDS_LOOKED_AT:,} records is refused "
+        "(MESSAGE_TOO_LARGE): every record is looked at before it is stored, and a few KB could keep the "
+        "broker busy for minutes.",
+    ),
+    Accepted(
+        "a batch is at most 100 MB when decompressed",
+        "produce/a_batch_that_is_too_large_when_decompressed",
+        not_looked_at("1"),
+        f"A batch that decompresses to more than {DEFAULT_LIMIT_BYTES:,} bytes, the largest request that "
+        "could have carried it uncompressed, is refused (MESSAGE_TOO_LARGE) before it fills the memory.",
+    ),
+    Accepted(
+        "a thousand bad records are named",
+        "produce/a_thousand_bad_records_and_more",
+        {
+            "1 Produce v*.responses.*.partition_responses.0.record_errors.100[012]": MISSING,
+        },
+        f"An answer names the first {MAX_RECORD_ERRORS:,} of the records for which a batch is refused.",
+    ),
+    Accepted(
+        "the times of records count, not a claimed append time",
+        "produce/an_append_time_that_a_producer_claims",
+        {
+            f"2 {PARTITION}.records.0.crc": "2833923369",
+            f"2 {PARTITION}.records.0.max_timestamp": "1700000000001",
+            "[34] ListOffsets v*.topics.*.partitions.0.timestamp": "170000000000[01]",
+            "[34] ListOffsets v*.topics.*.partitions.0.offset": "[01]",
+            "[34] ListOffsets v*.topics.*.partitions.0.leader_epoch": "0",
+        },
+        "Where a producer claims to know the time of the append, Apache Kafka clears that bit and goes on to "
+        "believe the time, though the records have others: look-ups by time miss them, and retention goes "
+        "by the claim. Here the times of the records count.",
+    ),
+    Accepted(
+        "a request has a million elements at most",
+        "framing/as_many_elements_as_a_request_may_have_and_one_more",
+        {"2 ListGroups v4": '"connection closed"'},
+        f"A request whose arrays have more than {MAX_ELEMENTS:,} elements is answered by closing the "
+        "connection: an empty string is one byte in a request and many in memory.",
+    ),
+    Accepted(
+        "a structure has ten thousand tagged fields at most",
+        "framing/as_many_tagged_fields_as_a_request_may_have_and_one_more",
+        {"2 ListGroups v4": '"connection closed"'},
+        f"A request with more than {MAX_TAGS:,} tagged fields in one place is answered by closing the "
+        "connection.",
     ),
     Accepted(
         "a batch that was turned away holds up nobody",

@@ -401,30 +401,35 @@ def test_a_producer_cannot_hide_times_too_far_ahead(codec: Codec) -> None:
     assert [index for index, _ in refused.value.errors] == [1]
 
 
-ANY_TIME = LogConfig(message_timestamp_after_max_ms=2**63 - 1)
+#: A base, a distance from it, and the time that they are in 64 bits.
+BEYOND_64_BITS = [
+    (2**63 - 1, 0, 2**63 - 1),
+    (2**63 - 1, 1, -(2**63)),
+    (2**63 - 1, 2**63 - 1, -2),
+    (-(2**63), -1, 2**63 - 1),
+    (-1, -(2**63), 2**63 - 1),
+    (-(2**63), 2**63 - 1, -1),
+    (-(2**63), 5, -(2**63) + 5),
+]
 
 
-@pytest.mark.parametrize(
-    "base, delta, timestamp",
-    [
-        (2**63 - 1, 0, 2**63 - 1),
-        (2**63 - 1, 1, -(2**63)),
-        (2**63 - 1, 2**63 - 1, -2),
-        (-(2**63), -1, 2**63 - 1),
-        (-1, -(2**63), 2**63 - 1),
-        (-(2**63), 2**63 - 1, -1),
-    ],
-)
+@pytest.mark.parametrize("base, delta, timestamp", BEYOND_64_BITS)
 def test_times_beyond_64_bits_wrap_around_as_in_kafka(base: int, delta: int, timestamp: int) -> None:
-    sent = from_base(base, delta)
-
-    if timestamp < -5:  # beyond what `now - before.max` can say, as in Kafka
-        with pytest.raises(RecordErrors):
-            prepare(sent, ANY_TIME)
-        return
-    prepared = prepare(sent, ANY_TIME)
+    prepared = prepare(from_base(base, delta), LogConfig(message_timestamp_after_max_ms=2**63 - 1))
     assert prepared.max_timestamp == max(timestamp, -1)
     assert [r.timestamp for r in read_records(prepared.buffer)] == [timestamp]
+
+
+@pytest.mark.parametrize("base, delta, timestamp", BEYOND_64_BITS)
+def test_by_default_the_first_and_last_times_of_64_bits_are_refused(
+    base: int, delta: int, timestamp: int
+) -> None:
+    if -10 < timestamp < 0:
+        assert prepare(from_base(base, delta)).max_timestamp == -1
+        return
+    with pytest.raises(RecordErrors) as refused:
+        prepare(from_base(base, delta))
+    assert [index for index, _ in refused.value.errors] == [0]
 
 
 def test_a_claimed_append_time_is_checked_and_forgotten() -> None:

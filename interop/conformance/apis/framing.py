@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 
 from interop.conformance.conversation import conversation
-from interop.conformance.talk import E, Talk
+from interop.conformance.talk import ANY, E, Talk
 from interop.conformance.wire import header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from pykafka_broker.protocol.wire import uvarint_bytes
 
-PRODUCE, FETCH, METADATA, API_VERSIONS, ENVELOPE, VOTE = 0, 1, 3, 18, 58, 52
+PRODUCE, FETCH, METADATA, LIST_GROUPS, API_VERSIONS, ENVELOPE, VOTE = 0, 1, 3, 16, 18, 58, 52
 MAX_REQUEST_BYTES = 100 * 1024 * 1024
 
 
@@ -45,6 +46,27 @@ def a_frame_of_negative_size(talk: Talk) -> None:
 @conversation
 def a_frame_above_the_limit(talk: Talk) -> None:
     closes(talk, struct.pack(">i", MAX_REQUEST_BYTES + 1))
+
+
+def listing_groups(states: bytes, tags: bytes = b"\0") -> bytes:
+    """A ListGroups request of groups in these states."""
+    return header(LIST_GROUPS, 4, 1, "conformance") + states + tags
+
+
+@conversation
+def as_many_elements_as_a_request_may_have_and_one_more(talk: Talk) -> None:
+    for count in (1_000_000, 1_000_001):
+        states = uvarint_bytes(count + 1) + uvarint_bytes(1) * count
+        talk.another().send_frame(LIST_GROUPS, 4, listing_groups(states)).answer(ANY)
+
+
+@conversation
+def as_many_tagged_fields_as_a_request_may_have_and_one_more(talk: Talk) -> None:
+    no_group_has = uvarint_bytes(2) + uvarint_bytes(1)
+    for count in (10_000, 10_001):
+        tags = b"".join([uvarint_bytes(tag) + uvarint_bytes(0) for tag in range(count)])
+        request = listing_groups(no_group_has, uvarint_bytes(count) + tags)
+        talk.another().send_frame(LIST_GROUPS, 4, request).answer(ANY)
 
 
 @conversation

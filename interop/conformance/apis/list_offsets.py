@@ -231,6 +231,18 @@ def append_time_is_that_of_the_batch(talk: Talk) -> None:
 @conversation
 def a_largest_timestamp_that_a_producer_got_wrong(talk: Talk) -> None:
     topic = talk.topic()
+    for codec in Codec:
+        data = batch(b"a", b"b", timestamp_ms=MADE_MS + 10 * codec, step_ms=5, codec=codec)
+        talk.append(topic, changed(data, max_timestamp=MADE_MS + 10 * codec - 3))
+    for shift in (0, 1, 5, 6, 11, 15, 41, 45, 46):
+        talk.ask(listing(of(topic, wanting(MADE_MS + shift))))
+    if talk.version >= 7:
+        talk.ask(listing(of(topic, wanting(MAX_TIMESTAMP))))
+
+
+@conversation
+def an_append_time_that_a_producer_claimed(talk: Talk) -> None:
+    topic = talk.topic()
     talk.append(topic, changed(batch(b"a", b"b"), attributes=TIMESTAMP_TYPE_BIT))
     talk.ask(listing(of(topic, wanting(MADE_MS))))
     talk.ask(listing(of(topic, wanting(MADE_MS + 2))))

@@ -10,6 +10,7 @@ from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import ANY, CLOSED, E, Talk, Topic
 from interop.conformance.transactions import LAST_PRODUCE_VERSION_OF_OLD_CLIENTS
 from interop.conformance.transactions import Producer as TransactionalProducer
+from pykafka_broker.log.validation import FIRST_ZSTD_PRODUCE_VERSION
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -18,6 +19,11 @@ from pykafka_broker.protocol.messages.delete_records import (
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from pykafka_broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import (
@@ -25,6 +31,7 @@ from pykafka_broker.protocol.records.batch import (
     DELETE_HORIZON_BIT,
     HEADER_BYTES,
     TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
     Codec,
     _encode_varint,
     build_batch,
@@ -32,6 +39,8 @@ from pykafka_broker.protocol.records.batch import (
 from pykafka_broker.protocol.records.compression import compress
 
 HOUR_MS = 3_600_000
+#: What ListOffsets calls the record with the largest timestamp.
+MAX_TIMESTAMP = -3
 
 
 def into(topic: Topic, *payloads: bytes | None, partition: int = 0) -> TopicProduceData:
@@ -66,6 +75,20 @@ def read_back(talk: Talk, topic: Topic, partition: int = 0) -> None:
     asked = FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1_000_000)
     topics = [FetchTopic(topic=topic.name, topic_id=topic.id, partitions=[asked])]
     talk.ask(FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1_000_000, topics=topics))
+
+
+def look_up(talk: Talk, topic: Topic, *timestamps: int) -> None:
+    """Compare what is found by these times, and the record with the largest of all."""
+    for timestamp in (*timestamps, MAX_TIMESTAMP):
+        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+        talk.ask(
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=[asked])])
+        )
+
+
+def known_codecs(talk: Talk) -> list[Codec]:
+    """The codecs that this version may use."""
+    return [codec for codec in Codec if codec != Codec.ZSTD or talk.version >= FIRST_ZSTD_PRODUCE_VERSION]
 
 
 def new_producer(talk: Talk) -> int:
@@ -421,7 +444,7 @@ def a_delete_horizon_of_a_client(talk: Talk) -> None:
 
 @conversation
 def producers_must_not_claim_append_time(talk: Talk) -> None:
-    topic = talk.topic("create", configs={"message.timestamp.type": "CreateTime"})
+    topic = talk.topic()
     stamped = talk.topic("append", configs={"message.timestamp.type": "LogAppendTime"})
     data = changed(batch(b"x"), attributes=TIMESTAMP_TYPE_BIT)
     talk.ask(one(topic, data))
@@ -476,9 +499,9 @@ def too_large_and_a_wrong_offset_the_offset_is_noticed_first(talk: Talk) -> None
 
 @conversation
 def a_wrong_checksum_is_noticed_before_what_it_covers(talk: Talk) -> None:
-    topic = talk.topic(configs={"cleanup.policy": "compact"})
-    for wrong in ({"records_count": 2}, {"attributes": CONTROL_BIT}, {"max_timestamp": 0}):
-        talk.ask(one(topic, changed(batch(b"x"), right_checksum=False, **wrong)), E.CORRUPT_MESSAGE)
+    for topic in (talk.topic(), talk.topic("compacted", configs={"cleanup.policy": "compact"})):
+        for wrong in ({"records_count": 2}, {"attributes": CONTROL_BIT}, {"max_timestamp": 0}):
+            talk.ask(one(topic, changed(batch(b"x"), right_checksum=False, **wrong)), E.CORRUPT_MESSAGE)
 
 
 @conversation
@@ -509,10 +532,109 @@ def an_hour_ahead_is_the_default_limit(talk: Talk) -> None:
 
 @conversation
 def a_largest_timestamp_that_is_wrong_is_corrected(talk: Talk) -> None:
-    topic = talk.topic(configs={"message.timestamp.before.max.ms": str(20 * 365 * 24 * HOUR_MS)})
-    talk.ask(one(topic, changed(batch(b"one", b"two"), max_timestamp=MADE_MS + 500)))
-    talk.ask(one(topic, changed(batch(b"one", b"two"), max_timestamp=-1)))
+    topic = talk.topic()
+    for wrong in (MADE_MS, MADE_MS + 500, MADE_MS - 1, -1, 0, MADE_MS * 9, -(2**63), 2**63 - 1):
+        talk.ask(one(topic, changed(batch(b"one", b"two"), max_timestamp=wrong)))
     read_back(talk, topic)
+    look_up(talk, topic, MADE_MS + 1, MADE_MS + 2)
+
+
+@conversation
+def the_largest_timestamp_over_explicit_ones_only(talk: Talk) -> None:
+    """As kafkajs sends a record with a timestamp beside one without, which gets the time of its sending."""
+    topic = talk.topic()
+    mixed: list[Any] = [(MADE_MS - 2 * 24 * HOUR_MS, None, b"old", []), (MADE_MS, None, b"fresh", [])]
+    for codec in known_codecs(talk):
+        data = build_batch(mixed, codec=codec, producer_epoch=0, base_sequence=0, leader_epoch=0)
+        talk.ask(one(topic, changed(data, max_timestamp=MADE_MS - 2 * 24 * HOUR_MS)))
+    read_back(talk, topic)
+    look_up(talk, topic, MADE_MS - HOUR_MS, MADE_MS, MADE_MS + 1)
+
+
+@conversation
+def the_largest_timestamp_as_the_last_ones(talk: Talk) -> None:
+    """As kafka-go sends messages whose timestamps do not grow."""
+    topic = talk.topic()
+    shifts = (0, 90_000, 300, 7)
+    for codec in known_codecs(talk):
+        records: list[Any] = [(MADE_MS + shift, b"key", b"value", []) for shift in shifts]
+        talk.ask(one(topic, changed(build_batch(records, codec=codec), max_timestamp=MADE_MS + 7)))
+    read_back(talk, topic)
+    look_up(talk, topic, MADE_MS + 8, MADE_MS + 301, MADE_MS + 90_000, MADE_MS + 90_001)
+
+
+@conversation(ENDS)
+def the_largest_timestamp_among_many_records(talk: Talk) -> None:
+    """Of one size and of all sizes, growing, falling and jumping about."""
+    topic = talk.topic()
+    for value_bytes in (lambda _: 20, lambda number: number % 40):
+        for shift in (
+            lambda number: number,
+            lambda number: -number,
+            lambda number: number * 60_000,
+            lambda number: number * 7919 % 5000 - 2500,
+        ):
+            records: list[Any] = [
+                (MADE_MS + shift(number), b"key", b"v" * value_bytes(number), []) for number in range(300)
+            ]
+            talk.ask(one(topic, changed(build_batch(records), max_timestamp=MADE_MS + 1)))
+    read_back(talk, topic)
+    look_up(talk, topic, MADE_MS + 299, MADE_MS + 2500, MADE_MS + 5 * HOUR_MS)
+
+
+@conversation
+def a_largest_timestamp_that_is_wrong_where_the_topic_has_its_own_codec(talk: Talk) -> None:
+    topic = talk.topic(configs={"compression.type": "lz4"})
+    talk.ask(one(topic, changed(batch(b"one", b"two"), max_timestamp=MADE_MS)))
+    talk.ask(one(topic, changed(batch(b"one", b"two", codec=Codec.GZIP), max_timestamp=-1)))
+    read_back(talk, topic)
+    look_up(talk, topic, MADE_MS + 1)
+
+
+@conversation
+def a_base_timestamp_that_is_not_the_first_records(talk: Talk) -> None:
+    topic = talk.topic()
+    talk.ask(one(topic, changed(batch(b"one", b"two"), base_timestamp=MADE_MS - 5)))
+    talk.ask(one(topic, changed(batch(b"one", b"two", step_ms=-700), base_timestamp=MADE_MS + 5)))
+    talk.ask(one(topic, changed(batch(b"one", b"two"), base_timestamp=0)))
+    read_back(talk, topic)
+    look_up(talk, topic, 0, MADE_MS - 5, MADE_MS + 5)
+
+
+@conversation
+def a_largest_timestamp_does_not_hide_one_from_the_future(talk: Talk) -> None:
+    topic = talk.topic()
+    for codec in known_codecs(talk):
+        records: list[Any] = [(MADE_MS, None, b"now", []), (MADE_MS * 2, None, b"far", [])]
+        data = changed(build_batch(records, codec=codec), max_timestamp=MADE_MS)
+        talk.ask(one(topic, data), E.INVALID_TIMESTAMP)
+
+
+@conversation(ENDS)
+def times_beyond_the_largest_number(talk: Talk) -> None:
+    """Where the topic takes any time: base and distance wrap around."""
+    topic = talk.topic(configs={"message.timestamp.after.max.ms": str(2**63 - 1)})
+    data = batch(b"one", b"two", timestamp_ms=0, step_ms=3)
+    for base in (2**63 - 1, 2**63 - 3, 2**63 - 4, -(2**63), -3, -9):
+        talk.ask(one(topic, changed(data, base_timestamp=base)))
+    read_back(talk, topic)
+    plain = talk.topic("plain")
+    for base in (2**63 - 1, 2**63 - 4, -(2**63)):
+        talk.ask(one(plain, changed(data, base_timestamp=base)), E.INVALID_TIMESTAMP)
+    talk.ask(one(plain, changed(data, base_timestamp=-9)))
+    read_back(talk, plain)
+
+
+@conversation(LATEST)
+def an_append_time_that_a_producer_claims(talk: Talk) -> None:
+    topic = talk.topic()
+    data = changed(batch(b"one", b"two"), attributes=TIMESTAMP_TYPE_BIT, max_timestamp=MADE_MS - HOUR_MS)
+    talk.ask(one(topic, data))
+    read_back(talk, topic)
+    look_up(talk, topic, MADE_MS)
+    far = changed(data, max_timestamp=MADE_MS * 2)
+    talk.ask(one(topic, far), E.INVALID_TIMESTAMP)
+    talk.ask(one(topic, changed(data, max_timestamp=-1)), E.INVALID_TIMESTAMP)
 
 
 @conversation
@@ -548,12 +670,12 @@ def without_a_key_and_too_old_the_key_is_noticed_first(talk: Talk) -> None:
 
 
 @conversation
-def records_that_do_not_fill_the_batch_are_found_where_they_are_looked_at(talk: Talk) -> None:
-    topic = talk.topic(configs={"cleanup.policy": "compact"})
-    good = batch(b"value", key=b"key")
-    talk.ask(one(topic, changed(good, body=good[HEADER_BYTES:] + b"more")), E.INVALID_RECORD)
-    talk.ask(one(topic, changed(good, body=good[HEADER_BYTES:-1])), E.INVALID_RECORD)
-    talk.ask(one(topic, changed(good, body=b"\x80" * 20)), E.UNKNOWN_SERVER_ERROR)
+def records_that_do_not_fill_the_batch_are_found(talk: Talk) -> None:
+    for topic in (talk.topic(), talk.topic("compacted", configs={"cleanup.policy": "compact"})):
+        good = batch(b"value", key=b"key")
+        talk.ask(one(topic, changed(good, body=good[HEADER_BYTES:] + b"more")), E.INVALID_RECORD)
+        talk.ask(one(topic, changed(good, body=good[HEADER_BYTES:-1])), E.INVALID_RECORD)
+        talk.ask(one(topic, changed(good, body=b"\x80" * 20)), E.UNKNOWN_SERVER_ERROR)
 
 
 @conversation
@@ -561,6 +683,28 @@ def more_replicas_in_sync_than_there_are_need_not_be(talk: Talk) -> None:
     topic = talk.topic(configs={"min.insync.replicas": "2"})
     talk.ask(one(topic, batch(b"of the leader"), acks=1))
     talk.ask(one(topic, batch(b"of all")))
+
+
+@conversation(LATEST)
+def more_records_than_a_batch_may_have(talk: Talk) -> None:
+    count = 1_000_001
+    body = b"".join([record(varints(0, number, -1, -1, 0)) for number in range(count)])
+    data = changed(
+        batch(b"x"),
+        body=compress(Codec.ZSTD, body),
+        attributes=Codec.ZSTD,
+        records_count=count,
+        last_offset_delta=count - 1,
+        max_timestamp=MADE_MS,
+    )
+    assert len(data) < 1_000_000
+    talk.ask(one(talk.topic(), data), ANY)
+
+
+@conversation(LATEST)
+def a_batch_that_is_too_large_when_decompressed(talk: Talk) -> None:
+    data = batch(bytes(101 * 1024 * 1024), codec=Codec.ZSTD)
+    talk.ask(one(talk.topic(), data), ANY)
 
 
 @conversation(LATEST)
@@ -592,6 +736,12 @@ def more_bad_records_than_are_named(talk: Talk) -> None:
 
 
 @conversation(LATEST)
+def a_thousand_bad_records_and_more(talk: Talk) -> None:
+    topic = talk.topic(configs={"cleanup.policy": "compact"})
+    talk.ask(one(topic, batch(*[b"%d" % number for number in range(1003)])), E.INVALID_RECORD)
+
+
+@conversation(LATEST)
 def offsets_inside_a_batch_that_do_not_count_up(talk: Talk) -> None:
     records: list[Any] = [(MADE_MS, b"key", b"%d" % number, []) for number in range(3)]
     data = build_batch(records, offset_deltas=[0, 2, 1], last_offset_delta=2)
@@ -612,7 +762,16 @@ def a_sequence_without_a_producer_does_not_matter(talk: Talk) -> None:
     topic = talk.topic()
     for _ in range(2):
         talk.ask(one(topic, batch(b"x", producer_id=-1, producer_epoch=3, base_sequence=7)))
-    talk.ask(one(topic, batch(b"x", producer_id=-2, producer_epoch=3, base_sequence=7)))
+    talk.ask(one(topic, batch(b"as kafkajs", producer_id=-1, producer_epoch=0, base_sequence=0)))
+    read_back(talk, topic)
+
+
+@conversation(LATEST)
+def a_producer_id_below_that_of_none(talk: Talk) -> None:
+    topic = talk.topic()
+    for producer_id in (-2, -(2**63)):
+        data = batch(b"x", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        talk.ask(one(topic, data), ANY)
 
 
 # ---- what is wrong with the records ----
@@ -927,6 +1086,68 @@ def two_producers_in_one_request(talk: Talk) -> None:
     request = one_of_them.producing(a, one_of_them.batch(a, b"x"))
     request.topic_data.append(into(b, other.batch(b, b"y")))
     talk.ask(request, *[E.INVALID_PRODUCER_ID_MAPPING] * 2)
+
+
+@conversation
+def two_producers_in_one_request_leave_no_trace(talk: Talk) -> None:
+    a, b, producer = talk.topic("a"), talk.topic("b"), TransactionalProducer(talk)
+    other = TransactionalProducer(talk, "other")
+    producer.adds(a)
+    request = producer.producing(a, producer.batch(a, b"x"))
+    request.topic_data.append(into(b, other.batch(b, b"y")))
+    talk.ask(request, *[E.INVALID_PRODUCER_ID_MAPPING] * 2)
+    talk.ask(producer.producing(a, producer.batch(a, b"later", base_sequence=5)), ANY)
+
+
+@conversation
+def a_producer_of_a_missing_partition_is_not_counted(talk: Talk) -> None:
+    topic, producer = talk.topic(), TransactionalProducer(talk)
+    producer.adds(topic)
+    request = producer.producing(topic, producer.batch(topic, b"x"))
+    other = producer.batch(topic, b"y", producer_id=producer.producer_id + 1000)
+    request.topic_data[0].partition_data.append(PartitionProduceData(index=7, records=other))
+    talk.ask(request, E.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@conversation
+def what_is_no_batch_of_a_transaction_is_refused_first_and_leaves_no_trace(talk: Talk) -> None:
+    topic = talk.topic()
+    older, producer = TransactionalProducer(talk), TransactionalProducer(talk)
+    for spoilt, error in (
+        (lambda data: data * 2, E.INVALID_RECORD),
+        (lambda data: data[:-1], E.INVALID_RECORD),
+        (lambda data: changed(data, magic=1), E.INVALID_RECORD),
+    ):
+        talk.ask(one(topic, spoilt(older.batch(topic, b"x" * 50)), transactional_id=older.id), error)
+        talk.ask(one(topic, spoilt(producer.batch(topic, b"x" * 50)), transactional_id=producer.id), error)
+    producer.adds(topic)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"later", base_sequence=5)), ANY)
+
+
+@conversation("3-6")
+def a_codec_that_the_version_forbids_is_noticed_before_the_transaction(talk: Talk) -> None:
+    topic = talk.topic()
+    older, producer = TransactionalProducer(talk), TransactionalProducer(talk)
+    producer.adds(topic)
+    for each in (older, producer):
+        data = each.batch(topic, b"x" * 50, codec=Codec.ZSTD)
+        talk.ask(each.producing(topic, data), E.UNSUPPORTED_COMPRESSION_TYPE)
+        data = changed(each.batch(topic, b"x" * 50), attributes=TRANSACTIONAL_BIT | 5)
+        talk.ask(each.producing(topic, data), E.UNKNOWN_SERVER_ERROR)
+    talk.ask(producer.producing(topic, producer.batch(topic, b"later", base_sequence=5)))
+    producer.ends()
+    read_back(talk, topic)
+
+
+@conversation
+def a_transaction_in_a_topic_with_append_time(talk: Talk) -> None:
+    topic = talk.topic(configs={"message.timestamp.type": "LogAppendTime"})
+    producer = TransactionalProducer(talk)
+    for commits in (True, False):
+        producer.adds(topic)
+        talk.ask(producer.producing(topic, producer.batch(topic, b"x", b"y")))
+        producer.ends(commits)
+    read_back(talk, topic)
 
 
 @conversation

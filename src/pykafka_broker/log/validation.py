@@ -394,7 +394,7 @@ def _check_records(
         timestamp = as_int64(base_timestamp + timestamp_delta)
         if timestamp > max_timestamp:
             max_timestamp = timestamp
-        if sent_append_time and timestamp <= latest:
+        if sent_append_time and (append_time or timestamp <= latest):
             timestamp = header.max_timestamp
         if compacted and key_end < 0:
             errors.append(
@@ -404,13 +404,14 @@ def _check_records(
                 )
             )
         elif not append_time and timestamp != NO_TIMESTAMP:
-            if timestamp < earliest or timestamp > latest:
+            if not earliest <= timestamp <= latest and _is_out_of_range(timestamp, config, now_ms):
                 bad_timestamps = True
                 errors.append(
                     (
                         index,
                         f"Timestamp {timestamp} of message with offset {index} is out of range. "
-                        f"The timestamp should be within [{earliest}, {latest}]",
+                        f"The timestamp should be within [{earliest}, "
+                        f"{as_int64(now_ms + config.message_timestamp_after_max_ms)}]",
                     )
                 )
         elif sent_append_time:
@@ -445,6 +446,15 @@ def _check_records(
 def _latest(config: LogConfig, now_ms: int) -> int:
     """The latest timestamp that the topic takes from a producer."""
     return min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
+
+
+def _is_out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+    """In the arithmetic of 64 bits: where the topic takes any time, no timestamp is out of range."""
+    age_ms = as_int64(now_ms - timestamp)
+    return (
+        age_ms > config.message_timestamp_before_max_ms
+        or as_int64(-age_ms) > config.message_timestamp_after_max_ms
+    )
 
 
 def _max_timestamp(header: BatchHeader, data: bytes, start: int) -> int:

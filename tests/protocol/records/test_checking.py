@@ -110,7 +110,19 @@ def test_the_largest_timestamp_delta_is_found_whatever_was_expected(name: str) -
     largest = judged(data, count)
     assert largest is not None
 
-    for expected in (0, largest, largest + 1, largest - 1, largest // 2, 63, 64, 8192, -1, 2**62, -(2**64)):
+    for expected in (
+        0,
+        largest,
+        largest + 1,
+        largest - 1,
+        largest // 2,
+        63,
+        64,
+        8192,
+        -1,
+        MOST_DELTA + 1,
+        -(2**64),
+    ):
         assert found(data, count, expected) == largest, expected
 
 
@@ -119,9 +131,9 @@ DELTAS = st.one_of(
     st.integers(-70, 70),
     st.integers(-8200, 8200),
     st.integers(-(2**50), 2**50),
-    st.sampled_from([0, 0, 0, -1, 1, 63, 64, -64, -65, 8191, 8192, -8192, -8193, 2**62 - 1, 1 - 2**62]),
+    st.sampled_from([0, 0, 0, -1, 1, 63, 64, -64, -65, 8191, 8192, -8192, -8193, MOST_DELTA, -MOST_DELTA]),
 )
-FAR_DELTAS = st.sampled_from([2**62, -(2**62), 2**63 - 1, -(2**63)])
+FAR_DELTAS = st.sampled_from([MOST_DELTA + 1, -MOST_DELTA - 1, 2**63 - 1, -(2**63)])
 
 
 @settings(max_examples=300, deadline=None)

@@ -56,9 +56,9 @@ _MIDDLE = bytes([delta >> 6 | 0x80 for delta in range(TWO_BYTE_DELTAS)])
 #: Turns a column of bytes with continuation bits into ASCII, and one without them into anything but.
 _FLIPPED = bytes([byte ^ 0x80 for byte in range(256)])
 
-#: Timestamp deltas beyond this, 140 million years, are reported as the largest there is: with some base they
+#: Timestamp deltas beyond this, 70 million years, are reported as the largest there is: with some base they
 #: are times beyond 64 bits, at either end.
-MOST_DELTA = 2**62 - 1
+MOST_DELTA = 2**61 - 1
 LARGEST_DELTA = 2**63 - 1
 #: Timestamp deltas of more bytes than this, 69 years, are looked at one by one.
 MOST_TIME_BYTES = 6

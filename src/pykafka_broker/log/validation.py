@@ -2,8 +2,8 @@
 
 A pure function on the payload of one partition in a Produce request (v3 and later: exactly one batch of
 format v2). Error codes are those that Apache Kafka 4.3.1 answers. Refused here though accepted there, on
-purpose: bytes after the batch that are no whole batch, a producer id without an epoch, offset deltas that do
-not count up from 0, and batches of more than a million records or 100 MB when decompressed.
+purpose: bytes after the batch that are no whole batch, a producer id below -1 or without an epoch, offset
+deltas that do not count up from 0, and batches of more than a million records or 100 MB when decompressed.
 
 In the common case (CreateTime, `compression.type=producer`, a topic that is not compacted) the header, the
 checksum and the structure of every record are checked (`protocol/records/checking.py`), and base offset and

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from pykafka_broker.cli.doctor.findings import CHECKS, Finding, Level, ok, probl
 from pykafka_broker.cli.group_state import commit
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.conftest import Run, RunningBroker, run_command
+from tests.cli.doctor.test_reach import serving
 from tests.cli.test_main import free_port, unused_address
 
 
@@ -61,6 +64,13 @@ def test_without_a_broker_it_says_so_and_how_to_start_one() -> None:
 
 def test_a_bad_address_is_wrong_usage() -> None:
     assert run_command("doctor", "localhost").status == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_process_that_has_the_port_instead_of_a_broker_is_named() -> None:
+    with serving(lambda connection: None) as (host, port):
+        result = run_command("doctor", f"{host}:{port}")
+    assert f"closes it without an answer (this very process ({os.getpid()}))." in result.out
 
 
 def test_of_several_addresses_the_first_that_answers_is_used(run: Run, broker: str) -> None:

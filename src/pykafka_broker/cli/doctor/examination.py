@@ -9,7 +9,8 @@ from typing import NamedTuple
 from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
 from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
-from pykafka_broker.cli.doctor.reach import Address, Kind, shown
+from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, shown
+from pykafka_broker.processes import described, listening_on
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 
 Refusal = (OSError, KafkaError, ProtocolError)
@@ -33,7 +34,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
     reached = None
     for address in question.addresses:
         answer = reach.probe(address, question.timeout_s)
-        yield reach.about_answer(address, answer)
+        yield reach.about_answer(address, answer, _listener(address, answer))
         if reached is None and answer.kind is Kind.KAFKA:
             reached = address
     if reached is None:
@@ -55,6 +56,15 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
         yield from guarded("topics", _about_topics(client, question, existing))
         yield from guarded("groups", _about_groups(client, question, existing, pause))
         yield from guarded("disks", _about_disks(client))
+
+
+def _listener(address: Address, answer: Answer) -> str:
+    """The process of this machine that answers instead of a broker; "" where that cannot be told."""
+    host, port = address
+    if answer.kind is Kind.KAFKA or not answer.is_from_a_listener or not reach.is_loopback(host):
+        return ""
+    process_id = listening_on("127.0.0.1" if host == "localhost" else host, port)
+    return "" if process_id is None else described(process_id)
 
 
 def guarded(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:

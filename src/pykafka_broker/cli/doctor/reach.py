@@ -58,6 +58,11 @@ class Answer(NamedTuple):
     kind: Kind
     detail: str = ""
 
+    @property
+    def is_from_a_listener(self) -> bool:
+        """Whether a process accepted the connection, whatever it speaks."""
+        return self.kind in (Kind.KAFKA, Kind.TLS, Kind.HTTP, Kind.OTHER, Kind.CLOSES, Kind.SILENT)
+
 
 def shown(address: Address) -> str:
     """An address as one writes it."""

@@ -102,8 +102,12 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
 
+    # Tests import this file, which pytest itself has loaded under another name.
+    from tests.cli.conftest import Output as Imported
+
     def make(width: int) -> None:
-        monkeypatch.setattr(Output, "isatty", lambda self: True, raising=False)
+        for stream in (Output, Imported):
+            monkeypatch.setattr(stream, "isatty", lambda self: True, raising=False)
         monkeypatch.setenv("COLUMNS", str(width))
 
     return make

@@ -11,11 +11,13 @@ from contextlib import suppress
 import pytest
 
 from interop.brokers import free_port
+from pykafka_broker.cli import progress
 from pykafka_broker.cli.client import Client, Connection, parse_addresses
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.cli.conftest import Run
 
 Answer = Callable[[int, int, int], "bytes | None"]
 Serve = Callable[[Answer], str]
@@ -104,6 +106,20 @@ def test_a_broker_that_does_not_answer_is_not_waited_for_for_ever(serve: Serve) 
     address = serve(lambda *_: b"")
     with pytest.raises(ConnectionError, match="did not answer ApiVersions in time"):
         Connection("127.0.0.1", int(address.partition(":")[2]), 0.05)
+
+
+def test_a_person_is_told_what_is_waited_for(
+    run: Run, serve: Serve, monkeypatch: pytest.MonkeyPatch, terminal: Callable[[int], None]
+) -> None:
+    address = serve(lambda *_: b"")
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 0)
+    terminal(80)
+    result = run("topics", "list", "-b", address, "--timeout", "0.5")
+    assert result.status == 1
+    # What is read here has \n for \r.
+    assert result.err.endswith(
+        f"Waiting for {address} ...\n\x1b[KError: {address} did not answer ApiVersions in time\n"
+    )
 
 
 @pytest.mark.parametrize(

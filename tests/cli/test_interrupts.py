@@ -129,6 +129,18 @@ def test_the_first_signal_cuts_short_only_what_waits_and_the_second_anything() -
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_a_signal_that_is_ignored_stays_so() -> None:
+    """As in a background job of a shell, which Ctrl-C does not concern."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with Interrupts() as interrupts, interrupts.waiting():
+            signal.raise_signal(signal.SIGINT)
+        assert interrupts.exit_status == 0
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_a_signal_while_waiting_cuts_that_short() -> None:
     with Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt), interrupts.waiting():

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from pykafka_broker.cli import progress
+from pykafka_broker.cli.log_report import LARGEST
+from pykafka_broker.cli.progress import human_size
 from pykafka_broker.log import checking
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
@@ -275,6 +279,56 @@ def test_a_terminal_is_shown_how_far_long_work_has_come(
         shown = run(command, folder).err
         assert "Reading" in shown
         assert f"{size / 1000:.1f}" in shown
+
+
+def test_a_person_sees_the_largest_partitions_and_totals_and_all_if_asked_for(
+    folder: Path, terminal: Callable[[int], None]
+) -> None:
+    copies = [folder.with_name(f"copy-{number}") for number in range(LARGEST)]
+    for copy in copies:
+        shutil.copytree(folder, copy)
+    empty = folder.with_name("empty-0")
+    create_log(Environment(OsFileSystem()), str(empty), "empty", 0, bytes(16), LogConfig()).close()
+    terminal(100)
+    newest = datetime.fromtimestamp(NOW // 1000).isoformat(" ", "seconds")
+    size = human_size(sum(path.stat().st_size for path in folder.glob("*.log")))
+    row = f"  {size}       19       10         2     0-19  {newest}  4 gzip, 6 none"
+    total = human_size(21 * sum(path.stat().st_size for path in folder.glob("*.log")))
+    totals = f"22 partitions (1 without records), 399 records in 210 batches, 43 segments, {total}"
+    short = shown(run("stats", str(folder.parent)))
+    assert short[0].split("  ")[0] == "PARTITION"
+    assert short[1] == f"copy-0   {row}"
+    assert short[-2:] == [totals, "(the largest 20 are shown, all with --all)"]
+    assert len(short) == 1 + LARGEST + 2
+    everything = shown(run("stats", "--all", str(folder.parent)))
+    assert [line.split()[0] for line in everything[1:-1]] == sorted(
+        ["empty-0", "orders-0", *(copy.name for copy in copies)]
+    )
+    assert everything[-1] == totals
+
+
+def test_a_person_sees_what_is_wrong_and_totals_and_all_if_asked_for(
+    folder: Path, terminal: Callable[[int], None]
+) -> None:
+    terminal(100)
+    size = human_size(sum(path.stat().st_size for path in folder.glob("*.log")))
+    totals = f"1 partitions, 19 records in 2 segments, {size}"
+    assert shown(run("verify", str(folder))) == [f"{totals}: ok"]
+    assert shown(run("verify", "--all", str(folder)))[:2] == [
+        "PARTITION    SIZE  RECORDS  BATCHES  SEGMENTS  END OFFSET  VERDICT",
+        f"orders-0   {size}       19       10         2          19  ok",
+    ]
+    (folder / f"{FIRST}.log.cleaned").write_bytes(b"half")
+    found = run("verify", str(folder))
+    assert found.status == 0
+    assert shown(found)[0].split() == ["FILE", "PROBLEM", "REMEDY"]
+    assert shown(found)[-1] == f"{totals}: 1 problems"
+    (folder / "leader-epoch-checkpoint").write_text("nonsense")
+    assert shown(run("repair", str(folder)))[-1] == f"{totals}: 2 problems, 1 mended"
+
+
+def shown(result: Result) -> list[str]:
+    return [line.rstrip() for line in result.out.splitlines() if line]
 
 
 def test_stats_count_what_is_there(folder: Path) -> None:

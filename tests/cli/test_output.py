@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -169,3 +172,15 @@ def test_wrong_usage_is_text_even_with_json(run: Run) -> None:
     result = run("topics", "create", "x", "--json", "--partitions", "0")
     assert result.status == 2
     assert result.err.startswith("Usage: pykafka-broker topics create")
+
+
+def test_what_is_piped_is_printed_without_loading_rich(run: Run, broker: str) -> None:
+    for command in ("topics list", "groups list", "health", "topics list --json"):
+        script = (
+            f"import sys\nfrom pykafka_broker.cli import main\ntry: main({command.split()})\n"
+            "except SystemExit as end: assert not end.code\n"
+            "sys.exit(any(name.partition('.')[0] == 'rich' for name in sys.modules))"
+        )
+        environ = {**os.environ, "PYKAFKA_BROKER_BOOTSTRAP_SERVER": broker}
+        done = subprocess.run([sys.executable, "-c", script], env=environ, check=False, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b""), command

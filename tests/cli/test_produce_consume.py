@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
+from collections.abc import Callable
 
 import pytest
 
+from pykafka_broker.cli import progress
 from tests.cli.conftest import Run
 
 TIME = "2026-01-02T03:04:05+00:00"
@@ -156,7 +159,7 @@ def test_an_offset_out_of_range_is_an_error(run: Run) -> None:
     name = topic(run, "out-of-range")
     result = run("consume", name, "--from", "7")
     assert result.status == 1
-    assert result.err.endswith("Error: out-of-range-0 has no offset 7.\n")
+    assert result.err == "Processed a total of 0 messages\nError: out-of-range-0 has no offset 7.\n"
 
 
 def test_a_group_goes_on_where_it_stopped(run: Run) -> None:
@@ -196,3 +199,24 @@ def test_times_and_offsets_that_cannot_be_are_wrong_usage(
     result = run(*(argument.format("limits") for argument in arguments))
     assert result.status == 2
     assert complaint in result.err.splitlines()[-1]
+
+
+def test_progress_is_told_in_lines_where_there_is_no_terminal(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = topic(run, "progress")
+    monkeypatch.setattr(progress, "LINE_INTERVAL_S", 0)
+    told = rf"({name}: 3 records, \d+/s, {{}} B, [\d.]+ k?B/s\n){{{{2}}}}"
+    written = run("produce", name, "--progress", stdin=b"a\nb\nc\n")
+    assert (written.status, written.out) == (0, "")
+    assert re.fullmatch(told.format(6), written.err)
+    read = run("consume", name, "--until", "end", "--progress")
+    assert read.out == "a\nb\nc\n"
+    assert re.fullmatch(told.format(r"\d+") + "Processed a total of 3 messages\n", read.err)
+
+
+def test_a_person_is_told_how_many_records_are_written(run: Run, terminal: Callable[[int], None]) -> None:
+    name = topic(run, "told")
+    terminal(80)
+    assert run("produce", name, "a", "b") == (0, f"2 records written to {name}.\n", "")
+    assert run("produce", name, "--acks", "0", "c").out == f"1 records sent to {name}.\n"

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from pykafka_broker import __version__
+from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.protocol.compile import decode, encode_parts
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import API_NAMES, response_type
@@ -53,7 +54,8 @@ class Connection:
     def __init__(self, host: str, port: int, timeout_s: float) -> None:
         self.address = f"{host}:{port}"
         try:
-            self._socket = socket.create_connection((host, port), timeout=timeout_s)
+            with waiting_for(self.address):
+                self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConnectionError(f"Cannot connect to {self.address}: {reason}") from None
@@ -102,7 +104,8 @@ class Connection:
             self._socket.sendall(struct.pack(">i", len(payload)) + payload)
             if getattr(request, "acks", None) == 0:
                 return None
-            frame = self._read_frame()
+            with waiting_for(self.address):
+                frame = self._read_frame()
         except TimeoutError:
             self.close()
             name = API_NAMES[api_key]

@@ -243,19 +243,20 @@ def consume(
         positions = places.start(start, group)
         ends = None if until is None else places.end(until)
         commits = Commits(client, topic, group, positions)
-        with Interrupts() as interrupts, progress.progress(topic, how) as telling:
-            reader = Reader(
-                client, topic, positions, ends, read_committed=read_committed, interrupts=interrupts
-            )
-            printer = Printer(reader, show, commits, telling, interrupts)
-            try:
-                printer.run(max_messages, idle_s)
-            except KeyboardInterrupt:
-                # How a person ends it. A second signal, at whatever follows, is passed on.
-                pass
-            finally:
-                printer.end()
-    click.echo(f"Processed a total of {printer.count} messages", err=True)
+        interrupts = Interrupts()
+        reader = Reader(client, topic, positions, ends, read_committed=read_committed, interrupts=interrupts)
+        printer = Printer(reader, show, commits, interrupts)
+        try:
+            with interrupts, progress.progress(topic, how) as telling:
+                try:
+                    printer.run(max_messages, idle_s, telling)
+                except KeyboardInterrupt:
+                    # How a person ends it. A second signal, at whatever follows, is passed on.
+                    pass
+                finally:
+                    printer.end()
+        finally:
+            click.echo(f"Processed a total of {printer.count} messages", err=True)
     return interrupts.exit_status
 
 
@@ -267,18 +268,16 @@ class Printer:
         reader: Reader,
         show: TextOutput | JsonOutput,
         commits: Commits,
-        telling: progress.Progress,
         interrupts: Interrupts,
     ) -> None:
         self.reader = reader
         self.show = show
         self.commits = commits
-        self.telling = telling
         self.interrupts = interrupts
         self.count = 0
         self._out = sys.stdout.buffer
 
-    def run(self, max_messages: int | None, idle_s: float | None) -> None:
+    def run(self, max_messages: int | None, idle_s: float | None, telling: progress.Progress) -> None:
         """Print records until every partition has reached its end, there were `max_messages`, or nothing
         came for `idle_s`.
 
@@ -294,7 +293,7 @@ class Printer:
                 if self.count == max_messages or self.interrupts.number:
                     return
             self._out.flush()
-            self.telling.advance(self.reader.bytes - size, self.count - count)
+            telling.advance(self.reader.bytes - size, self.count - count)
             self.commits.maybe_commit()
             if self.count > count:
                 last_came = time.monotonic()

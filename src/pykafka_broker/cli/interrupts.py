@@ -23,7 +23,7 @@ class Interrupts:
         #: The signal that came; 0 as long as there was none.
         self.number = 0
         self._is_waiting = False
-        self._before: list[Callable[[int, FrameType | None], Any] | int | None] = []
+        self._before: dict[int, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     @property
     def exit_status(self) -> int:
@@ -31,13 +31,18 @@ class Interrupts:
         return 128 + self.number if self.number else 0
 
     def __enter__(self) -> Interrupts:
-        self._before = [signal.signal(number, self._on_signal) for number in SIGNALS]
+        # What is ignored stays so: a shell's background jobs are not to hear Ctrl-C.
+        self._before = {
+            number: signal.signal(number, self._on_signal)
+            for number in SIGNALS
+            if signal.getsignal(number) is not signal.SIG_IGN
+        }
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in zip(SIGNALS, self._before, strict=True):
+        for number, handler in self._before.items():
             signal.signal(number, handler)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:

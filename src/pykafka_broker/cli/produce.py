@@ -222,7 +222,8 @@ def produce(
                 output.note(_told_interrupted(writer))
                 return interrupts.exit_status
     if output.form is Form.TABLES:
-        click.echo(f"{writer.acknowledged} records written to {topic}.")
+        done = "sent" if writer.acks == 0 else "written"
+        click.echo(f"{writer.acknowledged} records {done} to {topic}.")
     return 0
 
 

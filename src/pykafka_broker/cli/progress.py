@@ -1,11 +1,12 @@
-"""How far work has come that takes longer than a second: a bar on standard error.
+"""How far work has come that takes longer than a second, or what it waits for: on standard error.
 
-It is shown on a terminal only, and not where results go to the same terminal while they come. Where it is
+A bar is shown on a terminal only, and not where results go to the same terminal while they come. Where it is
 asked for and cannot be drawn, a line a second tells the same.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykafka_broker.cli.output import wants_colour
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 SHOWN_AFTER_S = 1.0
 #: How often lines tell what a bar would show.
 LINE_INTERVAL_S = 1.0
+ERASE_LINE = "\r\x1b[K"
 
 
 class Shown(Enum):
@@ -93,7 +97,10 @@ class Progress:
         if self.total_bytes is not None:
             columns += [BarColumn(), TimeRemainingColumn()]
         columns.append(TextColumn("{task.fields[rate]}", markup=False))
-        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
+        console = Console(
+            stderr=True, color_system="standard" if wants_colour(sys.stderr, os.environ) else None
+        )
+        self._bar = RichProgress(*columns, console=console, transient=True)
         self._bar.start()
         self._task = self._bar.add_task(
             self.title, total=self.total_bytes, completed=self.bytes, rate=self.text()
@@ -108,6 +115,32 @@ def progress(title: str, how: Shown, total_bytes: int | None = None) -> Iterator
         yield telling
     finally:
         telling.close()
+
+
+@contextmanager
+def waiting_for(what: str) -> Iterator[None]:
+    """Say on a terminal what is waited for, while it is, if that takes longer than a second."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    # Only a terminal pays for a thread.
+    import threading
+
+    told = []
+
+    def tell() -> None:
+        told.append(what)
+        click.echo(f"Waiting for {what} ...", nl=False, err=True)
+
+    timer = threading.Timer(SHOWN_AFTER_S, tell)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if told:
+            click.echo(ERASE_LINE, nl=False, err=True, color=True)
 
 
 def human_size(count: float) -> str:

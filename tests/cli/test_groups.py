@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
@@ -200,3 +201,27 @@ def test_a_duration_that_no_time_can_be_is_wrong_usage(run: Run, read_group: str
     assert "is longer than" in result.err
     # Longer ago than 1970: everything.
     assert rows(run(*reset, "P99999999999D").out)[-1][-1] == "0"
+
+
+def test_a_person_sees_who_has_what(
+    run: Run, read_group: str, consumer: KafkaConsumer, terminal: Callable[[int], None]
+) -> None:
+    def shown(*options: str) -> list[list[str]]:
+        result = run("groups", "describe", read_group, *options)
+        assert (result.status, result.err) == (0, "")
+        return [line.split() for line in result.out.splitlines()]
+
+    terminal(80)
+    title, details, _, row, note = shown()
+    assert title == [read_group]
+    assert details == ["state:", "Stable", "members:", "1", "lag:", "3"]
+    assert row[:5] == [read_group, "0", "2", "5", "3"]
+    assert re.fullmatch(r"reader.*….{6,}", row[5])
+    assert "HOST;" in note
+    terminal(160)
+    *_, members = shown("--members")
+    assert members[1:] == ["reader", "/127.0.0.1", "1", f"{read_group}:0"]
+    assert re.fullmatch(r"reader-[0-9a-f-]{36}", members[0])
+    assert shown("--state")[1][:4] == ["state:", "Stable", "members:", "1"]
+    listed = [line.split() for line in run("groups", "list").out.splitlines()]
+    assert [read_group, "Stable", "classic", "consumer"] in listed

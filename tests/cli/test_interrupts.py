@@ -113,7 +113,7 @@ def test_a_writer_that_is_stopped_says_what_is_written(start: Start, run: Run, t
     assert read_lines(process, 1) == [b"Partition:0\tOffset:3-4\n"]
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, b"", b"Interrupted: 2 records are written.\n")
+    assert (process.returncode, out, err) == (130, b"", b"Interrupted: 2 records written.\n")
     assert run("consume", topic, "--until", "end").out == "a\nb\nc\nd\ne\n"
 
 

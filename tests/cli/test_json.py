@@ -112,6 +112,23 @@ def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: P
             check(value, option.result)
 
 
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_tables_fit_the_terminal(run: Run, terminal: Callable[[int], None], width: int) -> None:
+    terminal(width)
+    for command in (
+        *("topics list", "topics describe", "groups list", "groups describe", "groups describe --members"),
+        *("groups describe --state", EXAMPLES["groups reset-offsets"], "configs describe --topic kept --all"),
+        "configs describe --broker 1 --all --documentation",
+        f"log verify --all {APACHE}",
+        f"log stats {APACHE}",
+    ):
+        result = run(*command.split())
+        assert result.status == 0
+        lines = result.out.splitlines()
+        assert len(lines) > 1
+        assert max(map(len, lines)) <= width, command
+
+
 def test_a_broker_that_serves_is_said_as_an_object_alone_on_standard_output(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pykafka_broker", "start", "--json", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(

@@ -17,7 +17,7 @@ import pytest
 
 from pykafka_broker.cli import progress
 from pykafka_broker.cli.log_report import LARGEST
-from pykafka_broker.cli.progress import human_size
+from pykafka_broker.cli.wording import human_size
 from pykafka_broker.log import checking
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.environment import Environment
@@ -312,7 +312,7 @@ def test_a_person_sees_what_is_wrong_and_totals_and_all_if_asked_for(
 ) -> None:
     terminal(100)
     size = human_size(sum(path.stat().st_size for path in folder.glob("*.log")))
-    totals = f"1 partitions, 19 records in 2 segments, {size}"
+    totals = f"1 partition, 19 records in 2 segments, {size}"
     assert shown(run("verify", str(folder))) == [f"{totals}: ok"]
     assert shown(run("verify", "--all", str(folder)))[:2] == [
         "PARTITION    SIZE  RECORDS  BATCHES  SEGMENTS  END OFFSET  VERDICT",
@@ -322,7 +322,7 @@ def test_a_person_sees_what_is_wrong_and_totals_and_all_if_asked_for(
     found = run("verify", str(folder))
     assert found.status == 0
     assert shown(found)[0].split() == ["FILE", "PROBLEM", "REMEDY"]
-    assert shown(found)[-1] == f"{totals}: 1 problems"
+    assert shown(found)[-1] == f"{totals}: 1 problem"
     (folder / "leader-epoch-checkpoint").write_text("nonsense")
     assert shown(run("repair", str(folder)))[-1] == f"{totals}: 2 problems, 1 mended"
 

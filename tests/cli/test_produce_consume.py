@@ -219,4 +219,4 @@ def test_a_person_is_told_how_many_records_are_written(run: Run, terminal: Calla
     name = topic(run, "told")
     terminal(80)
     assert run("produce", name, "a", "b") == (0, f"2 records written to {name}.\n", "")
-    assert run("produce", name, "--acks", "0", "c").out == f"1 records sent to {name}.\n"
+    assert run("produce", name, "--acks", "0", "c").out == f"1 record sent to {name}.\n"

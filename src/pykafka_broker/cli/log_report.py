@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table
-from pykafka_broker.cli.progress import human_size
+from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.log.checking import Checked, Remedy
 
 #: How many partitions `log stats` shows on a terminal without --all: the largest that have records.
@@ -102,12 +102,13 @@ class Report:
             )
             yield Table(columns, self.problems)
         records, size = sum(r.records for r in self.results), sum(r.bytes for r in self.results)
-        verdict = f"{len(self.problems)} problems" if self.problems else "ok"
+        verdict = counted(len(self.problems), "problem") if self.problems else "ok"
         if self.mended:
             verdict += f", {self.mended} mended"
+        segments = counted(sum(r.segments for r in self.results), "segment")
         yield Table(
-            footer=f"{len(self.results)} partitions, {records} records in "
-            f"{sum(r.segments for r in self.results)} segments, {human_size(size)}: {verdict}"
+            footer=f"{counted(len(self.results), 'partition')}, {counted(records, 'record')} in {segments}, "
+            f"{human_size(size)}: {verdict}"
         )
 
 
@@ -141,7 +142,7 @@ def _partition_table(results: Sequence[Verified]) -> Table:
                 result.batches,
                 result.segments,
                 result.end_offset,
-                Styled(f"{len(result.findings)} problems", "red")
+                Styled(counted(len(result.findings), "problem"), "red")
                 if result.findings
                 else Styled("ok", "green"),
             )
@@ -190,9 +191,10 @@ def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
         for s in chosen
     ]
     total = (
-        f"{len(found)} partitions ({len(found) - len(filled)} without records), "
-        f"{sum(s.records for s in found)} records in {sum(s.batches for s in found)} batches, "
-        f"{sum(s.segments for s in found)} segments, {human_size(sum(s.bytes for s in found))}"
+        f"{counted(len(found), 'partition')} ({len(found) - len(filled)} without records), "
+        f"{counted(sum(s.records for s in found), 'record')} in "
+        f"{counted(sum(s.batches for s in found), 'batch', 'batches')}, "
+        f"{counted(sum(s.segments for s in found), 'segment')}, {human_size(sum(s.bytes for s in found))}"
     )
     if len(chosen) < len(found):
         total += f"\n(the largest {len(chosen)} are shown, all with --all)"

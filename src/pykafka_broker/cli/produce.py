@@ -24,6 +24,7 @@ from pykafka_broker.cli.offsets import parse_time_ms
 from pykafka_broker.cli.options import INT32_MAX, cluster_options, pairs, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
+from pykafka_broker.cli.wording import counted
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
@@ -223,7 +224,7 @@ def produce(
                 return interrupts.exit_status
     if output.form is Form.TABLES:
         done = "sent" if writer.acks == 0 else "written"
-        click.echo(f"{writer.acknowledged} records {done} to {topic}.")
+        click.echo(f"{counted(writer.acknowledged, 'record')} {done} to {topic}.")
     return 0
 
 
@@ -246,11 +247,13 @@ def _size_of_input(values: tuple[str, ...]) -> int | None:
 
 
 def _told_interrupted(writer: Writer) -> str:
-    told = f"Interrupted: {writer.acknowledged} records are written."
+    records = counted(writer.acknowledged, "record")
     if writer.acks == 0:
-        told = f"Interrupted: {writer.acknowledged} records are sent; without acks nothing is known of them."
+        told = f"Interrupted: {records} sent; without acks nothing is known of them."
+    else:
+        told = f"Interrupted: {records} written."
     if writer.in_flight:
-        told += f" {writer.in_flight} more were on their way and may be written or not."
+        told += f" {writer.in_flight} more on their way may be written or not."
     return told
 
 

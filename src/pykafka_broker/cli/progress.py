@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykafka_broker.cli.output import wants_colour
+from pykafka_broker.cli.wording import human_size
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -141,12 +142,3 @@ def waiting_for(what: str) -> Iterator[None]:
         timer.join()
         if told:
             click.echo(ERASE_LINE, nl=False, err=True, color=True)
-
-
-def human_size(count: float) -> str:
-    """Bytes for a person, in powers of ten, as `12.3 MB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

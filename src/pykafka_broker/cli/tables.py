@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -81,22 +82,22 @@ def _print(console: Console, table: Table, width: int) -> None:
         console.print(drawn)
     if fitted.left_out:
         missing = ", ".join(fitted.left_out)
-        console.print(Text(f"(no room for {missing}; --json has all)", style="dim"), soft_wrap=True)
+        console.print(Text(f"(no room for {missing}; --json has all)", style="dim"))
     if table.footer is not None:
         for line in table.footer.splitlines():
-            console.print(Text(printable(line)), soft_wrap=True)
+            console.print(Text(printable(line)))
 
 
 def _print_details(console: Console, details: Sequence[Text]) -> None:
-    """As many in a line as there is room for, indented."""
-    line = Text()
+    """As many in a line as there is room for, indented; one that has a line for itself may be folded."""
+    lines: list[Text] = []
     for detail in details:
-        if line and cell_len(line.plain) + GAP + detail.cell_len > console.width:
-            console.print(line, soft_wrap=True)
-            line = Text()
-        line = Text.assemble(line, " " * GAP, detail)
-    if line:
-        console.print(line, soft_wrap=True)
+        if lines and lines[-1].cell_len + detail.cell_len + 2 * GAP <= console.width:
+            lines[-1] = Text.assemble(lines[-1], " " * GAP, detail)
+        else:
+            lines.append(detail)
+    for line in lines:
+        console.print(Padding(line, (0, 0, 0, GAP), expand=False))
 
 
 def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> Fitted:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.doctor.findings import Finding, counted, ok, problem, warning
+from pykafka_broker.cli.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.cli.health import LEAST_USABLE_BYTES
+from pykafka_broker.cli.wording import counted
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: A disk is nearly full below this share and this size at once.

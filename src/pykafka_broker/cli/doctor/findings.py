@@ -56,8 +56,3 @@ def listed(names: list[str], most: int = 3) -> str:
     """A few names as a sentence has them, and how many more there are."""
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
-
-
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

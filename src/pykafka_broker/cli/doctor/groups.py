@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.doctor.findings import Finding, counted, listed, ok, problem, warning
+from pykafka_broker.cli.doctor.findings import Finding, listed, ok, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.cli.group_state import Group, committed_offsets, describe_group, list_groups
+from pykafka_broker.cli.wording import counted
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})

@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.doctor.findings import Finding, counted, listed, ok, problem, warning
+from pykafka_broker.cli.doctor.findings import Finding, listed, ok, problem, warning
 from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.cli.wording import counted
 from pykafka_broker.protocol.errors import KafkaError
 
 NO_LEADER = -1

@@ -168,6 +168,15 @@ async def test_listeners_come_and_go_while_the_broker_runs(caplog: pytest.LogCap
         assert set(listeners) == {"A", "B"}
 
 
+async def test_a_misspelt_key_is_named_in_a_program_as_on_the_command_line(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with Home({"num.partition": "3"}).running():
+        pass
+    line = "These configuration keys are unknown: num.partition (did you mean num.partitions?)"
+    assert caplog.messages.count(line) == 1
+
+
 async def test_a_second_broker_on_a_folder_is_refused_and_harms_nothing() -> None:
     home = Home()
     async with home.running() as user:

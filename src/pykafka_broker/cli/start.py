@@ -119,15 +119,7 @@ def start(
 
 
 def report(config: BrokerConfig) -> None:
-    """Name the keys that do not do what their author may expect, each once."""
-    if config.unknown:
-        from pykafka_broker.config.suggestions import listed
-
-        config_logger.warning("These configuration keys are unknown: %s", listed(config.unknown))
-    if config.unheeded:
-        config_logger.info(
-            "These configuration keys make no difference to this broker: %s", ", ".join(config.unheeded)
-        )
+    """Name what is otherwise than in Apache Kafka because no properties file is given."""
     if DELAY in config.assumed:
         config_logger.info(
             "Without a properties file %s is %d: groups do not wait for more members before they begin",

@@ -13,13 +13,23 @@ from typing import NamedTuple
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, GROUP_KEYS
-from pykafka_broker.config.keys import ACTS, REFUSED, REQUIRED, UNHEEDED, Key, render
+from pykafka_broker.config.keys import (
+    ACTS,
+    REFUSED,
+    REQUIRED,
+    UNHEEDED,
+    BootstrapServers,
+    Key,
+    Voters,
+    render,
+)
 from pykafka_broker.config.listeners import SERVED_SECURITY_PROTOCOLS
 from pykafka_broker.config.sources import CLUSTER_ID_VARIABLES, DEFAULT_DATA_DIR, STANDALONE
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 
 #: Key -> what is otherwise here, beside what the tables, the refused keys and `STANDALONE` say.
 DIFFERENCES = {
+    "controller.quorum.bootstrap.servers": "the controller is in this process, and is not looked for.",
     "process.roles": "only `broker,controller`; any other value is refused.",
     "controller.quorum.voters": "one entry, this node's; several are refused.",
     "controller.quorum.auto.join.enable": "there is no quorum to join.",
@@ -99,6 +109,9 @@ Variables of container images that tune a JVM or say where the image keeps its o
 (`KAFKA_CLIENT_USERS`, `KAFKA_TLS_TYPE`, ...) are named in the log as unknown keys: neither is served yet.
 """
 
+#: What the entries of a list are, where a validator looks at them and does not say so.
+FORMS: dict[type, str] = {Voters: "id@host:port, ...", BootstrapServers: "host:port, ..."}
+
 
 class Column(NamedTuple):
     """A column of a table of keys."""
@@ -115,7 +128,9 @@ def _default(key: Key) -> str:
 
 
 def _valid(key: Key) -> str:
-    return "" if key.validator is None else str(key.validator)
+    """Bounds as Apache Kafka writes them; of addresses it only says that there must be some."""
+    form = FORMS.get(type(key.validator))
+    return form or ("" if key.validator is None else str(key.validator))
 
 
 def _told(key: Key) -> str:
@@ -174,7 +189,7 @@ no listener.""",
     ),
     Section(
         "Broker keys that act",
-        "In the order of their subjects. What differs from Apache Kafka follows **Here:**.",
+        "In the order of their subjects; [1,...] is 1 or more. What differs here follows **Here:**.",
         _broker_keys_that(ACTS),
         OF_BROKERS,
     ),

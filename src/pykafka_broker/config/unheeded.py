@@ -1,7 +1,7 @@
-"""Keys that are set while the broker runs and make no difference to it: each is named in the log, once.
+"""Keys that make no difference to this broker: each is named in the log, once.
 
-Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. What stands
-in the file that the broker was started with is named when it starts.
+Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. `name_static`
+names what the broker was started with, `UnheededConfigs` what is set while it runs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pykafka_broker.config.rules import (
     TABLES,
     TOPIC_RESOURCE,
 )
-from pykafka_broker.config.settings import base_key
+from pykafka_broker.config.settings import BrokerConfig, base_key
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
 
@@ -30,6 +30,18 @@ _OWNERS = {
     CLIENT_METRICS_RESOURCE: "client metrics",
     GROUP_RESOURCE: "groups",
 }
+
+
+def name_static(config: BrokerConfig) -> None:
+    """Name the keys of a file, the environment or overrides that do not do what their author may expect."""
+    if config.unknown:
+        from pykafka_broker.config.suggestions import listed
+
+        logger.warning("These configuration keys are unknown: %s", listed(config.unknown))
+    if config.unheeded:
+        logger.info(
+            "These configuration keys make no difference to this broker: %s", ", ".join(config.unheeded)
+        )
 
 
 class UnheededConfigs:

@@ -37,7 +37,7 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
-from pykafka_broker.config.unheeded import UnheededConfigs
+from pykafka_broker.config.unheeded import UnheededConfigs, name_static
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
 from pykafka_broker.log.directories import LogDir
 from pykafka_broker.log.files import FileSystem, OsFileSystem
@@ -244,6 +244,7 @@ class Broker:
         if self._is_started or self._stopped is not None:
             raise RuntimeError("a broker starts once: make another one")
         self._is_started = True
+        name_static(self.config)
         self._failure = asyncio.get_running_loop().create_future()
         self._producer_ids_lock = asyncio.Lock()
         self._undo.callback(self._workers.shutdown)

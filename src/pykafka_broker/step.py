@@ -16,6 +16,10 @@ from typing import Generic, NamedTuple, TypeVar, Union
 State = TypeVar("State")
 
 
+#: The moment of a timer that is due already: others have their turn before it fires.
+AT_ONCE_MS = 0
+
+
 class Reply(NamedTuple):
     """Answer the caller that `token` stands for."""
 

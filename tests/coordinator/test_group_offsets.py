@@ -22,6 +22,7 @@ from pykafka_broker.coordinator.group.events import (
 from pykafka_broker.coordinator.group.forgetting import (
     GROUPS_PER_EXPIRY_SLICE,
     OFFSETS_PER_EXPIRY_SLICE,
+    OFFSETS_PER_SLICE,
 )
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.records import replay
@@ -450,7 +451,7 @@ def test_many_groups_are_searched_for_old_offsets_in_slices() -> None:
     assert replay(world.log).groups == {}
 
 
-def test_groups_with_many_offsets_make_short_slices() -> None:
+def test_no_slice_of_the_search_drops_more_offsets_than_fit_be_it_of_one_group() -> None:
     world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
     world.submit(Loaded(world.now_ms))
     half = {("t", partition): 1 for partition in range(OFFSETS_PER_EXPIRY_SLICE // 2)}
@@ -458,11 +459,18 @@ def test_groups_with_many_offsets_make_short_slices() -> None:
         world.commit(half, group_id=f"half-{number}")
     world.commit({("t", partition): 1 for partition in range(2 * OFFSETS_PER_EXPIRY_SLICE)}, group_id="big")
     world.advance(59_999)
-    left = []
+    looks = []
 
     while world.state.groups:
         world.fire(EXPIRY_TIMER)
-        left.append(sorted(world.state.groups))
+        dropped = sum(isinstance(record, OffsetRecord) for record in world.last_records)
+        looks.append((dropped, sorted(world.state.groups)))
 
-    assert left == [["big", "half-2"], []]
+    assert looks == [
+        (OFFSETS_PER_SLICE, ["big", "half-0", "half-1", "half-2"]),
+        (OFFSETS_PER_SLICE, ["big", "half-1", "half-2"]),
+        (OFFSETS_PER_SLICE, ["big", "half-2"]),
+        *[(OFFSETS_PER_SLICE, ["big"])] * 4,
+        (0, []),
+    ]
     assert world.timers[EXPIRY_TIMER] == START_MS + 90_000

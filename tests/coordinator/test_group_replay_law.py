@@ -145,6 +145,7 @@ class RandomGroups(RuleBasedStateMachine):
     def the_log_leads_to_the_durable_part_of_the_state(self) -> None:
         replayed = replay(self.world.log)
         assert replayed.offsets == self.world.state.offsets
+        assert replayed.offset_counts == self.world.state.offset_counts
         for group_id, group in self.written.items():
             assert replayed.groups[group_id] == group
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from pykafka_broker.coordinator.batches import MAX_TOMBSTONE_BATCH_BYTES
+from pykafka_broker.coordinator.group import deletion, forgetting
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DescribedGroup,
@@ -493,6 +493,80 @@ async def test_a_full_disk_does_not_make_the_deletion_of_a_topic_fail() -> None:
     assert await offsets.fetched_offset() == 1
 
 
+async def test_a_deletion_that_meets_a_full_disk_is_answered_and_goes_on_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deletion, "OFFSETS_PER_SLICE", 2)
+    offsets = Offsets()
+    await offsets.load_all()
+    twenty = (TopicCommit("t", tuple(PartitionCommit(partition, 1) for partition in range(20))),)
+    await offsets.service.offsets.commit(version=8, group_id="g", topics=twenty)
+
+    deleting = asyncio.ensure_future(offsets.service.administration.delete("g"))
+    await asyncio.sleep(0)
+    fetching = asyncio.ensure_future(offsets.fetch())
+    await asyncio.sleep(0)
+    assert not deleting.done()
+    offsets.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    await settle()
+    assert deleting.done()
+    assert fetching.done()
+    assert (await deleting, await fetching) == (
+        ErrorCode.NOT_COORDINATOR,
+        FetchResult(ErrorCode.NOT_COORDINATOR),
+    )
+
+    fetching = asyncio.ensure_future(offsets.fetch())
+    await settle()
+    assert not fetching.done()
+    offsets.disk_error = None
+    await offsets.clock.pass_time(deletion.RETRY_MS)
+    await settle()
+    assert fetching.done()
+    assert await fetching == FetchResult(ErrorCode.NONE)
+    assert await offsets.service.administration.list() == (ErrorCode.NONE, ())
+
+
+async def test_who_waits_for_a_deletion_looks_elsewhere_when_the_partition_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deletion, "OFFSETS_PER_SLICE", 2)
+    offsets = Offsets()
+    await offsets.load_all()
+    five = (TopicCommit("t", tuple(PartitionCommit(partition, 1) for partition in range(5))),)
+    await offsets.service.offsets.commit(version=8, group_id="g", topics=five)
+
+    deleting = asyncio.ensure_future(offsets.service.administration.delete("g"))
+    await asyncio.sleep(0)
+    joining = asyncio.ensure_future(offsets.join())
+    await asyncio.sleep(0)
+    offsets.service.unload(offsets.service.partition_for("g"))
+    assert await deleting is ErrorCode.NOT_COORDINATOR
+    assert (await joining).error is ErrorCode.NOT_COORDINATOR
+
+
+async def test_topics_that_go_are_forgotten_in_one_shard_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgetting, "OFFSETS_AT_ONCE", 0)
+    offsets = Offsets()
+    await offsets.load_all()
+    groups = {offsets.service.partition_for(name): name for name in map(str, range(20))}
+    assert len(groups) == PARTITIONS
+    for group_id in groups.values():
+        await offsets.commit(1, group_id)
+    before = dict(offsets.ends)
+
+    offsets.service.forget_topics([("t", bytes(16))])
+    written = []
+    for _ in range(3 * PARTITIONS):
+        await asyncio.sleep(0)
+        written.append(sum(offsets.ends.values()) - sum(before.values()))
+
+    steps = [later - earlier for earlier, later in zip([0, *written], written, strict=False)]
+    assert sorted(steps, reverse=True)[: PARTITIONS + 1] == [1] * PARTITIONS + [0]
+
+
 async def test_very_many_deletions_are_spread_over_several_batches() -> None:
     offsets = Offsets()
     await offsets.load_all()
@@ -501,13 +575,14 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
         TopicCommit(f"{number:05}{long_name[5:]}", (PartitionCommit(0, 1),)) for number in range(4_000)
     )
     await offsets.service.offsets.commit(version=8, group_id="g", topics=topics)
+    offsets.max_batch_bytes = dict.fromkeys(offsets.logs, 100_000)
 
     assert await offsets.service.administration.delete("g") is ErrorCode.NONE
 
     written = offsets.logs[offsets.service.partition_for("g")]
     assert [read_header(batch).records_count for batch in written[:1]] == [4_000]
-    assert len(written) == 1 + 3
-    assert max(map(len, written[1:])) <= MAX_TOMBSTONE_BATCH_BYTES
+    assert len(written) == 1 + 4 * 3 + 1
+    assert max(map(len, written[1:])) <= 100_000
     assert sum(header.records_count for batch in written[1:] for _, header in iter_batches(batch)) == 4_001
 
 

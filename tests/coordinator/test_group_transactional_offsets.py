@@ -287,12 +287,14 @@ class RandomOffsets(RuleBasedStateMachine):
     def entry_by_entry_the_log_leads_to_the_state(self) -> None:
         replayed = replay(self.offsets.entries)
         assert replayed.offsets == self.offsets.state.offsets
+        assert replayed.offset_counts == self.offsets.state.offset_counts
         assert replayed.pending == self.offsets.state.pending
 
     @invariant()
     def the_bytes_lead_to_the_state(self) -> None:
         loaded = self.offsets.loaded()
         assert loaded.offsets == self.offsets.state.offsets
+        assert loaded.offset_counts == self.offsets.state.offset_counts
         assert loaded.pending == self.offsets.state.pending
 
 

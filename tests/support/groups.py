@@ -24,10 +24,11 @@ from pykafka_broker.coordinator.group.events import (
     TopicCommit,
 )
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import AnyRecord, Record, decode_record, encode_record
-from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.coordinator.group.record import Record, decode_record, encode_record
+from pykafka_broker.coordinator.group.records import Entry, replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
+from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start
 
@@ -52,9 +53,9 @@ class GroupWorld:
         self.now_ms = START_MS
         self.timers: dict[Hashable, int] = {}
         self.answers: dict[int, Any] = {}
-        self.log: list[AnyRecord] = []
+        self.log: list[Entry] = []
         self.last_effects: tuple[Effect, ...] = ()
-        self.last_records: tuple[AnyRecord, ...] = ()
+        self.last_records: tuple[Entry, ...] = ()
         self._tokens = 0
         #: What the shell has been asked to do and has not done.
         self.work: list[ResolveRegexes] = []
@@ -363,8 +364,14 @@ class GroupWorld:
         return result
 
 
-def through_bytes(record: object) -> AnyRecord:
-    """The record as it is read back from a log."""
+def through_bytes(record: object) -> Entry:
+    """The record as it is read back from a log; a marker as it is."""
+    if isinstance(record, TransactionalRecord):
+        read = through_bytes(record.record)
+        assert isinstance(read, OffsetRecord)
+        return record._replace(record=read)
+    if isinstance(record, TransactionEnd):
+        return record
     assert isinstance(record, (Record, OffsetRecord))
     decoded = decode_record(*encode_record(record))
     assert decoded is not None

@@ -117,9 +117,9 @@ class Shards(Generic[State, Event]):
                 unpaused += loader.add(buffer)
                 if unpaused >= RECORDS_PER_TURN:
                     unpaused = 0
-                    await _let_others_run()
+                    await let_others_run()
             while not loader.digest(RECORDS_PER_TURN):
-                await _let_others_run()
+                await let_others_run()
             state = loader.state()
         except BaseException:
             if self._partitions.get(partition) is loading:
@@ -230,7 +230,8 @@ def as_answered(error: KafkaError) -> KafkaError:
     return KafkaError(_ANSWERED.get(error.code, error.code), error.message)
 
 
-async def _let_others_run() -> None:
+async def let_others_run() -> None:
+    """Give the event loop a turn."""
     await asyncio.sleep(0)
 
 

@@ -83,6 +83,14 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         """The version after dropping one entry."""
         return self.with_changes({}, (key,))
 
+    def added_next(self) -> list[Key]:
+        """What the next version has and this one has not; of a version that has been changed."""
+        return [key for key, value in self._undo.items() if value is _ABSENT]
+
+    def removed_next(self) -> list[Key]:
+        """What this version has and the next one, which removed something and set nothing, has not."""
+        return list(self._undo)
+
     # What is done for each commit looks at `_data` before it asks: a call costs more than what is looked up.
     def _dict(self) -> dict[Key, Value]:
         if self._data is not None:

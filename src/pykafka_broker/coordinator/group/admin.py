@@ -1,19 +1,15 @@
-"""What administrators ask of groups of all kinds: ListGroups, DeleteGroups."""
+"""What administrators ask of groups of all kinds: ListGroups. DeleteGroups is in `deletion.py`."""
 
 from __future__ import annotations
 
 from pykafka_broker.coordinator.group.events import (
-    DeleteGroup,
     ListedGroup,
     ListGroups,
 )
-from pykafka_broker.coordinator.group.forgetting import forget_all_offsets
 from pykafka_broker.coordinator.group.kinds import kind_of
-from pykafka_broker.coordinator.group.record import AnyRecord
 from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
-from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
+from pykafka_broker.step import Step
 
 
 def on_list(groups: Groups, event: ListGroups) -> Step[Groups]:
@@ -32,18 +28,3 @@ def on_list(groups: Groups, event: ListGroups) -> Step[Groups]:
 def _listed(group: Group) -> ListedGroup:
     kind = kind_of(group)
     return ListedGroup(group.group_id, kind.protocol_type(group), kind.state_of(group), kind.name)
-
-
-def on_delete(groups: Groups, event: DeleteGroup) -> Step[Groups]:
-    """Forget an empty group with all its offsets."""
-    group = groups.groups.get(event.group_id)
-    if group is None:
-        return refuse(groups, event.token, ErrorCode.GROUP_ID_NOT_FOUND)
-    kind = kind_of(group)
-    if not kind.is_empty(group):
-        return refuse(groups, event.token, ErrorCode.NON_EMPTY_GROUP)
-    records: list[AnyRecord] = []
-    state = forget_all_offsets(groups, event.group_id, records)
-    records += kind.tombstones(group)
-    state = state.without_group(event.group_id)
-    return Step(state, tuple(records), (Reply(event.token, ErrorCode.NONE),))

@@ -10,10 +10,10 @@ from collections.abc import Hashable
 from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.classic.state import Protocol
-from pykafka_broker.coordinator.group.state import NO_TOPIC_ID
+from pykafka_broker.coordinator.group.state import LATEST_TIMESTAMP_MS, NO_TOPIC_ID
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
 class JoinGroup(NamedTuple):
@@ -392,6 +392,15 @@ class TopicsDeleted(NamedTuple):
     """Topics are gone from the cluster, given as (name, topic id): so are the offsets committed to them."""
 
     topics: tuple[tuple[str, bytes], ...]
+    now_ms: int = LATEST_TIMESTAMP_MS
+
+
+class DeletionRefused(NamedTuple):
+    """What a slice of a group's deletion had to write, or a request that waited for it, is not in the log."""
+
+    group_id: str
+    now_ms: int
+    error: KafkaError
 
 
 class Loaded(NamedTuple):
@@ -426,6 +435,7 @@ Event = Union[
     DescribeGroup,
     DeleteGroup,
     TopicsDeleted,
+    DeletionRefused,
     Loaded,
     TimerFired,
 ]

@@ -1,5 +1,9 @@
 """How committed offsets are forgotten, and groups of which nothing is left: by request, with topics, by age.
 
+To forget an offset takes some 8 us, so what may be many goes in slices: each is a step of its own that sets
+a timer for the next. In between others are served, who may find some of the offsets gone: Apache Kafka too
+forgets old offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
+
 Offsets age as KIP-211 says; since when, their group's kind knows (`kind.py`). A commit with its own retention
 (OffsetCommit v2-4) keeps that. A group without members and without offsets is forgotten. While an offset of
 an open transaction is pending for a partition, the partition's offset does not expire.
@@ -7,7 +11,8 @@ an open transaction is pending for a partition, the partition's offset does not 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
@@ -19,15 +24,29 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
 from pykafka_broker.coordinator.group.record import AnyRecord
-from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.state import (
+    NO_TOPIC_ID,
+    CommittedOffset,
+    DeletedTopic,
+    Group,
+    Groups,
+)
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
+from pykafka_broker.step import AT_ONCE_MS, Reply, SetTimer, Step
 
+#: How many offsets are forgotten in one go; then others have their turn.
+OFFSETS_PER_SLICE = 1_000
+#: So many offsets of deleted topics are forgotten at once, for all shards are told of them in the same turn.
+OFFSETS_AT_ONCE = 20
+#: Looking at so many offsets that stay takes as long as forgetting one.
+LOOKS_PER_OFFSET = 64
 #: The search for old offsets looks at so many groups in one go, and at no further one when those have so many
-#: offsets; then it lets others have their turn.
+#: offsets.
 GROUPS_PER_EXPIRY_SLICE = 500
 OFFSETS_PER_EXPIRY_SLICE = 2_000
+#: The timer that brings the next slice of what was committed to deleted topics.
+DELETED_TOPICS_TIMER = ("deleted topics",)
 
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
@@ -54,48 +73,104 @@ def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
             if groups.has_offset(event.group_id, topic.topic, partition)
         ]
     reply = Reply(event.token, DeleteOffsetsResult(ErrorCode.NONE, tuple(answers)))
-    state = _forget(groups, event.group_id, forgotten, records)
+    state = forget(groups, event.group_id, forgotten, records)
     return Step(state, tuple(records), (reply,))
 
 
+# ---- deleted topics ----
+
+
 def on_topics_deleted(groups: Groups, event: TopicsDeleted) -> Step[Groups]:
-    """Drop the offsets of deleted topics, but not those already committed to a new topic of the same name."""
+    """Drop the offsets of deleted topics, but not those already committed to a new topic of the same name.
+
+    Few are dropped at once, more of them slice by slice.
+    """
+    ids: dict[str, tuple[bytes, ...]] = {}
+    for topic, topic_id in event.topics:
+        ids[topic] = (*ids.get(topic, ()), topic_id)
+    with_offsets = [
+        DeletedTopic(topic, topic_ids, event.now_ms, group_ids)
+        for topic, topic_ids in ids.items()
+        if (group_ids := _groups_with_offsets(groups, topic))
+    ]
+    if not with_offsets:
+        return Step(groups)
+    count = sum(sum(groups.offset_counts.get(deleted.topic, {}).values()) for deleted in with_offsets)
+    state = groups._replace(deleted_topics=(*groups.deleted_topics, *with_offsets))
+    if count > OFFSETS_AT_ONCE or groups.deleted_topics:
+        return Step(state, (), (SetTimer(DELETED_TOPICS_TIMER, AT_ONCE_MS),))
+    return on_deleted_topics_timer(state)
+
+
+def on_deleted_topics_timer(groups: Groups) -> Step[Groups]:
+    """Drop the next offsets of deleted topics."""
     state = groups
     records: list[AnyRecord] = []
-    deleted: dict[str, list[bytes]] = {}
-    for topic, topic_id in event.topics:
-        deleted.setdefault(topic, []).append(topic_id)
-    for group_id, offsets in tuple(groups.offsets.items()):
-        gone = [
-            place
-            for place, committed in offsets.items()
-            if place[0] in deleted and any(map(committed.is_for, deleted[place[0]]))
-        ]
-        state = _forget(state, group_id, gone, records)
-    for group_id in tuple(state.pending.by_group):
-        # Nothing is said of the topic's id in a transaction's offsets: they go by its name.
-        gone = [place for place in state.pending.places_of(group_id) if place[0] in deleted]
-        state = _forget(state, group_id, gone, records)
-    return Step(state, tuple(records))
+    left = OFFSETS_PER_SLICE
+    while state.deleted_topics and left > 0:
+        deleted, *later = state.deleted_topics
+        group_id, *others = deleted.group_ids
+        gone = list(islice(_offsets_of(state, group_id, deleted), left))
+        state = forget(state, group_id, gone, records)
+        is_looked_through = len(gone) < left
+        left -= len(gone) + 1 + len(state.offsets.get(group_id) or ()) // LOOKS_PER_OFFSET
+        if is_looked_through:
+            rest = [deleted._replace(group_ids=tuple(others))] if others else []
+            state = state._replace(deleted_topics=(*rest, *later))
+    effects = (SetTimer(DELETED_TOPICS_TIMER, AT_ONCE_MS),) if state.deleted_topics else ()
+    return Step(state, tuple(records), effects)
 
 
-def _forget(groups: Groups, group_id: str, places: Sequence[Place], records: list[AnyRecord]) -> Groups:
+def _groups_with_offsets(groups: Groups, topic: str) -> tuple[str, ...]:
+    """The groups that have offsets of a topic, or may get them by a marker."""
+    found = dict.fromkeys(groups.offset_counts.get(topic) or ())
+    for group_id, places in groups.pending.by_group.items():
+        if any(place[0] == topic for place in places):
+            found[group_id] = None
+    return tuple(found)
+
+
+def _offsets_of(groups: Groups, group_id: str, deleted: DeletedTopic) -> Iterator[Place]:
+    """The places of a group's offsets of a deleted topic."""
+    for place, committed in (groups.offsets.get(group_id) or {}).items():
+        if place[0] == deleted.topic and _is_of(deleted, committed):
+            yield place
+    # Nothing is said of the topic's id in a transaction's offsets: they go by its name.
+    for place, pending in (groups.pending.by_group.get(group_id) or {}).items():
+        if place[0] != deleted.topic:
+            continue
+        committed_too = groups.committed(group_id, *place)
+        if committed_too is not None and _is_of(deleted, committed_too):
+            continue  # found above
+        if all(each.committed.commit_timestamp_ms <= deleted.deleted_ms for each in pending):
+            yield place
+
+
+def _is_of(deleted: DeletedTopic, committed: CommittedOffset) -> bool:
+    if committed.topic_id == NO_TOPIC_ID and committed.commit_timestamp_ms > deleted.deleted_ms:
+        return False
+    return any(map(committed.is_for, deleted.topic_ids))
+
+
+# ---- what all have in common ----
+
+
+def places_of(groups: Groups, group_id: str, count: int) -> list[Place]:
+    """The first `count` places at which a group has an offset, or may get one by a marker."""
+    found = dict.fromkeys(islice(groups.offsets.get(group_id) or (), count))
+    for place in groups.pending.by_group.get(group_id) or ():
+        if len(found) == count:
+            break
+        found[place] = None
+    return list(found)
+
+
+def forget(groups: Groups, group_id: str, places: Sequence[Place], records: list[AnyRecord]) -> Groups:
     """Drop the offsets of these partitions."""
     if not places:
         return groups
     records.extend(OffsetRecord(group_id, *place, None) for place in places)
     return groups.without_offsets(group_id, places)
-
-
-def forget_all_offsets(groups: Groups, group_id: str, records: list[AnyRecord]) -> Groups:
-    """Drop every offset of a group."""
-    records.extend(OffsetRecord(group_id, *place, None) for place in groups.offsets.get(group_id) or ())
-    pending = groups.pending
-    for place in pending.places_of(group_id):
-        if groups.committed(group_id, *place) is None:
-            records.append(OffsetRecord(group_id, *place, None))
-        pending = pending.without_place(group_id, place)
-    return groups._replace(offsets=groups.offsets.without(group_id), pending=pending)
 
 
 # ---- expiry ----
@@ -112,30 +187,39 @@ def expiry_slice(groups: Groups, group_ids: Sequence[str]) -> int:
 
 
 def expire(
-    groups: Groups, group_ids: Iterable[str], now_ms: int, config: GroupCoordinatorConfig
-) -> tuple[Groups, tuple[AnyRecord, ...]]:
-    """Drop what is too old in these groups, and those of them of which nothing is left."""
+    groups: Groups, group_ids: Sequence[str], now_ms: int, config: GroupCoordinatorConfig
+) -> tuple[Groups, tuple[AnyRecord, ...], Sequence[str]]:
+    """Drop what is too old in these groups, and those of them of which nothing is left.
+
+    Returns with them the groups that have to be looked at once more: a slice drops only so many offsets.
+    """
     state = groups
     records: list[AnyRecord] = []
-    for group_id in group_ids:
+    left = OFFSETS_PER_SLICE
+    for position, group_id in enumerate(group_ids):
         # Of the newest state: reading an older one costs as much as what has changed since.
         group = state.groups.get(group_id)
         if group is None:
             continue  # it has gone since somebody made the list
-        forgotten: list[Place] = []
-        nothing_left = True
-        pending = state.pending.by_group.get(group_id) or ()
-        for place, committed in (state.offsets.get(group_id) or {}).items():
-            is_pending = place in pending
-            if not is_pending and _is_expired(group, place[0], committed, now_ms, config):
-                forgotten.append(place)
-            else:
-                nothing_left = False
-        state = _forget(state, group_id, forgotten, records)
-        if nothing_left and kind_of(group).is_empty(group) and not pending:
+        expired = list(islice(_expired_offsets(state, group_id, group, now_ms, config), left))
+        state = forget(state, group_id, expired, records)
+        left -= len(expired)
+        if not left:
+            return state, tuple(records), group_ids[position:]
+        nothing_left = group_id not in state.offsets and group_id not in state.pending.by_group
+        if nothing_left and kind_of(group).is_empty(group):
             records += kind_of(group).tombstones(group)
             state = state.without_group(group_id)
-    return state, tuple(records)
+    return state, tuple(records), ()
+
+
+def _expired_offsets(
+    groups: Groups, group_id: str, group: Group, now_ms: int, config: GroupCoordinatorConfig
+) -> Iterator[Place]:
+    pending = groups.pending.by_group.get(group_id) or ()
+    for place, committed in (groups.offsets.get(group_id) or {}).items():
+        if place not in pending and _is_expired(group, place[0], committed, now_ms, config):
+            yield place
 
 
 def _is_expired(

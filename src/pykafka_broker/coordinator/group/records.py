@@ -31,6 +31,7 @@ class Replay:
     def __init__(self) -> None:
         self._groups: dict[str, Group] = {}
         self._offsets: dict[str, dict[Place, CommittedOffset]] = {}
+        self._offset_counts: dict[str, dict[str, int]] = {}
         self._pending = PendingOffsets.empty()
 
     def _keep_pending(self, entry: TransactionalRecord) -> None:
@@ -47,7 +48,14 @@ class Replay:
     def _end_transaction(self, producer_id: int, *, commit: bool) -> None:
         self._pending, counting = self._pending.ended(producer_id, commit=commit)
         for group_id, place, committed in counting:
-            self._offsets.setdefault(group_id, {})[place] = committed
+            self._set_offset(group_id, place, committed)
+
+    def _set_offset(self, group_id: str, place: Place, committed: CommittedOffset) -> None:
+        offsets = self._offsets.setdefault(group_id, {})
+        if place not in offsets:
+            groups = self._offset_counts.setdefault(place[0], {})
+            groups[group_id] = groups.get(group_id, 0) + 1
+        offsets[place] = committed
 
     def apply(self, entry: Entry) -> None:
         """Take in one record or marker; later records win over earlier ones of the same key."""
@@ -69,7 +77,7 @@ class Replay:
             return
         if group_id not in self._groups:
             self._groups[group_id] = ClassicGroup(group_id)
-        self._offsets.setdefault(group_id, {})[topic, partition] = committed
+        self._set_offset(group_id, (topic, partition), committed)
 
     def _apply_record(self, record: Record) -> None:
         group_id = group_of(record.key)
@@ -87,9 +95,16 @@ class Replay:
 
     def _forget_offset(self, group_id: str, place: Place) -> None:
         offsets = self._offsets.get(group_id, {})
-        offsets.pop(place, None)
+        if offsets.pop(place, None) is None:
+            return
         if not offsets:
-            self._offsets.pop(group_id, None)
+            del self._offsets[group_id]
+        groups = self._offset_counts[place[0]]
+        groups[group_id] -= 1
+        if not groups[group_id]:
+            del groups[group_id]
+        if not groups:
+            del self._offset_counts[place[0]]
 
     def state(self) -> Groups:
         """The state so far; the fold is over then, its dicts belong to the state."""
@@ -100,6 +115,7 @@ class Replay:
         return Groups(
             VersionedMap.owning(self._groups),
             VersionedMap.owning(offsets),
+            VersionedMap.owning({topic: VersionedMap.owning(g) for topic, g in self._offset_counts.items()}),
             VersionedMap.owning(consumer_group_ids),
             self._pending,
         )

@@ -8,7 +8,7 @@ tables that grow, and plain mappings inside a group that nobody changes in place
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
@@ -18,6 +18,7 @@ from pykafka_broker.coordinator.versioned_map import VersionedMap
 
 NO_TOPIC_ID = bytes(16)
 NO_EXPIRY = -1
+LATEST_TIMESTAMP_MS = 2**63 - 1
 
 
 class CommittedOffset(NamedTuple):
@@ -43,15 +44,42 @@ GroupOffsets = VersionedMap[Place, CommittedOffset]
 Group = Union[ClassicGroup, ConsumerGroup]
 
 
+#: How many offsets each group has committed to each topic: topic, then group.
+OffsetCounts = VersionedMap[str, VersionedMap[str, int]]
+
+
+class Deletion(NamedTuple):
+    """A group whose deletion goes on slice by slice, and the requests about it that wait for its end."""
+
+    #: Who asked for it, until that is answered.
+    token: int | None
+    #: Events, in the order in which they came.
+    waiting: tuple[Any, ...] = ()
+    #: All that is left to do is to handle what waits.
+    is_done: bool = False
+
+
+class DeletedTopic(NamedTuple):
+    """A topic whose offsets are being forgotten, and the groups that are still to be looked at."""
+
+    topic: str
+    topic_ids: tuple[bytes, ...]
+    #: When it was deleted: what has been committed later without a topic id is for a new topic of that name.
+    deleted_ms: int
+    group_ids: tuple[str, ...]
+
+
 class Groups(NamedTuple):
     """Everything one shard knows.
 
     `offsets` is keyed by group, then by topic and partition. Offsets of open transactions stand beside it,
-    in `pending`, and move over when their marker arrives.
+    in `pending`, and move over when their marker arrives. `offset_counts` says where to look for the offsets
+    of a topic.
     """
 
     groups: VersionedMap[str, Group]
     offsets: VersionedMap[str, GroupOffsets]
+    offset_counts: OffsetCounts
     #: The ids of those groups that depend on the cluster's topics.
     consumer_group_ids: VersionedMap[str, bool]
     pending: PendingOffsets
@@ -60,11 +88,15 @@ class Groups(NamedTuple):
     new_topics_version: int = -1
     #: Groups that the search for old offsets, which is under way, has still to look at. Soft.
     expiry_backlog: tuple[str, ...] = ()
+    #: Groups that are being deleted. Soft.
+    deletions: Mapping[str, Deletion] = {}
+    #: Deleted topics that still have offsets. Soft.
+    deleted_topics: tuple[DeletedTopic, ...] = ()
 
     @classmethod
     def empty(cls) -> Groups:
         """The state of a shard whose partition is empty."""
-        return cls(VersionedMap(), VersionedMap(), VersionedMap(), PendingOffsets.empty())
+        return cls(VersionedMap(), VersionedMap(), VersionedMap(), VersionedMap(), PendingOffsets.empty())
 
     def classic(self, group_id: str) -> ClassicGroup | None:
         """The group if it is a classic one."""
@@ -117,15 +149,27 @@ class Groups(NamedTuple):
         """The state with other committed offsets in one group, whatever is pending."""
         offsets = self.offsets
         before = offsets.get(group_id)
-        after = VersionedMap.owning(dict(committed)) if before is None else before.with_changes(committed)
+        added: Iterable[Place] = ()
+        if before is None:
+            after = VersionedMap.owning(dict(committed))
+            added = committed
+        else:
+            count = len(before)
+            after = before.with_changes(committed)
+            if len(after) > count:
+                added = before.added_next()
+        counts = self.offset_counts
         return Groups(
             self.groups,
             offsets.with_item(group_id, after),
+            _counted(counts, group_id, added, 1) if added else counts,
             self.consumer_group_ids,
             self.pending,
             self.topics,
             self.new_topics_version,
             self.expiry_backlog,
+            self.deletions,
+            self.deleted_topics,
         )
 
     def without_offsets(self, group_id: str, places: Iterable[Place]) -> Groups:
@@ -133,9 +177,23 @@ class Groups(NamedTuple):
         pending = self.pending
         for place in places if group_id in pending.by_group else ():
             pending = pending.without_place(group_id, place)
-        offsets = self.offsets
+        offsets, counts = self.offsets, self.offset_counts
         before = offsets.get(group_id)
         if before is not None:
             after = before.with_changes({}, places)
+            counts = _counted(counts, group_id, before.removed_next(), -1)
             offsets = offsets.with_item(group_id, after) if after else offsets.without(group_id)
-        return self._replace(offsets=offsets, pending=pending)
+        return self._replace(offsets=offsets, offset_counts=counts, pending=pending)
+
+
+def _counted(counts: OffsetCounts, group_id: str, places: Iterable[Place], change: int) -> OffsetCounts:
+    """The counts after a group has got, or lost, an offset at each of `places`."""
+    changes: dict[str, int] = {}
+    for topic, _ in places:
+        changes[topic] = changes.get(topic, 0) + change
+    for topic, by in changes.items():
+        groups: VersionedMap[str, int] = counts.get(topic) or VersionedMap()
+        count = groups.get(group_id, 0) + by
+        groups = groups.with_item(group_id, count) if count else groups.without(group_id)
+        counts = counts.with_item(topic, groups) if groups else counts.without(topic)
+    return counts

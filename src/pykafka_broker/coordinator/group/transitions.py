@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from pykafka_broker.coordinator.group import admin, forgetting, offsets, transactional_offsets
+from pykafka_broker.coordinator.group import admin, deletion, forgetting, offsets, transactional_offsets
 from pykafka_broker.coordinator.group.classic import describe as classic_describe
 from pykafka_broker.coordinator.group.classic import heartbeat as classic_heartbeat
 from pykafka_broker.coordinator.group.classic import join, leave, rebalance, sync
@@ -26,6 +26,7 @@ from pykafka_broker.coordinator.group.events import (
     ConsumerGroupHeartbeat,
     DeleteGroup,
     DeleteOffsets,
+    DeletionRefused,
     DescribeConsumerGroup,
     DescribeGroup,
     EndTransaction,
@@ -64,6 +65,8 @@ TIMERS: dict[object, Callable[..., Step[Groups]]] = {
 
 def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> Step[Groups]:
     """What `event` does to the groups; the frequent events come first."""
+    if groups.deletions and isinstance(event, deletion.Request) and event.group_id in groups.deletions:
+        return deletion.on_request(groups, event)
     match event:
         case CommitOffsets():
             return offsets.on_commit(groups, event, config)
@@ -91,11 +94,13 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
         case DescribeConsumerGroup():
             return describe.on_describe(groups, event, config)
         case DeleteGroup():
-            return admin.on_delete(groups, event)
+            return deletion.on_delete(groups, event)
         case DeleteOffsets():
             return forgetting.on_delete_offsets(groups, event)
         case TopicsDeleted():
             return forgetting.on_topics_deleted(groups, event)
+        case DeletionRefused():
+            return deletion.on_refused(groups, event)
         case TopicsChanged():
             return metadata.on_topics_changed(groups, event)
         case RegexesResolved():
@@ -148,6 +153,10 @@ def _on_timer(groups: Groups, event: TimerFired, config: GroupCoordinatorConfig)
     name, *whose = event.key
     if name == EXPIRY_TIMER[0]:
         return _expire_some(groups, event, config)
+    if name == forgetting.DELETED_TOPICS_TIMER[0]:
+        return forgetting.on_deleted_topics_timer(groups)
+    if name == deletion.TIMER:
+        return deletion.on_timer(groups, whose[0], config, transition)
     return TIMERS[name](groups, *whose, event.now_ms, config)
 
 
@@ -155,8 +164,8 @@ def _expire_some(groups: Groups, event: TimerFired, config: GroupCoordinatorConf
     """Look at the next groups for offsets that are too old; a new search begins with all of them."""
     waiting = groups.expiry_backlog or tuple(groups.groups)
     size = forgetting.expiry_slice(groups, waiting)
-    now, later = waiting[:size], waiting[size:]
-    state, records = forgetting.expire(groups, now, event.now_ms, config)
+    state, records, unfinished = forgetting.expire(groups, waiting[:size], event.now_ms, config)
+    later = (*unfinished, *waiting[size:])
     if later != state.expiry_backlog:
         state = state._replace(expiry_backlog=later)
     delay_ms = 0 if later else config.offsets_retention_check_interval_ms

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import DescribedConsumerGroup, DescribedGroup, ListedGroup
 from pykafka_broker.coordinator.service.group_shards import GroupShards
-from pykafka_broker.coordinator.shards import as_answered
+from pykafka_broker.coordinator.shards import as_answered, let_others_run
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
@@ -55,8 +55,10 @@ class Administration:
 
     async def delete(self, group_id: str) -> ErrorCode:
         """DeleteGroups, for one group."""
-        return await self._shards.answer(
+        error = await self._shards.answer(
             group_id,
             lambda token: events.DeleteGroup(token, group_id),
             refused=lambda error: error.code,
         )
+        await let_others_run()  # a request may name thousands of groups
+        return error

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from pykafka_broker.coordinator.batches import Append, MaxBatchBytes
-from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group import deletion, events
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.group.events import Event
@@ -24,6 +24,7 @@ from pykafka_broker.coordinator.service.regexes import RegexResolver, RunBlockin
 from pykafka_broker.coordinator.service.writing import write
 from pykafka_broker.coordinator.shard import Prompt, Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
+from pykafka_broker.coordinator.turns import Turns
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.step import Step
 
@@ -49,7 +50,7 @@ class GroupShards(Shards[Groups, Event]):
         self.append = append
         self._max_batch_bytes = max_batch_bytes
         self.now_ms = scheduler.now_ms
-        self._scheduler = scheduler
+        self._scheduler = Turns(scheduler)
         self._topics: TopicDirectory = NO_TOPICS
         self._regexes = RegexResolver(run_blocking, self.now_ms)
 
@@ -79,7 +80,7 @@ class GroupShards(Shards[Groups, Event]):
 
     def forget_topics(self, deleted: Iterable[tuple[str, bytes]]) -> None:
         """Topics, given as (name, topic id), are gone, and so are the offsets committed to them."""
-        event = events.TopicsDeleted(tuple(deleted))
+        event = events.TopicsDeleted(tuple(deleted), self.now_ms())
 
         def tell(shard: GroupShard) -> None:
             try:
@@ -141,7 +142,13 @@ async def _or_refused(answer: Awaitable[Answer], refused: Callable[[KafkaError],
 
 
 def _refused_event(event: Event, error: KafkaError) -> Event | None:
-    """Only an assignment has others than its sender waiting for it."""
+    """An assignment and a deletion have others than their senders waiting for them."""
+    if (
+        isinstance(event, events.TimerFired)
+        and isinstance(event.key, tuple)
+        and event.key[0] == deletion.TIMER
+    ):
+        return events.DeletionRefused(event.key[1], event.now_ms, error)
     if not isinstance(event, events.SyncGroup):
         return None
     return events.AssignmentRefused(event.token, event.now_ms, event.group_id, as_answered(error).code)

@@ -168,7 +168,7 @@ class BrokerProcess(ABC):
         self.close()
 
 
-#: Kafka's values of what `start` sets otherwise when it is given no file: who compares, compares these.
+#: Kafka's values of what `start` sets otherwise when it is given no file, for comparisons with Apache Kafka.
 KAFKA_DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
 
 

@@ -60,7 +60,7 @@ class JsonFormatter(logging.Formatter):
     """An object with time (UTC), level, logger, message and, where there is one, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
-        # Only who asks for it waits for the import.
+        # A log in Kafka's form does not need it.
         import json
 
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))

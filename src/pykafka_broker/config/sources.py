@@ -6,7 +6,7 @@ file, and below them Kafka's own defaults. Two choices are ours:
 * With a properties file the file is taken to be complete, as Apache Kafka takes it. Without one, the
   settings of `STANDALONE` stand below the environment and the overrides: a single node that needs no other
   setting. They are those of the `server.properties` that ships with Kafka 4.3, except that only the
-  loopback interface is served, that the controller, which nobody else needs to reach, gets no listener, and
+  loopback interface is served, that the controller, which no other node needs to reach, gets no listener, and
   that the first member of a group does not wait 3 s for others, which a test or a program under development
   would wait for each time it is started.
 * Data goes to `pykafka-data` in the current directory where nothing is said, never to a system folder that is

@@ -96,8 +96,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Makes the standard streams of commands a terminal without colours, of a width."""
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Makes the standard streams of commands (but for the output, if wanted) a terminal without colours."""
     for name in ("FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "TERM"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
@@ -105,9 +105,11 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     # Tests import this file, which pytest itself has loaded under another name.
     from tests.cli.conftest import Output as Imported
 
-    def make(width: int) -> None:
+    def make(width: int, *, output_too: bool = True) -> None:
         for stream in (Output, Imported):
-            monkeypatch.setattr(stream, "isatty", lambda self: True, raising=False)
+            monkeypatch.setattr(
+                stream, "isatty", lambda self: output_too or self is not sys.stdout, raising=False
+            )
         monkeypatch.setenv("COLUMNS", str(width))
 
     return make

@@ -15,7 +15,7 @@ import click
 import pytest
 
 from pykafka_broker.cli import COMMANDS, cli
-from pykafka_broker.cli.log_files import UNKNOWN_FILE
+from pykafka_broker.cli.log_files import BATCH, UNKNOWN_FILE
 from pykafka_broker.cli.output import JsonOption
 from tests.cli.conftest import Run, run_command
 from tests.support.pages import REPOSITORY, blocks, matches
@@ -224,7 +224,7 @@ def test_the_page_has_the_fields_of_records(run: Run) -> None:
 
 def test_the_page_has_the_kinds_that_dumps_have() -> None:
     source = (REPOSITORY / "src" / "pykafka_broker" / "cli" / "log_files.py").read_text()
-    kinds = {*re.findall(r'"kind": "([a-z ]+)"', source), UNKNOWN_FILE}
+    kinds = {*re.findall(r'"kind": "([a-z ]+)"', source), BATCH, UNKNOWN_FILE}
     assert kinds == set(re.findall(r"`([a-z ]+)`", SECTIONS["dump-log"])) - {"file", "kind"}
 
 

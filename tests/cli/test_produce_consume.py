@@ -220,3 +220,15 @@ def test_a_person_is_told_how_many_records_are_written(run: Run, terminal: Calla
     terminal(80)
     assert run("produce", name, "a", "b") == (0, f"2 records written to {name}.\n", "")
     assert run("produce", name, "--acks", "0", "c").out == f"1 record sent to {name}.\n"
+
+
+def test_a_terminal_is_shown_how_far_a_read_into_a_file_has_come(
+    run: Run, monkeypatch: pytest.MonkeyPatch, terminal: Callable[..., None]
+) -> None:
+    name = topic(run, "bar")
+    run("produce", name, stdin=b"a\nb\nc\n")
+    terminal(100, output_too=False)
+    monkeypatch.setattr(progress, "SHOWN_AFTER_S", 0)
+    result = run("consume", name, "--until", "end")
+    assert result.out == "a\nb\nc\n"
+    assert re.search(rf"{name} ━+ .* 3 records, ", result.err)

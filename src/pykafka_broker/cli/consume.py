@@ -77,6 +77,13 @@ class Reader:
         """The partitions that have not reached their end."""
         return [p for p, position in self.positions.items() if position < self.ends.get(p, LONG_MAX)]
 
+    @property
+    def distance(self) -> int | None:
+        """How many offsets there are up to the end; None without one."""
+        if set(self.ends) != set(self.positions):
+            return None
+        return sum(max(end - self.positions[p], 0) for p, end in self.ends.items())
+
     def poll(self) -> Iterator[ReadRecord]:
         """The records that one round of fetches brings; none if there were none for a while.
 
@@ -247,7 +254,7 @@ def consume(
         reader = Reader(client, topic, positions, ends, read_committed=read_committed, interrupts=interrupts)
         printer = Printer(reader, show, commits, interrupts)
         try:
-            with interrupts, progress.progress(topic, how) as telling:
+            with interrupts, progress.progress(topic, how, total_records=reader.distance) as telling:
                 try:
                     printer.run(max_messages, idle_s, telling)
                 except KeyboardInterrupt:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from pykafka_broker.cli.log_files import UNKNOWN_FILE, Options, Problem, dump_file
+from pykafka_broker.cli import progress
+from pykafka_broker.cli.log_files import BATCH, UNKNOWN_FILE, Options, Problem, dump_file
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.record_json import DECODERS
 
@@ -65,24 +67,38 @@ def dump_log(
     )
     problems: list[Problem] = []
     named = {part for entry in paths for part in entry.split(",")}
-    for path in expand(paths):
-        if output.form is not Form.JSON:
-            click.echo(f"Dumping {path}")
-        try:
-            for item in dump_file(path, options):
-                if isinstance(item, Problem):
-                    problems.append(item)
-                elif item.value["kind"] == UNKNOWN_FILE and output.form is not Form.JSON:
-                    output.note(item.text)
-                else:
-                    output.show({"file": path, **item.value}, [item.text])
-        except FileNotFoundError:
-            if path in named:
-                raise
-            output.note(f"{path} has been removed meanwhile, as by a running broker")
+    files = expand(paths)
+    how = progress.shown(results_come=True)
+    with progress.progress("Dumping", how, total_bytes=sum(map(_log_bytes, files))) as telling:
+        for path in files:
+            if output.form is not Form.JSON:
+                click.echo(f"Dumping {path}")
+            try:
+                for item in dump_file(path, options):
+                    if isinstance(item, Problem):
+                        problems.append(item)
+                        continue
+                    kind = item.value["kind"]
+                    if kind == UNKNOWN_FILE and output.form is not Form.JSON:
+                        output.note(item.text)
+                    else:
+                        output.show({"file": path, **item.value}, [item.text])
+                    if kind == BATCH:
+                        telling.advance(item.value["size"], item.value["count"])
+            except FileNotFoundError:
+                if path in named:
+                    raise
+                output.note(f"{path} has been removed meanwhile, as by a running broker")
     for line in problem_lines(problems):
         output.note(line)
     return 1 if problems else 0
+
+
+def _log_bytes(path: str) -> int:
+    """How many bytes of batches there are to come; other files take no time."""
+    with suppress(OSError):
+        return os.path.getsize(path) if path.endswith(".log") else 0
+    return 0
 
 
 def expand(paths: Iterable[str]) -> list[str]:

@@ -34,7 +34,8 @@ from pykafka_broker.protocol.records.crc import crc32c
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 NO_TIMESTAMP = -1
-UNKNOWN_FILE = "unknown"
+#: Kinds of items that others than this file need to tell apart.
+BATCH, UNKNOWN_FILE = "batch", "unknown"
 #: What the files of a log are named by: an offset, or an offset and an epoch.
 _OFFSET_NAME = re.compile(r"\d+(-\d+)?\.")
 #: How DumpLogSegments names the control records of Raft.
@@ -162,7 +163,7 @@ def _batch_item(header: BatchHeader, position: int, is_valid: bool) -> Item:
         f"magic: {header.magic} compresscodec: {codec} crc: {header.crc} isvalid: {_java(is_valid)}"
     )
     value = {
-        "kind": "batch",
+        "kind": BATCH,
         "base_offset": header.base_offset,
         "last_offset": header.last_offset,
         "count": header.records_count,

@@ -46,12 +46,15 @@ def shown(*, is_asked: bool = False, results_come: bool = False) -> Shown:
 
 
 class Progress:
-    """Counts bytes, and records where the work is on records; `total_bytes` is None where it is not known."""
+    """Counts bytes, and records where the work is on records; a bar needs the total of one of them."""
 
-    def __init__(self, title: str, how: Shown, total_bytes: int | None = None) -> None:
+    def __init__(
+        self, title: str, how: Shown, total_bytes: int | None = None, total_records: int | None = None
+    ) -> None:
         self.title = title
         self.how = how
         self.total_bytes = total_bytes
+        self.total_records = total_records
         self.bytes = 0
         self.records = 0
         self._started_s = self._told_s = time.monotonic()
@@ -70,9 +73,13 @@ class Progress:
                 self._told_s = now
                 click.echo(f"{self.title}: {self.text()}", err=True)
         elif self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=self.bytes, rate=self.text())
+            self._bar.update(self._task, completed=self._completed, rate=self.text())
         elif now - self._started_s >= SHOWN_AFTER_S:
             self._draw()
+
+    @property
+    def _completed(self) -> int:
+        return self.bytes if self.total_records is None else self.records
 
     def text(self) -> str:
         """Counts and rates so far."""
@@ -95,7 +102,8 @@ class Progress:
         from rich.progress import Progress as RichProgress
 
         columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
-        if self.total_bytes is not None:
+        total = self.total_bytes if self.total_records is None else self.total_records
+        if total is not None:
             columns += [BarColumn(), TimeRemainingColumn()]
         columns.append(TextColumn("{task.fields[rate]}", markup=False))
         console = Console(
@@ -103,15 +111,15 @@ class Progress:
         )
         self._bar = RichProgress(*columns, console=console, transient=True)
         self._bar.start()
-        self._task = self._bar.add_task(
-            self.title, total=self.total_bytes, completed=self.bytes, rate=self.text()
-        )
+        self._task = self._bar.add_task(self.title, total=total, completed=self._completed, rate=self.text())
 
 
 @contextmanager
-def progress(title: str, how: Shown, total_bytes: int | None = None) -> Iterator[Progress]:
+def progress(
+    title: str, how: Shown, total_bytes: int | None = None, total_records: int | None = None
+) -> Iterator[Progress]:
     """Tell how far work has come while it goes on."""
-    telling = Progress(title, how, total_bytes)
+    telling = Progress(title, how, total_bytes, total_records)
     try:
         yield telling
     finally:

@@ -90,6 +90,9 @@ CODECS = {
 
 KNOWN_ATTRIBUTES = CODEC_MASK | TIMESTAMP_TYPE_BIT | TRANSACTIONAL_BIT | CONTROL_BIT | DELETE_HORIZON_BIT
 
+#: Later than any topic takes.
+BEYOND_64_BITS = 1 << 64
+
 _FIRST_FIELDS = Struct(">qii")
 _INT32 = Struct(">i")
 
@@ -164,7 +167,7 @@ def prepare_client_batch(
     looks_at_each = _records_matter(header, config, append_time)
     if not looks_at_each:
         max_timestamp = _max_timestamp(header, data, start)
-        looks_at_each = not append_time and max_timestamp > _latest(config, now_ms)
+        looks_at_each = not append_time and max_timestamp > now_ms + config.message_timestamp_after_max_ms
     if looks_at_each:
         max_timestamp = _check_records(topic_partition, header, data[start:], config, now_ms, append_time)
     if append_time:
@@ -352,7 +355,7 @@ def _records_matter(header: BatchHeader, config: LogConfig, append_time: bool) -
     know the time of the append.
     """
     return (
-        config.is_compacted
+        "compact" in config.cleanup_policy
         or header.attributes & TIMESTAMP_TYPE_BIT != 0
         or (not append_time and config.message_timestamp_before_max_ms != LONG_MAX)
     )
@@ -383,7 +386,7 @@ def _check_records(
     base_timestamp = header.base_timestamp
     sent_append_time = header.attributes & TIMESTAMP_TYPE_BIT != 0
     earliest = now_ms - config.message_timestamp_before_max_ms
-    latest = _latest(config, now_ms)
+    latest = min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
     max_timestamp = NO_TIMESTAMP
     errors: list[tuple[int, str]] = []
     bad_timestamps = False
@@ -443,11 +446,6 @@ def _check_records(
     return max_timestamp
 
 
-def _latest(config: LogConfig, now_ms: int) -> int:
-    """The latest timestamp that the topic takes from a producer."""
-    return min(now_ms + config.message_timestamp_after_max_ms, LONG_MAX)
-
-
 def _is_out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> bool:
     """In the arithmetic of 64 bits: where the topic takes any time, no timestamp is out of range."""
     age_ms = as_int64(now_ms - timestamp)
@@ -464,9 +462,10 @@ def _max_timestamp(header: BatchHeader, data: bytes, start: int) -> int:
         largest = check_records(data, header.records_count, start, header.max_timestamp - base)
     except OverlongVarint as error:
         raise _undecodable(error.message) from None
-    if largest == LARGEST_DELTA or base < -MOST_DELTA:
-        return LONG_MAX + 1
-    return max(base + largest, NO_TIMESTAMP)
+    max_timestamp = base + largest
+    if largest == LARGEST_DELTA or base < -MOST_DELTA or max_timestamp > LONG_MAX:
+        return BEYOND_64_BITS
+    return max_timestamp if max_timestamp > NO_TIMESTAMP else NO_TIMESTAMP
 
 
 def _walked(section: bytes, count: int) -> Iterator[RecordSpan]:

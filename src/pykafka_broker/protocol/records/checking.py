@@ -212,13 +212,14 @@ def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
 
 def _raised(limit: int, data: bytes, span: Span, rows: int) -> int:
     """The limit behind so many records that are equal to `span` and follow it."""
-    size = span[-1] - span[0]
-    first, behind = span[1] + 1, span[2]
+    start, body, behind, *_, end = span
+    size = end - start
+    first = body + 1
     last = behind - first - 1
     digit = limit >> 7 * last
     if digit > 127:
         return limit  # beyond what these bytes can say
-    stop = span[-1] + rows * size
+    stop = end + rows * size
     highest = data[behind - 1 + size : stop : size]
     if not last:
         above = highest.translate(None, _harmless(digit))

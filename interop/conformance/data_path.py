@@ -412,9 +412,17 @@ class DataPath:
             [0, 0, end, end - 1, end + 1, end + 100, -1, *(self.chance.randint(0, end) for _ in range(8))]
         )
 
-    def fetched(self, partition: int, version: int) -> FetchPartition:
+    def limits(self, isolation_level: int, *values: int) -> list[int]:
+        """With an entry in the index for each batch, what an answer tells of aborted transactions depends on
+        whether it ends inside a batch, as Apache Kafka's do, or behind one.
+        """
+        if isolation_level and "index.interval.bytes" in self.configs:
+            return [NO_LIMIT]
+        return [*values, NO_LIMIT] if self.sizes_count else [1, NO_LIMIT]
+
+    def fetched(self, partition: int, version: int, isolation_level: int) -> FetchPartition:
         chance = self.chance
-        limits = [1, 90, 200, 1000, NO_LIMIT, NO_LIMIT] if self.sizes_count else [1, NO_LIMIT]
+        limits = self.limits(isolation_level, 1, 90, 200, 1000, NO_LIMIT)
         more: dict[str, int] = {"max_bytes": chance.choice(limits)}
         if version >= 9 and chance.random() < 0.2:
             more["current_leader_epoch"] = LEADER_EPOCH + chance.choice([0, 0, 1, -1])
@@ -424,16 +432,17 @@ class DataPath:
 
     def fetch(self) -> None:
         chance = self.chance
-        version = chance.randint(4, 18)
-        partitions = [self.fetched(partition, version) for partition in chance.choice([[0], [1], [0, 1]])]
+        version, isolation_level = chance.randint(4, 18), chance.randint(0, 1)
+        named = chance.choice([[0], [1], [0, 1]])
+        partitions = [self.fetched(partition, version, isolation_level) for partition in named]
         max_bytes = NO_LIMIT
         if len(partitions) == 1:
-            max_bytes = chance.choice([0, 1, 300, NO_LIMIT, NO_LIMIT] if self.sizes_count else [1, NO_LIMIT])
+            max_bytes = chance.choice(self.limits(isolation_level, 0, 1, 300, NO_LIMIT))
         request = fetching(
             of(self.topic, *partitions),
             min_bytes=0,
             max_bytes=max_bytes,
-            isolation_level=chance.randint(0, 1),
+            isolation_level=isolation_level,
         )
         self.ask(request, version)
 
@@ -448,12 +457,13 @@ class DataPath:
             named = chance.choice([[], [], [], [0], [1], [0, 1]])
             forgotten = chance.choice([[], [], [], [], [0], [1]])
         wrong = chance.choices([0, 1, 2], [30, 1, 1])[0]
+        isolation_level = 0 if "index.interval.bytes" in self.configs else chance.randint(0, 1)
         gone = ForgottenTopic(topic=self.topic.name, topic_id=self.topic.id, partitions=forgotten)
-        partitions = [self.fetched(partition, session.version) for partition in named]
+        partitions = [self.fetched(partition, session.version, isolation_level) for partition in named]
         request = fetching(
             *([of(self.topic, *partitions)] if partitions else []),
             min_bytes=0,
-            isolation_level=chance.randint(0, 1),
+            isolation_level=isolation_level,
             session_id=session.id + (wrong == 1),
             session_epoch=session.epoch + (wrong == 2),
             forgotten_topics_data=[gone] if forgotten else [],

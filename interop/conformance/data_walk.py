@@ -24,7 +24,7 @@ from interop.conformance.play import Result, Verdict, both_brokers, judge, play
 from interop.conformance.talk import Side, Talk
 
 #: What `make conformance` takes: about a minute on two cores.
-WALKS, STEPS = 120, 80
+WALKS, STEPS = 200, 80
 #: How often a walk that differs is taken again, at most, to shorten it.
 ATTEMPTS = 60
 #: Differences that are told of one walk.

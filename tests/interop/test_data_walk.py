@@ -130,7 +130,7 @@ PLANTED: dict[str, tuple[Callable[[Any], None], type]] = {
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_planted_difference_is_found(world: World, planted: str) -> None:
     change, response = PLANTED[planted]
-    verdicts = (world.take(walk, change, response).result.verdict for walk in walks(0, 5, STEPS))
+    verdicts = (world.take(walk, change, response).result.verdict for walk in walks(0, 20, STEPS))
     assert Verdict.DIFFERENT in verdicts
 
 

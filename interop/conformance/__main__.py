@@ -21,6 +21,7 @@ from interop.conformance.play import (
     Result,
     Verdict,
     both_brokers,
+    by_settings,
     run,
     sample,
     side_of,
@@ -66,13 +67,17 @@ def chosen(asked: argparse.Namespace) -> list[Case]:
     return sample(found, asked.seed, asked.sample) if asked.sample else found
 
 
-def walks_beside(asked: argparse.Namespace) -> list[data_walk.Walk]:
-    """The walks that are taken as well."""
+def walk(asked: argparse.Namespace) -> list[data_walk.Taken]:
+    """Take the walks that are taken as well."""
     number = asked.walks
     if number is None:
         everything = not (asked.api or asked.only or asked.sample or asked.version is not None)
         number = data_walk.WALKS if everything else 0
-    return data_walk.walks(asked.seed, number, data_walk.STEPS)
+    if not number:
+        return []
+    with both_brokers() as (apache, ours):
+        chosen = data_walk.walks(asked.seed, number, data_walk.STEPS)
+        return data_walk.run(chosen, apache, ours, lambda difference: print(difference, flush=True))
 
 
 def report(result: Result, told: Container[Verdict]) -> None:
@@ -94,17 +99,22 @@ def main() -> int:
         print(*playing, sep="\n")
         return 0
     began = time.monotonic()
+    groups = by_settings(playing)
     if asked.sabotage:
-        with OurBroker(OUR_SETTINGS) as honest, OurBroker(OUR_SETTINGS) as other:
-            found = unnoticed(playing, side_of(honest), side_of(other))
+        found = []
+        for settings, group in groups:
+            ours = {**OUR_SETTINGS, **settings}
+            with OurBroker(ours) as honest, OurBroker(ours) as other:
+                found += unnoticed(group, side_of(honest), side_of(other))
         print(*found, f"{len(playing) - len(found)} of {len(playing)} conversations can fail", sep="\n")
         return 1 if found else 0
-    with both_brokers() as (apache, ours):
-        print(f"{len(playing)} conversations, brokers up after {time.monotonic() - began:.0f} s", flush=True)
-        told = set(Verdict) - {Verdict.EQUAL} if asked.words else {Verdict.DIFFERENT, Verdict.BROKEN}
-        came_out = run(playing, apache, ours, lambda result: report(result, told))
-        walks = walks_beside(asked)
-        walked = data_walk.run(walks, apache, ours, lambda difference: print(difference, flush=True))
+    told = set(Verdict) - {Verdict.EQUAL} if asked.words else {Verdict.DIFFERENT, Verdict.BROKEN}
+    print(f"{len(playing)} conversations", flush=True)
+    came_out = []
+    for settings, group in groups:
+        with both_brokers(settings) as (apache, ours):
+            came_out += run(group, apache, ours, lambda result: report(result, told))
+    walked = walk(asked)
     if not asked.dry:
         results.store(results.merge(results.load(), came_out))
         table.write()

@@ -233,6 +233,28 @@ ACCEPTED: tuple[Accepted, ...] = (
         "throw away. Here the answer ends where a batch ends.",
     ),
     Accepted(
+        "a producer is idle when it does not write",
+        "describe_producers/a_producer_of_old_records_writes_twice_within_the_time",
+        {
+            "1 Produce v*.partition_responses.0.base_offset": "0",
+            "1 Produce v*.partition_responses.0.log_append_time_ms": "1700000000000",
+        },
+        "`producer.id.expiration.ms` counts from the last write here, and from the timestamp of the last "
+        "record in Apache Kafka. It forgets a producer of old records at once, and then takes what is sent "
+        "twice for new.",
+    ),
+    Accepted(
+        "a lost answer is given again",
+        "init_producer_id/the_answer_with_the_last_epoch_is_lost",
+        {
+            "1 InitProducerId v*.error_code": '"0 NONE"',
+            "1 InitProducerId v*.producer_id": '"<producer id 1>"',
+            "1 InitProducerId v*.producer_epoch": "32766",
+        },
+        "A producer that asks again because the answer was lost gets it again. Where that gave out the last "
+        "epoch of an id, Apache Kafka says UNKNOWN_SERVER_ERROR instead.",
+    ),
+    Accepted(
         "a time is looked for behind what was deleted",
         "list_offsets/a_time_in_a_segment_whose_records_are_all_deleted",
         {

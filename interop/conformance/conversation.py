@@ -6,16 +6,17 @@
 
 The file says which API is meant (`apis/metadata.py`), the name of the function what is to be seen. Played at
 every version that is served, a declaration counts as one conversation per version; `@conversation("4+")`,
-`"0-3"` or `LATEST` choose some. The function is called once per broker and version with a `Talk` (`talk.py`).
+`"0-3"` or `LATEST` choose some. With `settings` it is held with brokers of its own, which are started with
+them. The function is called once per broker and version with a `Talk` (`talk.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, overload
 
 from interop.conformance.apis import FILES
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from interop.conformance.talk import Talk
 
 Function = Callable[["Talk"], None]
+
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
 #: The newest version only: for what does not depend on the version.
 LATEST = "latest"
@@ -44,6 +47,8 @@ class Conversation:
     #: The same, after everybody else: it leaves an Apache behind that is ill for minutes.
     last: bool
     function: Function = field(compare=False)
+    #: What both brokers are started with for it, beside what is said in `play.py`.
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def id(self) -> str:
@@ -71,25 +76,39 @@ def conversation(function: Function, /) -> Conversation: ...
 
 @overload
 def conversation(
-    versions: str = "0+", /, *, alone: bool = False, last: bool = False
+    versions: str = "0+",
+    /,
+    *,
+    alone: bool = False,
+    last: bool = False,
+    settings: Mapping[str, str] = NO_SETTINGS,
 ) -> Callable[[Function], Conversation]: ...
 
 
 def conversation(
-    what: Function | str = "0+", /, *, alone: bool = False, last: bool = False
+    what: Function | str = "0+",
+    /,
+    *,
+    alone: bool = False,
+    last: bool = False,
+    settings: Mapping[str, str] = NO_SETTINGS,
 ) -> Conversation | Callable[[Function], Conversation]:
     """Declare a conversation, at all served versions or at those that `what` names."""
     if not isinstance(what, str):
-        return declare(what, "0+", alone, last)
-    return lambda function: declare(function, what, alone, last)
+        return declare(what, "0+", alone, last, settings)
+    return lambda function: declare(function, what, alone, last, settings)
 
 
-def declare(function: Function, versions: str, alone: bool, last: bool) -> Conversation:
+def declare(
+    function: Function, versions: str, alone: bool, last: bool, settings: Mapping[str, str]
+) -> Conversation:
     api = function.__module__.rpartition(".")[2]
     chosen = choose(served_versions(api), versions)
     if not chosen:
         raise ValueError(f"{api}/{function.__name__}: none of the versions {versions} is served")
-    return Conversation(api, function.__name__, chosen, alone or last, last, function)
+    return Conversation(
+        api, function.__name__, chosen, alone or last, last, function, tuple(settings.items())
+    )
 
 
 def choose(served: tuple[int, ...], versions: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from typing import TypeVar
 from interop.brokers import BrokerProcess, OurBroker
 from interop.conformance.accepted import ACCEPTED, Accepted
 from interop.conformance.compare import Difference, compare
-from interop.conformance.conversation import Case
+from interop.conformance.conversation import NO_SETTINGS, Case
 from interop.conformance.talk import BrokenOffError, SetUpError, Side, Talk, Transcript
 from interop.conformance.wire import Closed, NoAnswer
 from interop.oracle import ApacheBroker
@@ -79,10 +79,19 @@ def side_of(broker: BrokerProcess) -> Side:
 
 
 @contextmanager
-def both_brokers() -> Iterator[tuple[Side, Side]]:
-    """Apache Kafka and ours, each a fresh node with the same settings."""
-    with ApacheBroker(SETTINGS) as apache, OurBroker(OUR_SETTINGS) as ours:
+def both_brokers(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[tuple[Side, Side]]:
+    """Apache Kafka and ours, each a fresh node with the same settings, and with `settings`."""
+    apache_settings, our_settings = {**SETTINGS, **settings}, {**OUR_SETTINGS, **settings}
+    with ApacheBroker(apache_settings) as apache, OurBroker(our_settings) as ours:
         yield side_of(apache), side_of(ours)
+
+
+def by_settings(cases: Iterable[Case]) -> list[tuple[Mapping[str, str], list[Case]]]:
+    """Those that are held with the same two brokers, the most usual first."""
+    found: dict[tuple[tuple[str, str], ...], list[Case]] = {(): []}
+    for case in cases:
+        found.setdefault(case.conversation.settings, []).append(case)
+    return [(dict(settings), chosen) for settings, chosen in found.items() if chosen]
 
 
 def play(case: Case, side: Side) -> Transcript:

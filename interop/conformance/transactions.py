@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from interop.conformance.batches import batch
+from interop.conformance.conversation import latest_version
 from interop.conformance.talk import Talk, Topic
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -24,6 +25,15 @@ from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequ
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TRANSACTION = 1
+#: Brokers that forget within seconds who writes no more.
+EXPIRING = {
+    "transactional.id.expiration.ms": "4000",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "200",
+    "producer.id.expiration.ms": "1500",
+    "producer.id.expiration.check.interval.ms": "100",
+}
+#: With it a producer id is used up: a coordinator gives out another one instead of a higher epoch.
+LAST_EPOCH = 32766
 #: The newest versions of clients that add partitions themselves.
 LAST_PRODUCE_VERSION_OF_OLD_CLIENTS = 11
 LAST_END_VERSION_OF_OLD_CLIENTS = 4
@@ -137,3 +147,18 @@ class Producer:
                 in ("Empty", "CompleteCommit", "CompleteAbort", "Dead")
             ),
         )
+
+
+def near_its_last_epoch(talk: Talk, label: str = "transaction", *, left: int) -> Producer:
+    """A producer whose id has so many epochs left: it was initialised again and again."""
+    producer = Producer(talk, label)
+    request, version = init(producer.id), latest_version(InitProducerIdRequest.api_key)
+    epochs = LAST_EPOCH - left
+    while producer.epoch < epochs:
+        many = min(epochs - producer.epoch, 500)
+        for _ in range(many - 1):
+            talk.wire.send(request, version)
+        for _ in range(many - 1):
+            talk.wire.receive()
+        producer.epoch = talk.do(request).producer_epoch
+    return producer

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 from interop.conformance.batches import batch
 from interop.conformance.conversation import conversation
-from interop.conformance.talk import E, Talk, Topic
-from interop.conformance.transactions import Producer
+from interop.conformance.talk import ANY, E, Talk, Topic
+from interop.conformance.transactions import (
+    EXPIRING,
+    LAST_END_VERSION_OF_OLD_CLIENTS,
+    LAST_PRODUCE_VERSION_OF_OLD_CLIENTS,
+    Producer,
+)
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -13,6 +20,7 @@ from pykafka_broker.protocol.messages.delete_records import (
 )
 from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
 def asking(*topics: TopicRequest) -> DescribeProducersRequest:
@@ -34,6 +42,12 @@ def write(talk: Talk, topic: Topic, producer_id: int, sequence: int, epoch: int 
     values = [b"%d" % index for index in range(count)]
     data = batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
     talk.append(topic, data)
+
+
+def producing(topic: Topic, data: bytes) -> ProduceRequest:
+    partitions = [PartitionProduceData(index=0, records=data)]
+    topics = [TopicProduceData(name=topic.name, topic_id=topic.id, partition_data=partitions)]
+    return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics)
 
 
 @conversation
@@ -132,3 +146,78 @@ def a_producer_in_a_transaction(talk: Talk) -> None:
     producer.writes(topic, b"three")
     producer.ends(commit=False)
     talk.ask(asking(of(topic, 0)))
+
+
+# ---- expiry ----
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+def are_left(talk: Talk, topic: Topic, number: int) -> None:
+    """Wait until the partition remembers so many producers, who are compared."""
+    talk.ask(
+        asking(of(topic, 0)),
+        until=lambda answer: len(answer.topics[0].partitions[0].active_producers) == number,
+    )
+
+
+@conversation(settings=EXPIRING)
+def a_producer_that_writes_no_more_is_forgotten(talk: Talk) -> None:
+    topic, producer_id = talk.topic(), new_producer(talk)
+
+    def data(sequence: int, count: int) -> bytes:
+        identity = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        return batch(*[b"x"] * count, timestamp_ms=now_ms(), step_ms=0, **identity)
+
+    first = data(0, 2)
+    for _ in range(2):
+        talk.ask(producing(topic, first))  # the second time as a duplicate
+    are_left(talk, topic, 1)
+    are_left(talk, topic, 0)
+    first = data(0, 2)
+    for each in (first, first, data(7, 1)):
+        talk.ask(producing(topic, each), ANY)  # as of somebody new
+    are_left(talk, topic, 1)
+    are_left(talk, topic, 0)
+    talk.ask(producing(topic, data(7, 1)))  # in the middle of its sequence
+    are_left(talk, topic, 1)
+
+
+@conversation(settings=EXPIRING)
+def a_producer_of_old_records_writes_twice_within_the_time(talk: Talk) -> None:
+    topic, producer_id = talk.topic(), new_producer(talk)
+    old = batch(b"x", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+    talk.append(topic, old)
+    time.sleep(0.6)  # of 1.5 s, in which the broker looks several times
+    talk.ask(producing(topic, old))
+    are_left(talk, topic, 0)
+
+
+@conversation(settings=EXPIRING)
+def a_producer_with_an_open_transaction_is_not_forgotten(talk: Talk) -> None:
+    topic, producer = talk.topic(), Producer(talk)
+    producer.writes(topic, b"open")
+    identity = {"producer_id": new_producer(talk), "producer_epoch": 0, "base_sequence": 0}
+    talk.append(topic, batch(b"x", timestamp_ms=now_ms(), **identity))
+    are_left(talk, topic, 2)
+    are_left(talk, topic, 1)
+    producer.writes(topic, b"still")
+    producer.ends()
+    are_left(talk, topic, 1)
+    are_left(talk, topic, 0)
+
+
+@conversation(settings=EXPIRING)
+def a_transaction_goes_on_where_its_producer_was_forgotten(talk: Talk) -> None:
+    """Between two transactions, of an old client, whose sequence goes on."""
+    topic, producer = talk.topic(), Producer(talk)
+    for sequence in (0, 5):
+        producer.adds(topic)
+        data = producer.batch(topic, b"x", base_sequence=sequence)
+        talk.ask(producer.producing(topic, data), ANY, version=LAST_PRODUCE_VERSION_OF_OLD_CLIENTS)
+        talk.ask(producer.ending(), ANY, version=LAST_END_VERSION_OF_OLD_CLIENTS)
+        producer.settles()
+        are_left(talk, topic, 1)
+        are_left(talk, topic, 0)

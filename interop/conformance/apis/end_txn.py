@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from interop.conformance.conversation import conversation
-from interop.conformance.talk import E, Talk, Topic
-from interop.conformance.transactions import Producer, with_coordinator
+from interop.conformance.conversation import LATEST, conversation
+from interop.conformance.talk import ANY, E, Talk, Topic
+from interop.conformance.transactions import Producer, near_its_last_epoch, with_coordinator
+from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -132,3 +133,26 @@ def several_transactions_one_after_the_other(talk: Talk) -> None:
             producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
             producer.sequence.clear()
     committed(talk, topic)
+
+
+@conversation(LATEST)
+def transactions_with_the_last_epochs(talk: Talk) -> None:
+    """Each end raises the epoch, until there is none left: then it gives out another producer id."""
+    topic, producer = talk.topic(), near_its_last_epoch(talk, left=3)
+    for number in range(6):
+        producer.writes(topic, b"%d" % number)
+        request = producer.ending(commit=number % 2 == 0)
+        answer = talk.ask(request)
+        producer.settles()
+        talk.ask(request, ANY)  # the answer was lost
+        old = producer.producer_id, producer.epoch
+        producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
+        producer.sequence.clear()
+        if answer.producer_id != old[0]:
+            last = old
+    committed(talk, topic)
+    talk.ask(DescribeProducersRequest(topics=[TopicRequest(name=topic.name, partition_indexes=[0])]))
+    producer.producer_id, producer.epoch = last
+    talk.ask(producer.producing(topic, producer.batch(topic, b"late")), ANY)
+    talk.ask(producer.ending(), ANY)
+    described(talk, producer)

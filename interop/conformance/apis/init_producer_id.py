@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from interop.conformance.batches import batch
-from interop.conformance.conversation import conversation
-from interop.conformance.talk import E, Talk, Topic
-from interop.conformance.transactions import Producer, with_coordinator
+from interop.conformance.conversation import LATEST, conversation, latest_version
+from interop.conformance.talk import ANY, E, Talk, Topic
+from interop.conformance.transactions import LAST_EPOCH, Producer, near_its_last_epoch, with_coordinator
+from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -146,3 +148,80 @@ def after_a_transaction_the_epoch_goes_on(talk: Talk) -> None:
         producer.adds(topic)
         producer.ends(commit)
     talk.ask(asking(producer.id))
+
+
+# ---- the last epochs ----
+
+
+def what_is_left_of(talk: Talk, topic: Topic, old: Producer) -> None:
+    """Compare what a producer id that is used up may still do."""
+    again = asking(old.id, producer_id=old.producer_id, producer_epoch=old.epoch)
+    talk.ask(again, ANY, version=latest_version(again.api_key))
+    talk.ask(old.producing(topic, old.batch(topic, b"late")), ANY)
+    talk.ask(old.ending(), ANY)
+    talk.ask(DescribeTransactionsRequest(transactional_ids=[old.id]))
+    talk.ask(DescribeProducersRequest(topics=[TopicRequest(name=topic.name, partition_indexes=[0])]))
+
+
+@conversation(LATEST)
+def initialised_again_with_the_last_epochs(talk: Talk) -> None:
+    topic, producer = talk.topic(), near_its_last_epoch(talk, left=3)
+    for _ in range(5):
+        answer = talk.ask(asking(producer.id))
+        if answer.producer_id == producer.producer_id:
+            producer.epoch = answer.producer_epoch
+    what_is_left_of(talk, topic, producer)
+
+
+@conversation(LATEST)
+def a_producer_asks_for_the_next_of_its_last_epochs(talk: Talk) -> None:
+    topic, producer = talk.topic(), near_its_last_epoch(talk, left=3)
+    for _ in range(6):
+        mine = asking(producer.id, producer_id=producer.producer_id, producer_epoch=producer.epoch)
+        answer = talk.ask(mine)
+        if answer.producer_epoch != LAST_EPOCH:
+            talk.ask(mine)  # the answer was lost
+        old = replace_identity(producer, answer)
+        if answer.producer_id != old[0]:
+            break
+    producer.writes(topic, b"of the new id")
+    producer.ends()
+    producer.producer_id, producer.epoch = old
+    what_is_left_of(talk, topic, producer)
+
+
+@conversation(LATEST)
+def the_answer_with_the_last_epoch_is_lost(talk: Talk) -> None:
+    producer = near_its_last_epoch(talk, left=1)
+    mine = asking(producer.id, producer_id=producer.producer_id, producer_epoch=producer.epoch)
+    talk.do(mine)
+    talk.ask(mine, E.UNKNOWN_SERVER_ERROR)
+
+
+def replace_identity(producer: Producer, answer: Any) -> tuple[int, int]:
+    """Take over what an answer gives out; what the producer was before."""
+    old = producer.producer_id, producer.epoch
+    producer.producer_id, producer.epoch = answer.producer_id, answer.producer_epoch
+    return old
+
+
+@conversation(LATEST)
+def an_open_transaction_of_the_last_epoch(talk: Talk) -> None:
+    for left in (1, 0):
+        topic, producer = talk.topic(f"topic-{left}"), near_its_last_epoch(talk, f"id-{left}", left=left)
+        producer.writes(topic, b"never committed")
+        talk.ask(asking(producer.id), ANY)
+        producer.settles()
+        talk.ask(asking(producer.id), ANY)
+        what_is_left_of(talk, topic, producer)
+
+
+@conversation(LATEST)
+def a_batch_of_the_highest_epoch(talk: Talk) -> None:
+    topic, mine = talk.topic(), talk.do(asking())
+    for epoch in (2**15 - 1, 2**15 - 2):
+        data = batch(b"x", producer_id=mine.producer_id, producer_epoch=epoch, base_sequence=0)
+        partitions = [PartitionProduceData(index=0, records=data)]
+        topics = [TopicProduceData(name=topic.name, topic_id=topic.id, partition_data=partitions)]
+        talk.ask(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=topics), ANY)
+    talk.ask(DescribeProducersRequest(topics=[TopicRequest(name=topic.name, partition_indexes=[0])]))

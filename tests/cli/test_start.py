@@ -233,7 +233,7 @@ def test_a_port_in_use_is_one_line_that_says_by_whom_and_what_is_free(start: Sta
     error = output.splitlines()[-1]
     found = re.fullmatch(
         rf"Error: Socket server failed to bind to {address}: Address already in use by process {os.getpid()} "
-        r"\(.*pytest.*\)\. Port (\d+) is free: start with --listen 127\.0\.0\.1:(\d+), or change `listeners`",
+        r"\(.*python.*\)\. Port (\d+) is free: start with --listen 127\.0\.0\.1:(\d+), or change `listeners`",
         error,
     )
     assert found, error

@@ -17,8 +17,13 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 from confluent_kafka.error import KafkaError
 
-TIMEOUT_S = 60
-QUIET = {"log_level": 0, "reconnect.backoff.max.ms": 200}
+TIMEOUT_S = 120
+QUIET = {
+    "log_level": 0,
+    "reconnect.backoff.max.ms": 200,
+    # A broker that has just started may know of no controller; an admin client asks again no sooner.
+    "topic.metadata.refresh.interval.ms": 1_000,
+}
 
 LOADING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,

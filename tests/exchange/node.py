@@ -19,7 +19,7 @@ Software = Literal["apache", "ours"]
 #: Short starts, also after kill -9 (so long Apache Kafka waits for a broker that was killed before it takes
 #: another of its name), and metadata snapshots on both sides; everything else is as Kafka's own file has it.
 PROPERTIES = {
-    "broker.session.timeout.ms": "2000",
+    "broker.session.timeout.ms": "5000",
     "broker.heartbeat.interval.ms": "500",
     "offsets.topic.num.partitions": "4",
     "transaction.state.log.num.partitions": "4",

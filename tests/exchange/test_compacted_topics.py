@@ -138,7 +138,7 @@ def end(node: Node, is_killed: bool) -> None:
     node.kill() if is_killed else node.stop()
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("is_killed", [False, True], ids=["stopped", "killed"])
 def test_compacted_topics_are_exchanged(node: Node, is_killed: bool) -> None:
     node.run("ours")

@@ -105,15 +105,18 @@ def test_an_idle_reader_commits_too(start: Start, broker: str, topic: str) -> No
         assert process.poll() is None
 
 
-def test_a_writer_that_is_stopped_says_what_is_written(start: Start, run: Run, topic: str) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_writer_that_is_stopped_says_what_is_written(
+    start: Start, run: Run, topic: str, number: signal.Signals, status: int
+) -> None:
     process = start("produce", topic, "--verbose")
     assert process.stdin is not None
     process.stdin.write(b"d\ne\n")
     process.stdin.flush()
     assert read_lines(process, 1) == [b"Partition:0\tOffset:3-4\n"]
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, b"", b"Interrupted: 2 records written.\n")
+    assert (process.returncode, out, err) == (status, b"", b"Interrupted: 2 records written.\n")
     assert run("consume", topic, "--until", "end").out == "a\nb\nc\nd\ne\n"
 
 

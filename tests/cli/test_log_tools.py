@@ -300,6 +300,9 @@ def test_a_person_sees_the_largest_partitions_and_totals_and_all_if_asked_for(
     assert short[1] == f"copy-0   {row}"
     assert short[-2:] == [totals, "(the largest 20 are shown, all with --all)"]
     assert len(short) == 1 + LARGEST + 2
+    shutil.rmtree(copies[0])
+    assert shown(run("stats", str(folder.parent)))[-1] == "(those with records are shown, all with --all)"
+    shutil.copytree(folder, copies[0])
     everything = shown(run("stats", "--all", str(folder.parent)))
     assert [line.split()[0] for line in everything[1:-1]] == sorted(
         ["empty-0", "orders-0", *(copy.name for copy in copies)]

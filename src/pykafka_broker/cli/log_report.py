@@ -196,8 +196,10 @@ def stats_table(found: Sequence[PartitionStats], *, show_all: bool) -> Table:
         f"{counted(sum(s.batches for s in found), 'batch', 'batches')}, "
         f"{counted(sum(s.segments for s in found), 'segment')}, {human_size(sum(s.bytes for s in found))}"
     )
-    if len(chosen) < len(found):
+    if len(chosen) < len(filled):
         total += f"\n(the largest {len(chosen)} are shown, all with --all)"
+    elif len(chosen) < len(found):
+        total += "\n(those with records are shown, all with --all)"
     return Table(columns, rows, footer=total)
 
 

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.validation import Prepared, prepare_client_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import Codec, build_batch, check_batch, read_records
+from pykafka_broker.protocol.records.batch import (
+    NO_TIMESTAMP,
+    Codec,
+    build_batch,
+    check_batch,
+    read_records,
+)
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES
 from tests.support.hostile import (
     BATCH_FIELDS,
@@ -31,6 +37,7 @@ CONFIGS = {
     "log append time": LogConfig(message_timestamp_type="LogAppendTime"),
     "compacted": LogConfig(cleanup_policy=frozenset({"compact"})),
     "recompressed": LogConfig(compression_type="lz4"),
+    "any time": LogConfig(message_timestamp_after_max_ms=2**63 - 1),
 }
 each_config = pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 each_codec = pytest.mark.parametrize("codec", list(Codec), ids=lambda codec: codec.name)
@@ -56,15 +63,20 @@ def prepare(batch: bytes, config: LogConfig, limit_bytes: int = DEFAULT_LIMIT_BY
 
 
 def is_taken(batch: bytes, config: LogConfig) -> bool:
-    """Whether it is appended; then a consumer must be able to read it, and finds every offset once."""
+    """Whether it is appended; then a consumer must be able to read it, finds every offset once, and the
+    latest timestamp is that of the records.
+    """
     try:
         prepared = prepare(batch, config)
     except KafkaError:
         return False
     header = check_batch(prepared.buffer)
-    offsets = [record.offset for record in read_records(prepared.buffer)]
+    records = list(read_records(prepared.buffer))
+    offsets = [record.offset for record in records]
     assert offsets == list(range(70, 70 + header.records_count)), batch.hex()
     assert (prepared.first_offset, prepared.last_offset) == (70, offsets[-1])
+    latest = max(NO_TIMESTAMP, *[record.timestamp for record in records])
+    assert header.max_timestamp == prepared.max_timestamp == latest, batch.hex()
     return True
 
 

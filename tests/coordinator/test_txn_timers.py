@@ -6,9 +6,18 @@ import pytest
 
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.state import NO_TIMEOUT_MS, TransactionState
-from pykafka_broker.coordinator.txn.timers import MAX_ABORTED_AT_ONCE
+from pykafka_broker.coordinator.txn.timers import EXPIRY_TIMER, MAX_ABORTED_AT_ONCE, MAX_FORGOTTEN_AT_ONCE
 from pykafka_broker.protocol.errors import ErrorCode
-from tests.support.transactions import FIRST_PRODUCER_ID, ID, MINUTE_MS, T0, V1, V2, TransactionWorld
+from tests.support.transactions import (
+    FIRST_PRODUCER_ID,
+    ID,
+    MINUTE_MS,
+    START_MS,
+    T0,
+    V1,
+    V2,
+    TransactionWorld,
+)
 
 HOUR_MS = 60 * MINUTE_MS
 DAY_MS = 24 * HOUR_MS
@@ -133,6 +142,21 @@ def test_an_id_nobody_uses_is_forgotten_after_a_week() -> None:
 
     assert dict(world.state.by_id) == {}
     assert world.add(producer) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert dict(world.reload().state.by_id) == {}
+
+
+def test_many_unused_ids_are_forgotten_in_slices() -> None:
+    world = loaded(**RARELY)
+    for number in range(2 * MAX_FORGOTTEN_AT_ONCE + 1):
+        world.producer(txn_id=f"id-{number}")
+    world.advance(7 * DAY_MS - 1)
+    slices = []
+    while world.state.by_id:
+        world.fire(EXPIRY_TIMER)
+        slices.append((len(world.last_records), world.now_ms - START_MS))
+
+    assert slices == [(MAX_FORGOTTEN_AT_ONCE, 7 * DAY_MS)] * 2 + [(1, 7 * DAY_MS)]
+    assert world.timers[EXPIRY_TIMER] == world.now_ms + HOUR_MS
     assert dict(world.reload().state.by_id) == {}
 
 

@@ -468,7 +468,10 @@ async def test_a_broker_that_was_not_started_answers_with_a_sentence(name: str) 
         getattr(broker, name)
     with pytest.raises(RuntimeError, match="this broker has not been started"):
         broker.partition_error("orders", 0)
+    for work in (broker.failed, broker.allocate_producer_id):
+        with pytest.raises(RuntimeError, match="this broker has not been started"):
+            await work()
     with pytest.raises(RuntimeError, match="this broker has not been started"):
-        await broker.failed()
+        await broker.alter_replica_log_dir("orders", 0, DATA)
     async with broker:
         assert getattr(broker, name) is not None

@@ -97,9 +97,13 @@ class TransactionWorld:
             key, at_ms = min(self.timers.items(), key=lambda timer: (timer[1], str(timer[0])))
             if at_ms > until_ms:
                 break
-            self.now_ms = max(self.now_ms, self.timers.pop(key))
-            self.submit(events.TimerFired(key, self.now_ms))
+            self.fire(key)
         self.now_ms = until_ms
+
+    def fire(self, key: Hashable) -> None:
+        """Let one timer fire, at its moment."""
+        self.now_ms = max(self.now_ms, self.timers.pop(key))
+        self.submit(events.TimerFired(key, self.now_ms))
 
     def reload(self) -> TransactionWorld:
         """Another broker takes over: only the log is left."""

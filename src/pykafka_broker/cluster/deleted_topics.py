@@ -7,6 +7,7 @@ before the topic is created anew.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable
 
 #: How long a deleted topic is remembered: clients that wait for a deletion ask more than once a minute.
@@ -20,7 +21,7 @@ class DeletedTopics:
 
     def __init__(self) -> None:
         #: When each is to be forgotten, in the order of the deletions.
-        self._until_ms: dict[str, int] = {}
+        self._until_ms: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._until_ms)
@@ -31,8 +32,8 @@ class DeletedTopics:
         for name in names:
             self._until_ms.pop(name, None)
             self._until_ms[name] = now_ms + REMEMBERED_MS
-        for name in list(self._until_ms)[: max(0, len(self._until_ms) - REMEMBERED_TOPICS)]:
-            del self._until_ms[name]
+        while len(self._until_ms) > REMEMBERED_TOPICS:
+            self._until_ms.popitem(last=False)
 
     def take(self, name: str, now_ms: int) -> bool:
         """Whether this topic was just deleted; True once for each deletion."""

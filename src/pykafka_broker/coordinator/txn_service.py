@@ -21,6 +21,7 @@ from pykafka_broker.coordinator.batches import MaxBatchBytes, batches_of
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.shard import Scheduler, Shard
 from pykafka_broker.coordinator.shards import Shards, as_answered
+from pykafka_broker.coordinator.turns import Turns
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.events import (
     DescribedTransaction,
@@ -109,7 +110,7 @@ class TransactionService:
         self.settings = settings
         self._append_batch = append
         self._max_batch_bytes = max_batch_bytes
-        self._scheduler = scheduler
+        self._scheduler = Turns(scheduler)
         self._allocate_producer_id = allocate_producer_id
         self._markers = markers
         self._shards: Shards[Transactions, Event] = Shards(new_loader=Loader, new_shard=self._new_shard)

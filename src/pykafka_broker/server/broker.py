@@ -124,6 +124,8 @@ class Broker:
     transactions: TransactionService
     _failure = SetByStart["asyncio.Future[None]"]()
     _replicas = SetByStart["ReplicaManager"]()
+    _moves = SetByStart["LogDirMoves"]()
+    _producer_ids_lock = SetByStart["asyncio.Lock"]()
 
     def __init__(
         self, config: BrokerConfig, *, clock: Clock | None = None, files: FileSystem | None = None
@@ -175,7 +177,6 @@ class Broker:
         }
         self._broker_epoch = -1
         self._producer_ids: Iterable[int] = iter(())
-        self._producer_ids_lock: asyncio.Lock
         self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
         #: For syncs that acknowledgements wait for, for reads that the page cache cannot serve, and for work
         #: that nobody waits for.

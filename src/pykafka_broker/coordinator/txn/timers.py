@@ -5,6 +5,8 @@ Both are looked for at fixed intervals, as in Kafka, so a transaction may live i
 
 from __future__ import annotations
 
+from itertools import islice
+
 from pykafka_broker.coordinator.txn.ending import fence_and_abort
 from pykafka_broker.coordinator.txn.events import FindProducerId, Loaded, TimerFired
 from pykafka_broker.coordinator.txn.records import Record, metadata_record, tombstone
@@ -17,12 +19,14 @@ from pykafka_broker.coordinator.txn.state import (
     TransactionState,
 )
 from pykafka_broker.coordinator.txn.turn import markers_of
-from pykafka_broker.step import Effect, SetTimer, Start, Step
+from pykafka_broker.step import AT_ONCE_MS, Effect, SetTimer, Start, Step
 
 ABORT_TIMER = ("abort timed out transactions",)
 EXPIRY_TIMER = ("forget unused ids",)
 #: How many transactions are aborted at once: they share one batch of the log.
 MAX_ABORTED_AT_ONCE = 100
+#: How many unused ids are forgotten in one go, which takes 2 ms; then others have their turn.
+MAX_FORGOTTEN_AT_ONCE = 1_000
 
 
 def on_loaded(state: Transactions, event: Loaded, config: TransactionConfig) -> Step[Transactions]:
@@ -79,11 +83,14 @@ def _is_overdue(metadata: TransactionMetadata, now_ms: int) -> bool:
 
 def _forget_unused(state: Transactions, now_ms: int, config: TransactionConfig) -> Step[Transactions]:
     latest_ms = now_ms - config.transactional_id_expiration_ms
-    unused = [
+    all_unused = (
         transactional_id
         for transactional_id, metadata in state.by_id.items()
         if metadata.state.is_over and metadata.last_update_ms <= latest_ms
-    ]
+    )
+    unused = list(islice(all_unused, MAX_FORGOTTEN_AT_ONCE))
     records: tuple[Record, ...] = tuple(tombstone(transactional_id) for transactional_id in unused)
     left = Transactions(state.by_id.with_changes({}, unused)) if unused else state
-    return Step(left, records, (_next_expiry(now_ms, config),))
+    may_have_more = len(unused) == MAX_FORGOTTEN_AT_ONCE
+    timer = SetTimer(EXPIRY_TIMER, AT_ONCE_MS) if may_have_more else _next_expiry(now_ms, config)
+    return Step(left, records, (timer,))

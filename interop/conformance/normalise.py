@@ -228,7 +228,6 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "WritableTxnMarkerTopicResult.partitions": (("partition_index",), "a hash map"),
     "ApiVersionsResponse.supported_features": (("name",), "a hash map"),
     "ApiVersionsResponse.finalized_features": (("name",), "a hash map"),
-    "CreatePartitionsResponse.results": (("name",), "the topics go through a hash set"),
     "DeleteTopicsResponse.responses": (
         ("name", "topic_id"),
         "shuffled, so that what is missing looks like what is forbidden",
@@ -243,10 +242,33 @@ UNORDERED: dict[str, tuple[tuple[str, ...], str]] = {
     "DescribedGroup.members": (("member_metadata", "member_assignment"), "a hash map by member id"),
 }
 
+#: The same where it is so in some answers only: the conversations say which (`in_any_order`).
+UNORDERED_AT_TIMES: dict[str, str] = {
+    "AlterConfigsResponse.responses": "several resources: a hash map",
+    "AlterReplicaLogDirsResponse.results, .partitions": "a hash map of partitions",
+    "ConsumerGroupDescribeResponse.members": "the order of their ids, which are random",
+    "DescribeLogDirsTopic, .partitions": "a hash map of partitions",
+    "IncrementalAlterConfigsResponse.responses": "several resources: a hash map",
+    "ListConfigResourcesResponse.config_resources": "a hash set",
+    "MetadataResponse.topics": "all topics: a hash map by name, which also holds those of others",
+    "OffsetDeleteResponse.topics, OffsetFetchResponse.topics": "all topics of a group: a hash map",
+}
+
+#: Why these orders may be left alone: looked up in kafkajs 2.2.4, @platformatic/kafka 2.12.1, kafka-go 0.4.51
+#: and kafka-python 2.0.2.
+READ_BY_POSITION = (
+    "Clients look the elements of these arrays up by name, id or number. kafka-go and kafka-python take the "
+    "first element where they asked for one topic, partition or group. kafkajs throws the first error of an "
+    "answer: where several topics have failed, each for a reason of its own, that may be another one. What "
+    "programs were seen to read by position, the entries of DescribeConfigs, comes in Apache Kafka's order, "
+    "which is compared; and so are the results of CreatePartitions."
+)
+
 #: Arrays whose elements are compared by a key, and in their order as well: so that one that is missing does
 #: not make all that follow differ.
 KEYED: dict[str, str] = {
     "ApiVersionsResponse.api_keys": "api_key",
+    "CreatePartitionsResponse.results": "name",
     "DescribeConfigsResult.configs": "name",
 }
 
@@ -256,8 +278,8 @@ class InOrder(dict[str, Tree]):
 
 
 def is_unordered(response: type) -> bool:
-    """Whether Apache has no order in some array of such a response."""
-    return any(qualified.startswith(f"{schema_of(response).name}.") for qualified in UNORDERED)
+    """Whether Apache has no order in some array of such a response, or one that depends on names."""
+    return any(name.startswith(f"{schema_of(response).name}.") for name in (*UNORDERED, *KEYED))
 
 
 def tree_of(message: Any, version: int, names: Names, unordered: Mapping[str, str] | None = None) -> Tree:

@@ -13,7 +13,14 @@ from interop.conformance import results
 from interop.conformance.accepted import ACCEPTED
 from interop.conformance.apis import FILES
 from interop.conformance.conversation import api_title
-from interop.conformance.normalise import UNORDERED, VOLATILE, WORDS, Kind
+from interop.conformance.normalise import (
+    READ_BY_POSITION,
+    UNORDERED,
+    UNORDERED_AT_TIMES,
+    VOLATILE,
+    WORDS,
+    Kind,
+)
 from interop.conformance.play import Verdict
 from interop.conformance.results import Outcomes, spans, verdict_of
 from interop.oracle import VERSION
@@ -171,10 +178,9 @@ def left_out() -> list[str]:
         *("", "Apache Kafka has no order in some arrays; their elements are compared, their order is not:"),
         *("", "| array | why |", "|---|---|"),
         *(f"| `{name}` | {why} |" for name, (_, why) in UNORDERED.items()),
-        "",
-        "A conversation may say that there is no order in one answer (`in_any_order`), such as the topics of",
-        "an OffsetFetch that asks for all of them.",
-        "",
+        *("", "In these it has none in some answers:", "", "| array | why |", "|---|---|"),
+        *(f"| `{name}` | {why} |" for name, why in UNORDERED_AT_TIMES.items()),
+        *("", READ_BY_POSITION, ""),
     ]
 
 

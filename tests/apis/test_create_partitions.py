@@ -8,6 +8,7 @@ import pytest
 
 from pykafka_broker.apis.create_partitions import create_partitions
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
@@ -112,3 +113,12 @@ async def test_a_topic_named_twice_stays_as_it_is(user: User) -> None:
         "t": (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     }
     assert await partitions(user) == 1
+
+
+async def test_results_come_in_the_order_of_a_hash_set_of_names_those_given_twice_first(user: User) -> None:
+    names = ["apple", "cherry", "fig", "kiwi", "plum", "twice", "again"]
+
+    got = await results(user, *(to(name, 2) for name in (*names, "twice", "again")))
+
+    assert list(got)[:2] == walked(["again", "twice"], string_hash)
+    assert list(got)[2:] == walked(names[:5], string_hash) != names[:5]

@@ -55,6 +55,15 @@ def several_topics_grow(talk: Talk) -> None:
     talk.ask(grow(*(more(name, 2) for name in names)))
 
 
+@conversation(LATEST)
+def in_which_order_many_topics_are_answered(talk: Talk) -> None:
+    names = [talk.name(f"missing-{number}") for number in range(30)]
+    twice = names[3::5]
+    errors = [E.INVALID_REQUEST] * len(twice)
+    errors += [E.UNKNOWN_TOPIC_OR_PARTITION] * (len(names) - len(twice))
+    talk.ask(grow(*(more(name, 2) for name in (*names, *twice))), *errors)
+
+
 @conversation
 def a_request_without_topics(talk: Talk) -> None:
     talk.ask(grow())

@@ -18,6 +18,7 @@ from pykafka_broker.cli import Group, progress
 from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.log_report import PartitionStats, Report, Verified, stats_line, stats_table
 from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.log.accepting import accept, losses
 from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, open_segments, segment_offsets
 from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.files import FileLockedError, OsFileSystem, lock_holder
@@ -80,15 +81,27 @@ def verify(paths: tuple[str, ...], show_all: bool, output: Output) -> int:
 @log.command()
 @_paths
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option(
+    "--accept-loss",
+    "accepts_loss",
+    is_flag=True,
+    help="Of single partitions: let readers pass over what is lost, for good.",
+)
 @_show_all
 @json_option(Verified, streams=True)
-def repair(paths: tuple[str, ...], dry_run: bool, show_all: bool, output: Output) -> int:
+def repair(paths: tuple[str, ...], dry_run: bool, accepts_loss: bool, show_all: bool, output: Output) -> int:
     """Mend what `verify` finds, as far as that can be; the broker must not run.
 
     Damaged records are fenced off, never removed: reads of their offsets are answered with CORRUPT_MESSAGE,
     everything before and behind is served. Exit status 1 if something is left that cannot be mended here.
+
+    A coordinator serves nothing of a partition of __consumer_offsets or __transaction_state of which records
+    are fenced off. With --accept-loss they are gone: their bytes are removed, readers pass over their
+    offsets, and the coordinator goes by what is left. Keep a copy of the folder.
     """
     _check_is_kafkas(paths)
+    if accepts_loss and any(_log_directory(path) == os.path.abspath(path) for path in paths):
+        raise click.UsageError("--accept-loss is for the folders of partitions, not for a log directory.")
     left = 0
     files = OsFileSystem()
     report = Report(output)
@@ -100,6 +113,20 @@ def repair(paths: tuple[str, ...], dry_run: bool, show_all: bool, output: Output
             if not dry_run:
                 report.add_mended(folder, mend(files, checked.findings))
             left += sum(finding.remedy is Remedy.NONE for finding in checked.findings)
+            if accepts_loss:
+                lost = losses(checked.findings)
+                for path, damages in lost.items():
+                    for damage in damages:
+                        output.note(
+                            f"{path}: offsets {damage.first_offset} to {damage.next_offset - 1} "
+                            + ("would be" if dry_run else "are")
+                            + f" accepted as lost ({damage.end_position - damage.position} bytes)"
+                        )
+                if not dry_run:
+                    accept(files, folder, checked.partition, lost)
+                    left = sum(
+                        finding.remedy is Remedy.NONE for finding in check_partition(files, folder).findings
+                    )
     report.end(show_all=show_all)
     return 1 if left else 0
 

@@ -56,9 +56,9 @@ PROPERTIES = {
     "transaction.state.log.num.partitions": "1",
     "auto.create.topics.enable": "false",
 }
-#: What we keep beside Kafka's files: the last five batches of each producer, and from where on compaction has
-#: left out nothing.
-ONLY_OURS = (".window", ".dense.deleted")
+#: What we keep beside Kafka's files: the last five batches of each producer, from where on compaction has
+#: left out nothing, and room for a start on a full disk.
+ONLY_OURS = (".window", ".dense.deleted", ".reserve")
 Row = tuple[Any, ...]
 
 

@@ -27,7 +27,7 @@ SEED = int(os.environ.get("TORTURE_SEED", "1"))
 #: A planted bug that is not caught so often is not caught.
 TRIES = 5
 #: Operations that only a first start does.
-FORMATTING = ("bootstrap.checkpoint", "meta.properties", "metadata partition", "create metadata")
+FORMATTING = ("bootstrap.checkpoint", "meta.properties", "metadata partition", "create metadata", ".reserve")
 
 
 def plans_for(points: dict[str, int], dice: random.Random) -> list[Plan]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.api import Later
+from pykafka_broker.descriptors import DescriptorReserve
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.server.clock import Clock, SystemClock
@@ -33,10 +34,11 @@ async def listening(
     node: Any = None,
     open_file_limit: int | None = None,
     clock: Clock | None = None,
+    reserve: DescriptorReserve | None = None,
     **handlers: Callable[[Any, Any], Any],
 ) -> AsyncIterator[Listeners]:
     network = Network(node, clock or SystemClock(), connection_limits)
-    listeners = Listeners(network, limits, open_file_limit)
+    listeners = Listeners(network, limits, open_file_limit, reserve)
     for endpoint in endpoints or (LOCAL,):
         listeners.add(endpoint, Dispatch(apis(**handlers)))
     listeners.start()
@@ -338,6 +340,34 @@ async def test_without_descriptors_accepting_pauses_and_goes_on_later(
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         "Listener PLAINTEXT cannot accept connections (Too many open files); trying again"
     ]
+
+
+async def test_without_descriptors_new_clients_are_closed_at_once_and_later_ones_are_served(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reserve = DescriptorReserve()
+    reserve.hold(1)
+    accept = socket.socket.accept
+
+    def exhausted(sock: socket.socket) -> Any:
+        """Only what the reserve has lent is free."""
+        if reserve.held:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return accept(sock)
+
+    async with listening(reserve=reserve) as listeners:
+        monkeypatch.setattr(socket.socket, "accept", exhausted)
+        async with connected(listeners, 2) as clients:
+            assert [await client.receive() for client in clients] == [b"", b""]
+        monkeypatch.setattr(socket.socket, "accept", accept)
+        async with connected(listeners) as [client]:
+            assert await served(client)
+        assert listeners.network.counters.connections_rejected == 2
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        "This process has no file descriptor left: new connections are closed at once; raise the limit of "
+        "open files (ulimit -n)"
+    ]
+    reserve.hold(0)
 
 
 # Peers of all kinds.

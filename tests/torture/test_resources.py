@@ -5,9 +5,13 @@ returns by itself.
 from __future__ import annotations
 
 import contextlib
+import os
+import resource
 import shutil
 import socket
+import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -222,6 +226,70 @@ def run_out_of_descriptors(folder: Path, bug: str = "", patience_s: float = PATI
         for client in crowd:
             client.close()
         broker.kill()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lowers the limit of another process")
+def test_a_limit_lowered_below_what_is_open_costs_no_write_and_new_clients_are_told_at_once(
+    tmp_path: Path,
+) -> None:
+    broker = TorturedBroker(tmp_path)
+    broker.run(Plan())
+    try:
+        assert broker.process is not None
+        pid = broker.process.pid
+        create(broker.address, "orders", segment_bytes=1024 * KIB)
+        producer = Producer({"bootstrap.servers": broker.address, "retries": 0, **QUIET})
+        written = [b"%d" % number * 100 * KIB for number in range(9)]
+        assert send(producer, "orders", written[0]) is None
+        limit = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        crowd = leave_no_descriptor(pid, broker.port)
+
+        for _ in range(3):  # each over a segment roll, and beside clients that are turned away
+            assert is_told(broker.port)
+            for value in written[1:]:
+                assert send(producer, "orders", value, timeout_s=PATIENCE_S) is None
+        segments = list((broker.data_dir / "orders-0").glob("*.log"))
+        assert len(segments) >= 3
+        said = broker.log_file.read_text()
+        assert said.count("This process has no file descriptor left: new connections are closed at once") == 1
+        assert "Too many open files" not in said
+
+        for sock in crowd:
+            sock.close()
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, limit)
+        assert values(broker.address, "orders") == [written[0], *written[1:] * 3]
+        broker.stop()
+    finally:
+        broker.kill()
+
+
+def is_told(port: int) -> bool:
+    """Whether a new client is answered, or its connection is closed, before it gives up."""
+    api_versions = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S) as client:
+        try:
+            client.sendall(api_versions)
+            client.recv(1)
+        except TimeoutError:
+            return False
+        except ConnectionError:
+            return True
+    return True
+
+
+def leave_no_descriptor(pid: int, port: int) -> list[socket.socket]:
+    """Limit a broker to the descriptors it has, and let idle clients take those between them."""
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    top = max(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (top + 1, hard))
+    crowd: list[socket.socket] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while (taken := len(os.listdir(f"/proc/{pid}/fd"))) <= top:
+        assert time.monotonic() < deadline, f"{taken} of {top + 1} descriptors are taken"
+        if len(crowd) < top + 1 - taken:
+            crowd.append(socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S))
+        time.sleep(0.01)
+    return crowd
 
 
 # --- a disk that stands still --------------------------------------------------------------------------

@@ -5,10 +5,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 
+from pykafka_broker.descriptors import EXHAUSTED_ERRORS
 from pykafka_broker.log.files import FileSystem
 
-#: Nothing is wrong with the disk: too many files are open.
-EXHAUSTED_ERRORS = frozenset({errno.EMFILE, errno.ENFILE})
 #: Errors that may pass by themselves: disk full, over quota, mounted read-only for now, out of descriptors
 #: or memory.
 PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOMEM}) | EXHAUSTED_ERRORS

@@ -25,6 +25,7 @@ import threading
 from contextlib import suppress
 from typing import Protocol, Union
 
+from pykafka_broker.descriptors import DescriptorReserve
 from pykafka_broker.log.buffers import ReadBuffers
 
 Buffer = Union[bytes, bytearray, memoryview]
@@ -286,20 +287,28 @@ class OsLock:
 
 
 class OsFileSystem:
-    """The operating system's files."""
+    """The operating system's files.
+
+    `reserve` has descriptors for when the process has no other left; by default, none.
+    """
+
+    reserve = DescriptorReserve()
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> File:
         flags = (os.O_RDWR if writable else os.O_RDONLY) | _BINARY
         if create:
             flags |= os.O_CREAT | os.O_EXCL
-        return OsFile(os.open(path, flags, _CREATE_MODE))
+        return OsFile(self._descriptor(path, flags))
+
+    def _descriptor(self, path: str, flags: int) -> int:
+        return self.reserve.use(lambda: os.open(path, flags, _CREATE_MODE))
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 
     def entries(self, directory: str, *, sizes_of: tuple[str, ...] = ()) -> list[Entry]:
         found = []
-        with os.scandir(directory) as listing:
+        with self.reserve.use(lambda: os.scandir(directory)) as listing:
             for entry in listing:
                 # What another process removes between the listing and the look at the size is not there.
                 with suppress(FileNotFoundError):
@@ -327,7 +336,7 @@ class OsFileSystem:
         os.rmdir(path)
 
     def read_file(self, path: str) -> bytes:
-        fd = os.open(path, os.O_RDONLY | _BINARY)
+        fd = self._descriptor(path, os.O_RDONLY | _BINARY)
         try:
             data = os.read(fd, _SMALL_FILE_BYTES)
             if len(data) < _SMALL_FILE_BYTES:
@@ -340,7 +349,7 @@ class OsFileSystem:
             os.close(fd)
 
     def write_file(self, path: str, data: Buffer, *, sync: bool) -> None:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY, _CREATE_MODE)
+        fd = self._descriptor(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY)
         try:
             view = memoryview(data)
             while view:
@@ -360,7 +369,7 @@ class OsFileSystem:
     def sync_directory(self, path: str) -> None:
         if sys.platform == "win32":  # directories cannot be opened there; NTFS journals the names
             return
-        fd = os.open(path, os.O_RDONLY)
+        fd = self._descriptor(path, os.O_RDONLY)
         try:
             os.fsync(fd)
         finally:

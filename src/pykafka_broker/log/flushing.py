@@ -14,7 +14,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from pykafka_broker.log.environment import EXHAUSTED_ERRORS, Environment
+from pykafka_broker.descriptors import EXHAUSTED_ERRORS
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import directory_name, join, sync_file
 from pykafka_broker.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from pykafka_broker.log.producer_files import Snapshot

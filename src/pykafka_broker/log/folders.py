@@ -200,5 +200,9 @@ class LogFolders:
     def _release_files(self) -> None:
         """Too many files are open: give all descriptors back, they return one by one. Any thread."""
         logger.warning("Too many open files: closing those of all logs; raise the limit (ulimit -n)")
+        self.release_files()
+
+    def release_files(self) -> None:
+        """Give the descriptors of all logs back; they return one by one. Any thread."""
         for log in list(self.all_logs()):
             log.release_files()

@@ -38,6 +38,7 @@ from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.config.unheeded import UnheededConfigs, name_static
+from pykafka_broker.descriptors import DescriptorReserve
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
 from pykafka_broker.log.directories import LogDir
 from pykafka_broker.log.files import FileSystem, OsFileSystem
@@ -92,6 +93,10 @@ Attribute = TypeVar("Attribute")
 
 #: Threads for file work that can stall: syncs, cold reads, deletions.
 WORKER_THREADS = 4
+#: Descriptors for when there are no more: what some logs need that roll a segment at the same time.
+RESERVED_DESCRIPTORS = 32
+#: How long log files stay open after all of them were closed for want of descriptors.
+GIVING_INTERVAL_MS = 1_000
 #: How often periodic work looks whether it is due.
 TICK_MS = 1_000
 #: How long a stop waits for requests that are being served.
@@ -176,6 +181,8 @@ class Broker:
             topic.name: topic for topic in (self._offsets, self._transactions)
         }
         self._broker_epoch = -1
+        self._descriptors = DescriptorReserve()
+        self._descriptors_given_ms = -GIVING_INTERVAL_MS
         self._producer_ids: Iterable[int] = iter(())
         self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
         #: For syncs that acknowledgements wait for, for reads that the page cache cannot serve, and for work
@@ -274,10 +281,10 @@ class Broker:
             on_dir_failure=self._log_dir_failed,
             metadata_dir=config.metadata_log_dir,
             cleaner_settings=_cleaner_settings(config),
-            new_cleaning_worker=_cleaning_process if isinstance(self._files, OsFileSystem) else None,
+            new_cleaning_worker=self._worker(_cleaning_process),
             run_cleaning=_run_in_thread,
             scrub_settings=_scrub_settings(config),
-            new_scrub_worker=_scrub_process if isinstance(self._files, OsFileSystem) else None,
+            new_scrub_worker=self._worker(_scrub_process),
         )
         await self._reserve_addresses(undo)
         undo.callback(self.logs.dirs.unlock)
@@ -388,11 +395,37 @@ class Broker:
         )
         # A host that is unknown keeps a broker from starting only where the process was given it.
         by_address = await limits_by_address(config.connections_per_ip_overrides)
-        self.listeners = Listeners(network, _listener_limits(config, by_address), raise_open_file_limit())
+        open_file_limit = raise_open_file_limit()
+        self._reserve_descriptors(open_file_limit, undo)
+        limits = _listener_limits(config, by_address)
+        self.listeners = Listeners(network, limits, open_file_limit, self._descriptors)
         undo.callback(self.listeners.stop_accepting)
         if not is_formatted(self._files, config.metadata_log_dir):
             for endpoint in _endpoints(config):
                 self.listeners.reserve(endpoint, Dispatch(APIS))
+
+    def _reserve_descriptors(self, limit: int | None, undo: AsyncExitStack) -> None:
+        """Keep some descriptors for when there are no more, if there is a limit."""
+        if limit is not None and isinstance(self._files, OsFileSystem):
+            loop = asyncio.get_running_loop()
+            reserve = self._descriptors
+            reserve.on_short = lambda: loop.call_soon_threadsafe(self._give_descriptors_back)
+            undo.callback(reserve.hold, 0)
+            reserve.hold(min(RESERVED_DESCRIPTORS, limit // 8))
+            self._files.reserve = reserve
+
+    def _worker(self, new: Callable[[], Result]) -> Callable[[], Result] | None:
+        """What makes a process of its own for work on real files; to load its code takes a descriptor."""
+        return partial(self._descriptors.use, new) if isinstance(self._files, OsFileSystem) else None
+
+    def _give_descriptors_back(self) -> None:
+        """Close the files of all logs, which are opened again when they are needed, but not all the time."""
+        self.listeners.complain_of_descriptors()
+        now_ms = self.clock.monotonic_ms()
+        if now_ms >= self._descriptors_given_ms + GIVING_INTERVAL_MS:
+            self._descriptors_given_ms = now_ms
+            self.logs.release_files()
+            self._descriptors.refill()
 
     async def _bind(self) -> None:
         """Listen where the configuration says, of which the metadata may have its own part."""

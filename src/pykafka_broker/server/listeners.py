@@ -4,9 +4,9 @@ Sockets are accepted here and then handed to the event loop, because Kafka's lim
 exists: above `max.connections` new clients wait in the listen queue until somebody leaves (the inter-broker
 listener is let in, and the least recently active connection elsewhere makes room); above
 `max.connections.per.ip` they are closed at once; faster than `max.connection.creation.rate` they wait their
-turn. When the process has no file descriptor left, accepting
-pauses with one line in the log; some descriptors are kept free for log segments by bounding `max.connections`
-by the process's own limit.
+turn. When the process has no file descriptor left, new clients are closed at once with one line in the log;
+some descriptors are kept free for log segments by bounding `max.connections` by the limit of the process at
+the start, and some are kept in reserve (descriptors.py) in case that limit is lowered later.
 
 Advertised addresses: what `advertised.listeners` says; else the bound host; and for a listener bound to a
 wildcard address, which Kafka would refuse to advertise, the address at which the asking client itself reached
@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
+from pykafka_broker.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
 from pykafka_broker.server.clock import Timer
 from pykafka_broker.server.connection import Connection, plain_address
 from pykafka_broker.server.dispatch import Dispatch
@@ -201,7 +202,7 @@ class Listener:
             if not listeners.has_room(self) or listeners.is_too_fast(self):
                 return
             try:
-                client, address = sock.accept()
+                accepted = listeners.next_client(sock)
             except (BlockingIOError, InterruptedError):
                 return
             except OSError as error:
@@ -209,7 +210,8 @@ class Listener:
                     continue
                 listeners.accept_failed(self, error)
                 return
-            listeners.accepted(self, client, address)
+            if accepted is not None:
+                listeners.accepted(self, *accepted)
 
 
 class CreationRate:
@@ -242,12 +244,17 @@ class Listeners:
     """All listeners of a broker, and the connections that came in through them."""
 
     def __init__(
-        self, network: Network, limits: ListenerLimits | None = None, open_file_limit: int | None = None
+        self,
+        network: Network,
+        limits: ListenerLimits | None = None,
+        open_file_limit: int | None = None,
+        reserve: DescriptorReserve | None = None,
     ) -> None:
         self.network = network
         self.limits = limits if limits is not None else ListenerLimits()
         self.listeners: dict[str, Listener] = {}
         self._open_file_limit = open_file_limit
+        self._reserve = DescriptorReserve() if reserve is None else reserve
         self._rate = CreationRate(self.limits.max_connection_creation_rate, network.clock.monotonic_ms())
         self._per_ip: dict[str, int] = {}
         self._count = 0
@@ -418,6 +425,37 @@ class Listeners:
     def _is_privileged(self, listener: Listener) -> bool:
         return listener.endpoint.inter_broker and len(self.listeners) > 1
 
+    def next_client(self, sock: socket.socket) -> tuple[socket.socket, tuple[str, int]] | None:
+        """Accept a client; None if it was turned away because there is no descriptor for it.
+
+        Raises:
+            OSError: nobody waits any more, or accepting failed.
+        """
+        try:
+            client: tuple[socket.socket, tuple[str, int]] = sock.accept()
+            return client
+        except OSError as error:
+            if error.errno not in EXHAUSTED_ERRORS or not self._reserve.lend():
+                raise
+        try:
+            # Else it would wait until its own time-out.
+            sock.accept()[0].close()
+        finally:
+            self._reserve.refill()
+        self.network.counters.connections_rejected += 1
+        self.complain_of_descriptors()
+        return None
+
+    def complain_of_descriptors(self) -> None:
+        """Say, once in a while, that the process is out of descriptors."""
+        self.network.complaints.log(
+            logging.ERROR,
+            "descriptors",
+            "",
+            "This process has no file descriptor left: new connections are closed at once; raise the limit "
+            "of open files (ulimit -n)",
+        )
+
     def accepted(self, listener: Listener, client: socket.socket, address: tuple[str, int]) -> None:
         """A client came in: count it, or send it away."""
         peer = plain_address(address[0]), address[1]
@@ -525,6 +563,7 @@ class Listeners:
 
     def _sweep(self) -> None:
         """Look at every connection once."""
+        self._reserve.refill()
         now_ms = self.network.clock.monotonic_ms()
         for connection in list(self.network.connections):
             connection.check(now_ms)

@@ -26,6 +26,7 @@ from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, random_uuid
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+from pykafka_broker.server.start_reserve import RESERVE_FILE
 
 #: Where a controller that nobody else needs to reach is said to be.
 UNREACHED_CONTROLLER = ("localhost", 9093)
@@ -153,7 +154,8 @@ def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
     for parent in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
         for entry in files.entries(parent) if files.exists(parent) else ():
             is_partition = entry.is_directory and parse_partition_folder(entry.name) is not None
-            if is_partition or entry.name.endswith(OFFSETS_SUFFIX) or entry.name == CLEAN_SHUTDOWN_FILE:
+            is_of_a_start = entry.name in (CLEAN_SHUTDOWN_FILE, RESERVE_FILE)
+            if is_partition or is_of_a_start or entry.name.endswith(OFFSETS_SUFFIX):
                 return join(parent, entry.name)
     bootstrap = join(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
     return None if files.exists(bootstrap) else f"no {bootstrap}"

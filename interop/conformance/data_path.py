@@ -7,8 +7,9 @@ repeated without some of its steps (`data_walk.py` shortens it so), and depends 
 Walks avoid what is different on purpose (`accepted.py`): null instead of records, offsets that go back inside
 a batch, bytes behind one, a producer id without an epoch, a producer that says a broker has stamped its batch
 or that writes other batches beside those of its transactions, a time looked for where records were deleted,
-a start of the log inside a transaction. They avoid what two runs of one broker answer differently: where the
-broker compresses anew, nothing depends on sizes, and where it stamps records, the latest of several of one
+a start of the log inside a transaction, a batch out of sequence whose time begins a new segment with Apache
+Kafka, which refuses it only then. They avoid what two runs of one broker answer differently: where the broker
+compresses anew, nothing depends on sizes, and where it stamps records, the latest of several of one
 millisecond is not asked for.
 """
 
@@ -246,10 +247,12 @@ class DataPath:
             records.append((time_ms, key, value, headers))
         return records
 
-    def batch(self, **more: Any) -> Batch:
+    def batch(self, *, without_times: bool = False, **more: Any) -> Batch:
         """A batch and the number of its records; now and then one that no honest producer sends."""
         chance = self.chance
         records = self.records()
+        if without_times:
+            records = [(0, *rest) for _, *rest in records]
         if chance.random() < 0.15:
             more["max_timestamp"] = self.a_time()
         data = build_batch(records, codec=chance.choice(list(Codec)), **more)
@@ -328,7 +331,11 @@ class DataPath:
         sequence = held.sequences.get(partition, 0)
         given = max(sequence + chance.choices([0, -1, 1, 7], [20, 1, 1, 1])[0], 0)
         batch = self.batch(
-            producer_id=producer_id, producer_epoch=epoch, base_sequence=given, transactional=transactional
+            without_times=(producer_id, epoch, given) != (held.producer_id, held.epoch, sequence),
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=given,
+            transactional=transactional,
         )
         taken = self.produce({partition: batch}, version=version, transactional_id=held.id)
         if taken[partition]:

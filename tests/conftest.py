@@ -5,6 +5,7 @@ Maven can bring them, and the sharing of tests among processes.
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,10 @@ from hypothesis import HealthCheck, settings
 from interop.oracle import OracleUnavailableError, libs
 
 pytest_plugins = ["tests.support.parallel"]
+
+# A shell ignores Ctrl-C in what it runs in the background, and so would the commands that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, however slow the machine is; `make fuzz` looks for new ones.
 settings.register_profile(

@@ -118,17 +118,14 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def default_signals() -> Iterator[None]:
-    """A process that is started now takes SIGHUP and SIGINT, though the tests may run under `nohup` or in the
-    background of a shell, where both are ignored.
-    """
-    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGINT)}
+def with_hangup() -> Iterator[None]:
+    """A process started now takes SIGHUP, though the tests may run under `nohup`, which ignores it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    signal.signal(signal.SIGHUP, before)
 
 
-@pytest.mark.usefixtures("default_signals")
+@pytest.mark.usefixtures("with_hangup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_stops_a_broker_in_order_and_the_next_start_recovers_nothing(
     tmp_path: Path, number: signal.Signals

@@ -202,6 +202,12 @@ async def test_segments_roll_at_the_size_that_is_in_force(home: Home, user: User
     assert len(segments(home, "orders")) > 2
 
 
+async def starts_at(home: Home, topic: str, offset: int) -> None:
+    """Return when threads have done what retention wants."""
+    log = home.broker.logs.get(topic, 0)
+    await until(lambda: log is not None and log.log_start_offset == offset)
+
+
 async def test_retention_removes_what_is_old_and_can_be_changed_while_it_runs(home: Home, user: User) -> None:
     await user.create_topic("orders", internal_segment_bytes=str(2 * KIB), retention_ms="-1")
     await fill(user)
@@ -211,6 +217,7 @@ async def test_retention_removes_what_is_old_and_can_be_changed_while_it_runs(ho
     await user.alter_topic("orders", retention_ms=str(10 * MINUTE_MS))
     await home.pass_time(5 * MINUTE_MS + 1_000)
 
+    await starts_at(home, "orders", 10)
     assert await user.offset_for("orders", EARLIEST) == 10
     assert await user.values("orders") == []
     assert await user.produce("orders", b"goes on") == 10
@@ -239,6 +246,7 @@ async def test_the_brokers_defaults_hold_where_a_topic_says_nothing(home: Home, 
     await user.alter_broker(log_retention_ms=str(MINUTE_MS))
     await home.pass_time(10 * MINUTE_MS)
 
+    await starts_at(home, "silent", 10)
     assert await user.offset_for("silent", EARLIEST) == 10
     assert await user.offset_for("keeps", EARLIEST) == 0
 

@@ -243,3 +243,128 @@ async def test_the_age_of_segments_is_not_read_where_others_have_to_wait() -> No
             assert await user.values(fast) == []
             assert await user.offset_for(slow, EARLIEST) == 0
         await until(lambda: home.broker.logs.get(slow, 0).log_start_offset == CROWD + 1)
+
+
+@asynccontextmanager
+async def a_group_and_both_disks(**configs: str) -> AsyncIterator[tuple[Home, User, User]]:
+    """A topic on each disk, named like it, and the groups on the fast one; two users."""
+    home = Home({"offsets.topic.num.partitions": "1"}, data_dir=BOTH_DISKS)
+    async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as other:
+        await user.find_coordinator("readers")
+        for topic in ("slow", "fast"):
+            await user.create_topic(topic, **configs)
+            await user.produce(topic, bytes(60))
+        for folder in ("/fast/__consumer_offsets-0", "/slow/slow-0", "/fast/fast-0"):
+            assert home.files.exists(folder)
+        yield home, user, other
+
+
+async def goes_on(home: Home, user: User) -> None:
+    """All that needs no slow disk is answered: records, metadata, groups, periodic work."""
+    offset = await user.produce("fast", b"y")
+    assert (await user.fetch("fast", offset)).high_watermark == offset + 1
+    assert "fast" in await user.topics()
+    await user.commit("readers", "fast", offset)
+    assert await user.committed("readers") == {("fast", 0): offset}
+    await home.pass_time(7_000)
+    assert f"fast 0 {offset + 1}".encode() in home.files.read_file("/fast/replication-offset-checkpoint")
+
+
+async def test_a_segment_that_cannot_be_made_holds_up_its_own_producers_alone() -> None:
+    async with a_group_and_both_disks(internal_segment_bytes="200") as (home, user, other):
+        third = await User.connect(home.broker.bootstrap_servers)
+        with standing_still(home, "create", ".log") as waiting:
+            first = asyncio.ensure_future(user.produce("slow", b"1" + bytes(90)))
+            await until(lambda: waiting == {"create"})
+            second = asyncio.ensure_future(third.produce("slow", b"2"))
+            await goes_on(home, other)
+            assert not first.done()
+            assert not second.done()
+        assert {await first, await second} == {1, 2}
+        assert len(await user.values("slow")) == 3
+        log = home.broker.logs.get("slow", 0)
+        assert log is not None
+        assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
+        await third.close()
+
+
+async def test_a_leader_epoch_that_cannot_be_written_holds_up_its_own_producers_alone() -> None:
+    async with a_group_and_both_disks() as (home, _, _):
+        pass
+    async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as other:
+        with standing_still(home, "rename", "leader-epoch-checkpoint.tmp") as waiting:
+            first = asyncio.ensure_future(user.produce("slow", b"x"))
+            await until(lambda: waiting == {"rename"})
+            await goes_on(home, other)
+            assert not first.done()
+        assert await first == 1
+
+
+@pytest.mark.parametrize("timestamps", ["CreateTime", "LogAppendTime"])
+@pytest.mark.parametrize("compression", ["producer", "zstd"])
+async def test_what_had_to_wait_for_a_segment_is_stored_as_it_was_sent(
+    timestamps: str, compression: str
+) -> None:
+    configs = {"message_timestamp_type": timestamps, "compression_type": compression}
+    async with a_group_and_both_disks(internal_segment_bytes="200", **configs) as (_, user, _):
+        values = [b"%d" % number + bytes(90) for number in range(5)]
+        for value in values:
+            await user.produce("slow", value)
+        records = await user.records("slow")
+        assert [record.value for record in records] == [bytes(60), *values]
+        assert {record.timestamp for record in records} == {NOW}
+
+
+async def test_a_topic_that_cannot_be_made_on_one_disk_is_made_on_the_other_and_holds_up_none() -> None:
+    async with a_group_and_both_disks() as (home, user, other):
+        with standing_still(home, "make_directory") as waiting:
+            await user.create_topic("new", partitions=2)
+            assert waiting == {"make_directory"}
+            [on_fast] = [number for number in (0, 1) if home.files.exists(f"/fast/new-{number}")]
+            assert await user.produce("new", b"x", partition=on_fast) == 0
+            answer = await user.try_to_produce("new", b"x", partition=1 - on_fast)
+            assert ErrorCode(answer.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+            await goes_on(home, other)
+            await other.delete_topic("fast")
+        await until(lambda: not home.broker.logs._making)
+        await home.pass_time(2_000)
+        assert await user.produce("new", b"x", partition=1 - on_fast) == 0
+        assert home.files.exists(f"/slow/new-{1 - on_fast}")
+
+
+async def test_a_topic_deleted_while_it_is_made_leaves_nothing() -> None:
+    async with a_group_and_both_disks() as (home, user, _):
+        with standing_still(home, "make_directory"):
+            await user.create_topic("new", partitions=2)
+            await user.delete_topic("new")
+        await until(lambda: not home.broker.logs._making)
+        await home.pass_time(62_000)
+        left = [path for path in home.files.directories if "new" in path]
+        assert left == []
+        await user.create_topic("new", partitions=2)
+        for partition in (0, 1):
+            assert await user.produce("new", b"x", partition=partition) == 0
+
+
+async def test_a_folder_that_cannot_be_renamed_when_its_topic_is_deleted_holds_up_none() -> None:
+    async with a_group_and_both_disks() as (home, user, other):
+        with standing_still(home, "rename", "/slow-0") as waiting:
+            await user.delete_topic("slow")
+            await until(lambda: waiting == {"rename"})
+            await goes_on(home, other)
+            await other.delete_topic("fast")
+            await until(lambda: not home.files.exists("/fast/fast-0"))
+            assert home.files.exists("/slow/slow-0")
+        await until(lambda: not home.files.exists("/slow/slow-0"))
+
+
+async def test_files_that_cannot_be_removed_hold_up_no_other_removal() -> None:
+    async with a_group_and_both_disks() as (home, user, other):
+        with standing_still(home, "remove_tree") as waiting:
+            await user.delete_topic("slow")
+            await home.pass_time(62_000)
+            assert waiting == {"remove_tree"}
+            await goes_on(home, other)
+            await other.delete_topic("fast")
+            await home.pass_time(62_000)
+            assert [path for path in home.files.directories if path.startswith("/fast/fast-0")] == []

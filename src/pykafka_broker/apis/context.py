@@ -100,6 +100,7 @@ class LedPartition(Protocol):
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
+            NamesDue: a file has to be made before (`LogManager.make_names`).
         """
         ...
 

@@ -16,7 +16,7 @@ for the next batch may not come first. Once the transaction is open in the parti
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
@@ -29,6 +29,7 @@ from pykafka_broker.apis.verification import (
     start_verification,
 )
 from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.log.partition import NamesDue
 from pykafka_broker.log.validation import NotOneBatch, RecordErrors, check_framing, check_one_batch
 from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -105,7 +106,9 @@ async def _verified(
     """Ask the transaction coordinator, then append."""
     verification = await finish_verification(started, transactional_id, ctx)
     answer = _appended(topics, request, ctx, verification)
-    return await answer.awaitable if isinstance(answer, Later) else answer
+    if isinstance(answer, Later):
+        return await answer.awaitable
+    return await answer if isinstance(answer, Coroutine) else answer
 
 
 def _transactional_batches(
@@ -149,14 +152,70 @@ def _appended(
 ) -> Any:
     pending: Pending = []
     answers: list[TopicProduceResponse] = []
-    for topic in topics:
+    try:
+        _go_on(topics, request, ctx, verification, answers, pending)
+    except NamesDue as due:
+        for topic in topics:
+            for data in topic.partition_data:
+                # The receive buffer is given to others meanwhile.
+                data.records = data.records and bytearray(data.records)
+        return _appended_later(topics, request, ctx, verification, answers, pending, due)
+    return _answered(answers, request, ctx, pending)
+
+
+def _go_on(
+    topics: list[TopicProduceData],
+    request: ProduceRequest,
+    ctx: RequestContext,
+    verification: Verification,
+    answers: list[TopicProduceResponse],
+    pending: Pending,
+) -> None:
+    """Append what has no answer yet.
+
+    Raises:
+        NamesDue: a partition needs a file before; what comes behind it has no answer either.
+    """
+    for number, topic in enumerate(topics):
+        if number == len(answers):
+            answers.append(
+                TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
+            )
+        answered = answers[number].partition_responses
         name = _name_of(topic, ctx)
-        partitions = [
-            _answer(name, data, request, ctx, pending, verification) for data in topic.partition_data
-        ]
-        answers.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
-        )
+        for data in topic.partition_data[len(answered) :]:
+            answered.append(_answer(name, data, request, ctx, pending, verification))
+
+
+async def _appended_later(
+    topics: list[TopicProduceData],
+    request: ProduceRequest,
+    ctx: RequestContext,
+    verification: Verification,
+    answers: list[TopicProduceResponse],
+    pending: Pending,
+    due: NamesDue,
+) -> Any:
+    """Wait for the file that an append needs, and go on with it; so for each."""
+    while True:
+        try:
+            await ctx.node.logs.make_names(due)
+        except KafkaError as error:
+            answered = answers[-1].partition_responses
+            data = topics[len(answers) - 1].partition_data[len(answered)]
+            answered.append(_refused(data.index, error, ctx))
+        try:
+            _go_on(topics, request, ctx, verification, answers, pending)
+        except NamesDue as another:
+            due = another
+            continue
+        answer = _answered(answers, request, ctx, pending)
+        return await answer.awaitable if isinstance(answer, Later) else answer
+
+
+def _answered(
+    answers: list[TopicProduceResponse], request: ProduceRequest, ctx: RequestContext, pending: Pending
+) -> Any:
     if request.acks == 0:
         return _close_on_error(answers, ctx)
     response = ProduceResponse(responses=answers)

@@ -12,12 +12,12 @@ call the next one a success.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pykafka_broker.descriptors import EXHAUSTED_ERRORS
 from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import directory_name, join, sync_file
-from pykafka_broker.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
+from pykafka_broker.log.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_file
 from pykafka_broker.log.producer_files import Snapshot
 from pykafka_broker.log.segment import Segment
 
@@ -28,6 +28,7 @@ class Flusher:
     __slots__ = (
         "_environment",
         "_failure",
+        "_making_lock",
         "_names_lock",
         "_unsynced",
         "_unsynced_lock",
@@ -60,6 +61,8 @@ class Flusher:
         self.lock = threading.Lock()
         #: Held while side files are written or renamed in a worker thread.
         self._names_lock = threading.Lock()
+        #: Held while what an append needs is made: producers wait for that, and for nothing else.
+        self._making_lock = threading.Lock()
         #: Held for a moment only.
         self._unsynced_lock = threading.Lock()
 
@@ -90,9 +93,13 @@ class Flusher:
             self._unsynced = moved | {directory, directory_name(directory)}
 
     def retire(self) -> None:
-        """The folder is about to be renamed: no file of it is touched by name from now on."""
-        with self._names_lock:
-            self.retired = True
+        """The folder is about to be renamed: nobody begins to touch a file of it by name from now on."""
+        self.retired = True
+
+    def settle(self) -> None:
+        """Return when nobody touches a file of the retired folder by name any more. May take long."""
+        with self._names_lock, self._making_lock:
+            assert self.retired
 
     def set_aside(self, segments: Sequence[Segment], suffix: str) -> None:
         """Rename the files of deleted segments. Worker thread."""
@@ -109,6 +116,21 @@ class Flusher:
             if not self.retired and files.exists(join(self.directory, old)):
                 files.rename(join(self.directory, old), join(self.directory, new))
             return not self.retired
+
+    def replace_epochs(self, encoded: Callable[[], bytes]) -> None:
+        """Replace the file of leader epochs, unless the folder is somebody else's. May wait for the disk."""
+        with self._making_lock:
+            if not self.retired:
+                self._environment.files.replace_file(self._epochs_path, encoded(), sync=False)
+                self.note_epochs()
+
+    def create_segment(self, base_offset: int, index_interval_bytes: int) -> Segment | None:
+        """Make the files of a new segment; None if the folder is somebody else's. May wait for the disk."""
+        with self._making_lock:
+            if self.retired:
+                return None
+            path = join(self.directory, offset_file(base_offset, ""))
+            return Segment.create(self._environment.files, path, base_offset, index_interval_bytes)
 
     def create(self, name: str) -> bool:
         """Make an empty file in the folder; False if the folder is somebody else's. Worker thread."""

@@ -68,7 +68,6 @@ class LogFolders:
         self._run_on_disk = run_on_disk or (lambda directory, job: run_blocking(job))
         self._work = FileWork(
             files,
-            run_blocking=run_blocking,
             run_on_disk=self._run_on_disk,
             now_ms=now_ms,
         )
@@ -80,7 +79,7 @@ class LogFolders:
                 files,
                 run_later=partial(self._work.run_later, log_dir.path),
                 run_in_turn=partial(self._work.run_in_turn, log_dir.path),
-                bury=self._work.bury,
+                bury=partial(self._work.bury, log_dir.path),
                 on_failure=partial(self._disk_failed, log_dir),
                 on_exhausted=self._release_files,
                 on_write_failed=partial(self.full_disks.write_failed, log_dir),
@@ -157,10 +156,11 @@ class LogFolders:
         aside = join(directory_name(log.directory), name)
         log.retire()
         self.dir_of(log).gone.add((log.topic, log.partition))
-        self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms)
+        self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms, log.settle)
 
     def _keep_as_stray(self, log: PartitionLog) -> None:
         log.retire()
+        log.settle()
         self.dir_of(log).gone.add((log.topic, log.partition))
         name = set_aside_folder(log.topic, log.partition, random_id(), "stray")
         aside = join(directory_name(log.directory), name)

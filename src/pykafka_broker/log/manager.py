@@ -19,7 +19,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pykafka_broker.log.checkpoints import (
     PartitionKey,
@@ -31,7 +31,7 @@ from pykafka_broker.log.checkpoints import (
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, LogCleaner, ThreadWorker, Worker
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.directories import LogDir, LogDirs
-from pykafka_broker.log.file_work import RunBlocking, RunOnDisk
+from pykafka_broker.log.file_work import REMOVALS, RunBlocking, RunOnDisk
 from pykafka_broker.log.files import FileSystem, directory_name, join
 from pykafka_broker.log.folders import WantedLog
 from pykafka_broker.log.moves import MovingLogs
@@ -46,7 +46,7 @@ from pykafka_broker.log.names import (
 )
 from pykafka_broker.log.offset_files import changed_offsets, write_offsets
 from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID, open_directory
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.partition import NamesDue, PartitionLog
 from pykafka_broker.log.scrubbing import (
     DEFAULT_SCRUB_SETTINGS,
     Scrubber,
@@ -79,6 +79,8 @@ DEFAULT_INTERVALS = Intervals()
 DEFAULT_CLEANER_SETTINGS = CleanerSettings()
 
 CLOSING_THREADS = 4
+#: A disk that makes no log for so long stands still: the topics of others do not wait for it.
+MAKING_PATIENCE_S = 2.0
 #: Partitions that are not here for which a directory is remembered; the oldest is forgotten first.
 MAX_PREFERRED = 10_000
 #: Files and indexes not used between two checks are given back.
@@ -95,6 +97,7 @@ class LogManager(MovingLogs):
         *,
         run_blocking: RunBlocking,
         run_on_disk: RunOnDisk | None = None,
+        run_awaited: RunOnDisk | None = None,
         now_ms: Callable[[], int],
         config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
         intervals: Intervals = DEFAULT_INTERVALS,
@@ -115,6 +118,8 @@ class LogManager(MovingLogs):
             now_ms=now_ms,
             on_dir_failure=on_dir_failure,
         )
+        #: As `run_on_disk`, for what producers and creators of topics wait for.
+        self._run_awaited = run_awaited or self._run_on_disk
         #: Where partitions shall be made that are not here yet.
         self._preferred: dict[PartitionKey, LogDir] = {}
         self.intervals = intervals
@@ -125,6 +130,15 @@ class LogManager(MovingLogs):
         self._due: dict[str, int] = {}
         self._last_flush_ms: dict[PartitionKey, int] = {}
         self._is_open = False
+        self._making: set[asyncio.Future[Any]] = set()
+        #: How many logs threads have made.
+        self._made = 0
+        #: Logs that a thread is making, and the ids of their topics.
+        self._being_made: dict[PartitionKey, bytes] = {}
+        #: Logs that wait for a file to be made.
+        self._names_of: dict[PartitionLog, asyncio.Future[None]] = {}
+        #: What goes on when they have it.
+        self._naming: set[asyncio.Future[None]] = set()
         #: Compacts logs in the background.
         self.cleaner = LogCleaner(
             lambda: list(self.logs.values()),
@@ -214,11 +228,14 @@ class LogManager(MovingLogs):
         return log
 
     async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
-        """As `create` for each, with the file work of new logs in a worker thread: a log, or why there is
+        """As `create` for each, with the file work of new logs in worker threads: a log, or why there is
         none.
+
+        Nobody waits long for a disk that stands still: what it makes in the end is there when it is asked
+        for again.
         """
         made: dict[int, PartitionLog | KafkaError] = {}
-        missing: list[tuple[int, LogDir]] = []
+        missing: dict[LogDir, list[WantedLog]] = {}
         counts = self._log_counts()
         for number, one in enumerate(wanted):
             try:
@@ -226,31 +243,67 @@ class LogManager(MovingLogs):
                 if log is None:
                     log_dir = self._dir_for_new_log(one, counts)
                     counts[log_dir.path] += 1
-                    missing.append((number, log_dir))
+                    missing.setdefault(log_dir, []).append(one)
                 else:
                     made[number] = log
             except KafkaError as error:
                 made[number] = error
 
-        def make() -> None:
-            for number, log_dir in missing:
-                try:
-                    made[number] = self._make(wanted[number], log_dir)
-                except KafkaError as error:
-                    made[number] = error
-
-        if missing:
-            await self._run_blocking(make)
-        for number, _ in missing:
-            log_or_error = made[number]
-            if isinstance(log_or_error, PartitionLog):
-                self.logs[log_or_error.topic, log_or_error.partition] = log_or_error
+        makers = [asyncio.ensure_future(self._make_all(wanted, dir_)) for dir_, wanted in missing.items()]
+        self._making.update(makers)
+        for maker in makers:
+            maker.add_done_callback(self._making.discard)
+        await self._wait_for(makers)
+        refused = {key: error for maker in makers if maker.done() for key, error in maker.result().items()}
+        for number, one in enumerate(wanted):
+            if number not in made:
+                key = one.topic, one.partition
+                made[number] = self.logs.get(key) or refused.get(key) or _still_made(one)
         return [made[number] for number in range(len(wanted))]
+
+    async def _wait_for(self, makers: Sequence[asyncio.Future[Any]]) -> None:
+        """Return when all logs are made, or none was for a while."""
+        pending: set[asyncio.Future[Any]] = set(makers)
+        made = -1
+        while pending and made != self._made:
+            made = self._made
+            _, pending = await asyncio.wait(pending, timeout=MAKING_PATIENCE_S)
+
+    async def _make_all(self, wanted: Sequence[WantedLog], log_dir: LogDir) -> dict[PartitionKey, KafkaError]:
+        """Make logs in a directory, and take them into service; those that could not be made."""
+        refused: dict[PartitionKey, KafkaError] = {}
+        made: list[PartitionLog] = []
+
+        def make() -> None:
+            for one in wanted:
+                try:
+                    made.append(self._make(one, log_dir))
+                    self._made += 1
+                except KafkaError as error:
+                    refused[one.topic, one.partition] = error
+
+        topic_ids = {(one.topic, one.partition): one.topic_id for one in wanted}
+        self._being_made.update(topic_ids)
+        try:
+            await self._run_awaited(log_dir.path, make)
+        finally:
+            for log in made:
+                key = log.topic, log.partition
+                if self._being_made.get(key) == log.topic_id and key not in self.logs:
+                    self.logs[key] = log
+                else:  # deleted meanwhile
+                    self._remove(log)
+            for key, topic_id in topic_ids.items():
+                if self._being_made.get(key) == topic_id:
+                    del self._being_made[key]
+        return refused
 
     def _existing(self, wanted: WantedLog) -> PartitionLog | None:
         """The log that is there already, in line with what is wanted."""
         log = self.logs.get((wanted.topic, wanted.partition)) or self._only_copy(wanted)
         if log is None:
+            if (wanted.topic, wanted.partition) in self._being_made:
+                raise _still_made(wanted)
             return None
         if log.topic_id == UNKNOWN_TOPIC_ID:
             logger.warning("%s: partition.metadata was lost, written again", log.directory)
@@ -341,6 +394,7 @@ class LogManager(MovingLogs):
         Its folder is renamed in a worker thread, and removed `file.delete.delay.ms` later.
         """
         self.cancel_move(topic, partition)
+        self._being_made.pop((topic, partition), None)
         if (copy := self._copies.pop((topic, partition), None)) is not None:
             self._remove(copy)
         log = self.logs.pop((topic, partition), None)
@@ -375,7 +429,7 @@ class LogManager(MovingLogs):
         """Do whatever is due; call it about once a second."""
         intervals = self.intervals
         initial_ms = intervals.initial_delay_ms
-        await self._work.remove_due(now_ms)
+        await self._work.in_each(REMOVALS, self._work.due_removals(now_ms))
         if self._is_due("retention", now_ms, intervals.retention_check_ms, initial_ms):
             for log_dir in self.dirs.online:
                 self._work.run_later(log_dir.path, partial(self._look_for_expired, log_dir, now_ms))
@@ -419,7 +473,53 @@ class LogManager(MovingLogs):
                 except (OSError, KafkaError) as error:
                     logger.error("%s: retention failed: %s", log.name, error)
         if due and self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self.apply_retention, now_ms, due)
+            self._loop.call_soon_threadsafe(self._remove_expired, now_ms, due)
+
+    def _remove_expired(self, now_ms: int, logs: Iterable[PartitionLog]) -> None:
+        """Apply retention to these logs without waiting for a disk."""
+        for log in logs:
+            if log.closed or log.offline is not None:
+                continue
+            try:
+                log.apply_retention(now_ms, defers_names=True)
+            except NamesDue as due:
+                task = asyncio.ensure_future(self._begin_anew(due, now_ms))
+                self._naming.add(task)
+                task.add_done_callback(self._naming.discard)
+            except (OSError, KafkaError) as error:
+                logger.error("%s: retention failed: %s", log.name, error)
+
+    async def _begin_anew(self, due: NamesDue, now_ms: int) -> None:
+        """Remove all that a log has, once there is another segment."""
+        try:
+            await self.make_names(due)
+        except KafkaError as error:
+            logger.warning("%s: what has expired stays for now: %s", due.log.name, error.message)
+        self.apply_retention(now_ms, [due.log])
+
+    async def make_names(self, due: NamesDue) -> None:
+        """Have a thread make what an append has missed; it is to be repeated then.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted.
+        """
+        log: PartitionLog = due.log
+        task = self._names_of.get(log)
+        if task is None:
+            log.makes_names = True
+            task = self._names_of[log] = asyncio.ensure_future(self._make_names(log, due.base_offset))
+        await asyncio.shield(task)
+
+    async def _make_names(self, log: PartitionLog, base_offset: int | None) -> None:
+        try:
+            new = await self._run_awaited(directory_name(log.directory), partial(log.make_names, base_offset))
+            if new is not None and not log.closed:
+                log.adopt(new)
+        except OSError as error:
+            raise log.names_refused(error) from error
+        finally:
+            log.makes_names = False
+            del self._names_of[log]
 
     def apply_retention(self, now_ms: int, logs: Iterable[PartitionLog] | None = None) -> int:
         """Apply retention to these logs, or to every log; how many segments went."""
@@ -439,11 +539,17 @@ class LogManager(MovingLogs):
         for key, log in self.logs.items():
             if log.config.flush_ms == LONG_MAX or log.unflushed_messages == 0:
                 continue
+            if not self._work.is_free("flush", directory_name(log.directory)):
+                continue
             if now_ms - self._last_flush_ms.setdefault(key, now_ms) >= log.config.flush_ms:
                 self._last_flush_ms[key] = now_ms
                 due.append(log)
-        if due:
-            await self._run_blocking(lambda: _flush_each(due))
+        jobs = {
+            log_dir.path: partial(_flush_each, logs)
+            for log_dir in self.dirs.of_partitions
+            if (logs := [log for log in due if directory_name(log.directory) == log_dir.path])
+        }
+        await self._work.in_each("flush", jobs)
 
     async def checkpoint_recovery_points(self) -> None:
         """Write what need not be recovered after a crash."""
@@ -465,9 +571,10 @@ class LogManager(MovingLogs):
         await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.compaction.cleaned_offset)
 
     async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:
-        changed = changed_offsets(self.dirs.of_partitions, self.all_logs(), name, offset_of)
-        if changed:
-            await self._run_blocking(lambda: write_offsets(self.files, name, changed))
+        dirs = [one for one in self.dirs.of_partitions if self._work.is_free(name, one.path)]
+        changed = changed_offsets(dirs, self.all_logs(), name, offset_of)
+        jobs = {one.log_dir.path: partial(write_offsets, self.files, name, [one]) for one in changed}
+        await self._work.in_each(name, jobs)
 
     # --- stop -------------------------------------------------------------------------------------
 
@@ -479,6 +586,8 @@ class LogManager(MovingLogs):
         """
         await self.cleaner.close()
         await self.scrubber.close()
+        while under_way := [*self._naming, *self._names_of.values(), *self._making]:
+            await asyncio.wait(under_way)
         await self._work.finish()
         for log_dir in self.dirs.all if self._is_open else ():
             if log_dir.is_online:
@@ -506,6 +615,14 @@ class LogManager(MovingLogs):
                 await self._run_blocking(lambda: self.files.replace_file(marker, data, sync=True))
             except OSError as error:  # a full disk, perhaps
                 logger.warning("%s cannot be written, the next start recovers the logs: %s", marker, error)
+
+
+def _still_made(wanted: WantedLog) -> KafkaError:
+    """Why there is no log yet."""
+    return KafkaError(
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        f"The disk has not made the log of {wanted.topic}-{wanted.partition} yet",
+    )
 
 
 def _flush_each(logs: list[PartitionLog]) -> None:

@@ -21,10 +21,10 @@ from pykafka_broker.log.reading import FoundOffset, ReadPlan, segment_number
 from pykafka_broker.log.retention import Expired, SegmentFacts, expired_segments
 from pykafka_broker.log.segment import Segment, segment_ends
 from pykafka_broker.log.state import Limit
-from pykafka_broker.log.writable import AppendResult, WritableLog
+from pykafka_broker.log.writable import AppendResult, NamesDue, WritableLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-__all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "Limit", "PartitionLog", "ReadPlan"]
+__all__ = ["AppendOrigin", "AppendResult", "FoundOffset", "Limit", "NamesDue", "PartitionLog", "ReadPlan"]
 
 logger = logging.getLogger(__name__)
 
@@ -105,10 +105,7 @@ class PartitionLog(WritableLog):
         self.producers.on_high_watermark(offset)
         self._update_last_stable_offset()
         if self.epochs.truncate_from_start(offset):
-            try:
-                self._save_epochs()
-            except OSError as error:  # an entry too many does no harm
-                self._environment.write_failed(error)
+            self._save_epochs_later()
         self.wake_waiting()
 
     def truncate_to(self, offset: int) -> None:
@@ -217,16 +214,21 @@ class PartitionLog(WritableLog):
         self._update_last_stable_offset()
         self.wake_waiting()
 
-    def apply_retention(self, now_ms: int) -> int:
+    def apply_retention(self, now_ms: int, *, defers_names: bool = False) -> int:
         """Remove the segments that are due by start offset, size and time; returns how many.
 
         Where that is to wait for no disk, `expired` has been asked before.
+
+        Raises:
+            NamesDue: everything has expired, so another segment has to be begun before; with `defers_names`.
         """
-        if self.compaction.is_under_way:
+        if self.compaction.is_under_way or (self.makes_names and defers_names):
             return 0
         expired = self.expired(now_ms)
         count = expired.segments
         if count == len(self.segments):
+            if defers_names and self._active.size:
+                raise NamesDue(self, self.log_end_offset)
             try:
                 self.roll()
             except KafkaError:

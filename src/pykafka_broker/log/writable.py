@@ -20,9 +20,9 @@ from pykafka_broker.log.checkpoints import encode_epochs
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.density import Density
 from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import Buffer, join
+from pykafka_broker.log.epochs import EpochEntry
+from pykafka_broker.log.files import Buffer
 from pykafka_broker.log.flushing import Flusher
-from pykafka_broker.log.names import LEADER_EPOCH_CHECKPOINT, offset_file
 from pykafka_broker.log.producer_files import Snapshot
 from pykafka_broker.log.producers import AppendOrigin, transaction_marker
 from pykafka_broker.log.readable import ReadableLog
@@ -32,7 +32,9 @@ from pykafka_broker.log.validation import prepare_client_batch
 from pykafka_broker.log.verification import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
+    ATTRIBUTES_OFFSET,
     BASE_OFFSET_OFFSET,
+    CRC_OFFSET,
     HEADER,
     LEADER_EPOCH_OFFSET,
     LOG_OVERHEAD_BYTES,
@@ -49,6 +51,7 @@ logger = logging.getLogger(__name__)
 
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
+_CRC = Struct(">I")
 
 
 class AppendResult(NamedTuple):
@@ -65,10 +68,22 @@ class AppendResult(NamedTuple):
     flush_due: bool = False
 
 
+class NamesDue(Exception):
+    """Before the append a file has to be made, or replaced, which may wait for the disk longer than any write
+    does. Nothing has been written; `LogManager.make_names` sees to it, and then the append is to be repeated.
+    """
+
+    def __init__(self, log: Any, base_offset: int | None) -> None:
+        super().__init__(f"{log.name} needs a file before it can grow")
+        self.log = log
+        #: Of the segment that has to begin; None if leader epochs are to be written.
+        self.base_offset = base_offset
+
+
 class WritableLog(ReadableLog):
     """The writing half of a log."""
 
-    __slots__ = ("_epochs_are_saved", "_flusher", "_snapshot_offset", "density")
+    __slots__ = ("_epochs_are_saved", "_flusher", "_snapshot_offset", "density", "makes_names")
 
     def __init__(
         self,
@@ -82,6 +97,8 @@ class WritableLog(ReadableLog):
     ) -> None:
         super().__init__(environment, directory, *arguments, **facts)
         self._epochs_are_saved = True
+        #: Files of it are being made: appends that can wait for them have to.
+        self.makes_names = False
         self._snapshot_offset = snapshot_offset
         self._flusher = Flusher(environment, directory, recovery_point=recovery_point, is_new=is_new)
         #: From where on nothing but what was lost is missing, as far as that is noted.
@@ -119,6 +136,7 @@ class WritableLog(ReadableLog):
         internal_topic: bool = False,
         guard: int = NO_GUARD,
         transaction_version: int = 0,
+        defers_names: bool = False,
     ) -> AppendResult:
         """Validate and write; the batch gets its offset and epoch in place if `records` is writable.
 
@@ -129,12 +147,15 @@ class WritableLog(ReadableLog):
         KiB 8 us (9); half of that is validation.
 
         Raises KafkaError with Kafka's code. On a disk error nothing of the batch stays:
-        KAFKA_STORAGE_ERROR, and the next append finds the log as it was.
+        KAFKA_STORAGE_ERROR, and the next append finds the log as it was. With `defers_names` it raises
+        NamesDue rather than make a file.
         """
         if origin is not AppendOrigin.CLIENT:
             return self.append_internal(records, leader_epoch, now_ms, origin, guard, transaction_version)
         if self.offline is not None:
             raise self._storage_error(self.offline)
+        if self.makes_names and defers_names:
+            raise NamesDue(self, None)
         buffer, header, first_offset, last_offset, max_timestamp, offset_of_max, log_append_time_ms = (
             prepare_client_batch(
                 records,
@@ -160,7 +181,20 @@ class WritableLog(ReadableLog):
                     # What a crash left in the page cache: it was never acknowledged, nor synced.
                     self.unflushed_messages >= self._config.flush_messages,
                 )
-        self._write(buffer, leader_epoch, now_ms, first_offset, last_offset, max_timestamp, offset_of_max)
+        try:
+            self._write(
+                buffer,
+                leader_epoch,
+                now_ms,
+                first_offset,
+                last_offset,
+                max_timestamp,
+                offset_of_max,
+                defers_names,
+            )
+        except NamesDue:
+            _as_it_came(buffer)
+            raise
         producers = self.producers
         if header.producer_id >= 0:
             producers.append(header, first_offset, max_timestamp)
@@ -190,16 +224,21 @@ class WritableLog(ReadableLog):
         origin: AppendOrigin,
         guard: int,
         transaction_version: int,
+        defers_names: bool = False,
     ) -> AppendResult:
         """`append` of batches that this broker or the leader made: trusted in content, checked against the
         log's state.
         """
         if self.offline is not None:
             raise self._storage_error(self.offline)
+        if self.makes_names and defers_names:
+            raise NamesDue(self, None)
         if origin is AppendOrigin.COORDINATOR:
             batch, header = _stamped(records, self.log_end_offset, leader_epoch, self._config, now_ms)
             first_offset = header.base_offset
-            last_offset = self._append_batch(batch, header, now_ms, origin, guard, transaction_version)
+            last_offset = self._append_batch(
+                batch, header, now_ms, origin, guard, transaction_version, defers_names
+            )
         else:
             first_offset = last_offset = -1
             for batch, header in _checked(records, leader_epoch, origin):
@@ -235,6 +274,7 @@ class WritableLog(ReadableLog):
         origin: AppendOrigin,
         guard: int,
         transaction_version: int,
+        defers_names: bool = False,
     ) -> int:
         """Write one batch; returns its last offset."""
         marker = None
@@ -254,6 +294,7 @@ class WritableLog(ReadableLog):
             last_offset,
             header.max_timestamp,
             last_offset,
+            defers_names,
         )
         producers = self.producers
         aborted = producers.note(header, marker) if header.producer_id >= 0 else None
@@ -275,6 +316,7 @@ class WritableLog(ReadableLog):
         last_offset: int,
         max_timestamp: int,
         offset_of_max_timestamp: int,
+        defers_names: bool,
     ) -> None:
         segment, size = self._active, len(batch)
         config = self._config
@@ -296,9 +338,13 @@ class WritableLog(ReadableLog):
                         f"which exceeds the maximum configured segment size of {config.segment_bytes}.",
                     )
                 if segment.size:
+                    if defers_names:
+                        raise NamesDue(self, self.log_end_offset)
                     self._roll(first_offset)
                     segment = self._active
             if leader_epoch != self._latest_epoch:
+                if defers_names and not self._epochs_are_saved:
+                    raise NamesDue(self, None)
                 self._start_epoch(leader_epoch, first_offset)
             segment.append(batch, last_offset, max_timestamp, offset_of_max_timestamp)
             if segment.first_append_ms < 0:
@@ -353,11 +399,28 @@ class WritableLog(ReadableLog):
         self._latest_epoch = epoch
 
     def _save_epochs(self) -> None:
+        """May wait for the disk. Worker-safe."""
         self._epochs_are_saved = False
-        path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
-        self._environment.files.replace_file(path, encode_epochs(self.epochs.entries), sync=False)
-        self._epochs_are_saved = True
-        self._flusher.note_epochs()
+        entries: tuple[EpochEntry, ...] = ()
+
+        def encoded() -> bytes:
+            nonlocal entries
+            entries = self.epochs.entries
+            return encode_epochs(entries)
+
+        self._flusher.replace_epochs(encoded)
+        self._epochs_are_saved = self.epochs.entries is entries
+
+    def _save_epochs_later(self) -> None:
+        """For a change that nothing depends on: what the file says too much does no harm."""
+
+        def save() -> None:
+            try:
+                self._save_epochs()
+            except OSError as error:
+                self._environment.write_failed(error)
+
+        self._environment.run_later(save)
 
     # --- rolling and flushing ---------------------------------------------------------------------
 
@@ -371,18 +434,55 @@ class WritableLog(ReadableLog):
             except OSError as error:
                 raise self._append_failed(self._active, error) from error
 
+    def make_names(self, base_offset: int | None) -> Segment | None:
+        """Write the leader epochs, if that is due, and make the segment that is to begin at `base_offset`, if
+        there is one; the segment, for `adopt`. Worker thread; nothing may be appended meanwhile.
+
+        Raises:
+            OSError: the disk refuses, or the folder is somebody else's by now.
+        """
+        if not self._epochs_are_saved:
+            self._save_epochs()
+        if base_offset is None:
+            return None
+        new = self._flusher.create_segment(base_offset, self.config.index_interval_bytes)
+        if new is None:
+            raise OSError(errno.ESTALE, "the partition was deleted")
+        self._reserve(new)
+        return new
+
+    def adopt(self, new: Segment) -> None:
+        """Go on in a segment that `make_names` has made.
+
+        Raises:
+            OSError: the disk refuses to cut off what a failed append has left.
+        """
+        assert new.base_offset == self.log_end_offset > self._active.base_offset
+        if self._active.has_torn_tail:
+            self._active.cut_torn_tail()
+        self._go_on_in(new)
+
+    def names_refused(self, error: OSError) -> KafkaError:
+        """Why `make_names` or `adopt` has failed, for who waits to append."""
+        if not self.retired:
+            return self._append_failed(self._active, error)
+        return self._storage_error(error)
+
     def _roll(self, base_offset: int) -> None:
-        old = self._active
-        if old.has_torn_tail:
-            old.cut_torn_tail()
-        path = join(self.directory, offset_file(base_offset, ""))
-        new = Segment.create(self._environment.files, path, base_offset, self.config.index_interval_bytes)
+        if self._active.has_torn_tail:
+            self._active.cut_torn_tail()
+        new = self._flusher.create_segment(base_offset, self.config.index_interval_bytes)
+        if new is None:
+            raise OSError(errno.ESTALE, "the partition was deleted")
+        self._reserve(new)
+        self._go_on_in(new)
+
+    def _go_on_in(self, new: Segment) -> None:
         new.jitter_ms = self._jitter_ms(new)
         self.segments = (*self.segments, new)
         self._active = new
-        self._reserve(new)
         self._flusher.note_names()
-        self._take_snapshot(base_offset)
+        self._take_snapshot(new.base_offset)
         self._environment.run_in_turn(self._flush_closed)
 
     def _jitter_ms(self, segment: Segment) -> int:
@@ -465,12 +565,25 @@ class WritableLog(ReadableLog):
             return False
         return True
 
+    def settle(self) -> None:
+        """Return when no worker touches a file of the retired log by name any more. May take long."""
+        self._flusher.settle()
+
     def retire(self) -> None:
         """The partition was deleted: refuse appends, wake who waits. Reads planned before still work."""
         self._flusher.retire()
         self.closed = True
         self.offline = OSError(errno.ESTALE, "the partition was deleted")
         self.wake_waiting()
+
+
+def _as_it_came(batch: Buffer) -> None:
+    """Take out of a client's batch what the append has written into it, for the next attempt."""
+    _BASE_OFFSET.pack_into(batch, BASE_OFFSET_OFFSET, 0)
+    view = memoryview(batch)
+    if view[ATTRIBUTES_OFFSET + 1] & TIMESTAMP_TYPE_BIT:
+        view[ATTRIBUTES_OFFSET + 1] &= ~TIMESTAMP_TYPE_BIT
+        _CRC.pack_into(batch, CRC_OFFSET, crc32c(view[ATTRIBUTES_OFFSET:]))
 
 
 def _stamped(

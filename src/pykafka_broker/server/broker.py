@@ -167,6 +167,7 @@ class Broker:
             why_not_led=self.partition_error,
             image=lambda: self.image,
             now_ms=self.now_ms,
+            make_names=lambda due: self.logs.make_names(due),
         )
         self._transactions = TransactionsTopic(
             config,
@@ -185,8 +186,8 @@ class Broker:
         self._descriptors_given_ms = -GIVING_INTERVAL_MS
         self._producer_ids: Iterable[int] = iter(())
         self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
-        #: For syncs that acknowledgements wait for, for reads that the page cache cannot serve, and for work
-        #: that nobody waits for.
+        #: For syncs and new files that acknowledgements wait for, for reads that the page cache cannot
+        #: serve, and for work that nobody waits for.
         self._sync_threads = DiskThreads(f"sync-{self.node_id}")
         self._read_threads = DiskThreads(f"read-{self.node_id}")
         self._upkeep_threads = DiskThreads(f"upkeep-{self.node_id}")
@@ -274,6 +275,7 @@ class Broker:
             list(config.log_dirs),
             run_blocking=self.run_blocking,
             run_on_disk=self._upkeep_threads.run_in,
+            run_awaited=self._sync_threads.run_in,
             now_ms=self.now_ms,
             config_for=self._log_config_of_topic,
             intervals=_intervals(config),
@@ -483,7 +485,7 @@ class Broker:
         await self.logs.close(self._broker_epoch, clean=clean)
 
     async def _work_on_logs(self) -> None:
-        self._replicas.create_missing()
+        await self._replicas.create_missing()
         if self._reserve.is_short:
             await self._keep_reserve(self._reserve.hold_if_roomy)
         await self.logs.tick(self.now_ms())

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Union
 
+from pykafka_broker.apis.topology import INTERNAL_TOPICS
 from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
 from pykafka_broker.log.config import LogConfig
@@ -35,6 +36,7 @@ class Partition:
     """One replica held here, led here while `is_leader`."""
 
     __slots__ = (
+        "_defers_names",
         "_flushing",
         "_run_on_disk",
         "_waiting",
@@ -59,6 +61,8 @@ class Partition:
         #: No other replica has to follow before something is committed.
         self.is_alone = False
         self._run_on_disk = run_on_disk
+        #: Who appends can wait for a file to be made; coordinators append in the middle of a transition.
+        self._defers_names = topic not in INTERNAL_TOPICS
         #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
         self._flushing: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[ErrorCode]]] = []
@@ -90,6 +94,7 @@ class Partition:
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
+            NamesDue: a file has to be made before.
         """
         log = self.log
         result = log.append(
@@ -98,6 +103,7 @@ class Partition:
             now_ms=now_ms,
             produce_version=produce_version,
             guard=guard,
+            defers_names=self._defers_names,
         )
         self._appended(result.flush_due)
         return result
@@ -111,12 +117,19 @@ class Partition:
 
         Raises:
             KafkaError: this node does not lead the partition, or the storage failed.
+            NamesDue: a file has to be made before; never where coordinators keep their state.
         """
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
         result = log.append_internal(
-            batch, self.leader_epoch, now_ms, AppendOrigin.COORDINATOR, guard, transaction_version
+            batch,
+            self.leader_epoch,
+            now_ms,
+            AppendOrigin.COORDINATOR,
+            guard,
+            transaction_version,
+            self._defers_names,
         )
         self._appended(result.flush_due)
         return log.log_end_offset
@@ -268,7 +281,7 @@ class ReplicaManager:
 
     async def _make_logs(self, wanted: list[WantedLog]) -> None:
         logs = await self._logs.create_all(wanted)
-        self._prepared = {(w.topic, w.partition): log for w, log in zip(wanted, logs, strict=True)}
+        self._prepared.update({(w.topic, w.partition): log for w, log in zip(wanted, logs, strict=True)})
 
     def _changed_topics(self, image: ClusterImage) -> Iterator[tuple[TopicImage, LogConfig]]:
         """The topics of `image` that are not as they were, with their settings."""
@@ -306,7 +319,8 @@ class ReplicaManager:
             if kept is not None and kept.topic_id == topic.topic_id:
                 continue
             for index in topic.partitions:
-                self._missing.pop((name, index), None)
+                if self._missing.pop((name, index), None) is not None:
+                    self._logs.delete(name, index)  # it may be in the making
                 removed = self._partitions.pop((name, index), None)
                 if removed is not None:
                     if removed.is_leader:
@@ -329,12 +343,23 @@ class ReplicaManager:
         elif was_leader and not partition.is_leader:
             self._on_resigned(partition)
 
-    def create_missing(self) -> None:
-        """Try again to create the logs that a full disk refused."""
-        for topic, index in tuple(self._missing):
-            registered = self._image.topics.get(topic)
-            if registered is not None and index in registered.partitions:
-                self._apply_partition(registered, registered.partitions[index], self._config_of(registered))
+    async def create_missing(self) -> None:
+        """Try again to create the logs that a full disk refused, or that a slow one has not made yet."""
+        missing = list(self._registered_missing())
+        if not missing:
+            return
+        await self._make_logs([self._wanted(*one) for one in missing])
+        for topic, registration, config in self._registered_missing():  # as things are by now
+            if (topic.name, registration.partition_id) in self._prepared:
+                self._apply_partition(topic, registration, config)
+        for topic, registration, _ in missing:
+            self._prepared.pop((topic.name, registration.partition_id), None)
+
+    def _registered_missing(self) -> Iterator[tuple[TopicImage, PartitionRegistration, LogConfig]]:
+        for name, index in tuple(self._missing):
+            topic = self._image.topics.get(name)
+            if topic is not None and index in topic.partitions:
+                yield topic, topic.partitions[index], self._config_of(topic)
 
     def _create(
         self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig

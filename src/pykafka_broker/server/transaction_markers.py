@@ -6,11 +6,13 @@ offsets of the transaction count now, or do not. All others are appended like an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.log.partition import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.server.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
@@ -28,12 +30,14 @@ class TransactionMarkers:
         why_not_led: Callable[[str, int], ErrorCode],
         image: Callable[[], ClusterImage],
         now_ms: Callable[[], int],
+        make_names: Callable[[NamesDue], Awaitable[None]],
     ) -> None:
         self._offsets = offsets
         self._led = led
         self._why_not_led = why_not_led
         self._image = image
         self._now_ms = now_ms
+        self._make_names = make_names
 
     async def write(
         self, marker: Marker, partitions: Iterable[TopicPartition]
@@ -49,7 +53,7 @@ class TransactionMarkers:
     ) -> dict[TopicPartition, ErrorCode]:
         """Write `marker` into each partition, which this node has to lead; the outcome of each."""
         results: dict[TopicPartition, ErrorCode] = {}
-        waiting = []
+        waiting: list[tuple[TopicPartition, Awaitable[ErrorCode]]] = []
         batch = build_marker_batch(
             EndTransactionMarker(marker.commit, marker.coordinator_epoch),
             producer_id=marker.producer_id,
@@ -67,16 +71,37 @@ class TransactionMarkers:
                 )
             else:
                 try:
-                    end = partition.append_internal(
-                        batch, self._now_ms(), transaction_version=marker.transaction_version
-                    )
+                    acknowledged = self._append(partition, batch, marker)
+                except NamesDue as due:
+                    acknowledged = asyncio.ensure_future(self._append_later(each, batch, marker, due))
                 except KafkaError as error:
                     results[each] = error.code
                     continue
                 results[each] = ErrorCode.NONE
-                acknowledged = partition.acknowledged(end)
                 if acknowledged is not None:
                     waiting.append((each, acknowledged))
-        for each, acknowledged in waiting:
-            results[each] = await acknowledged
+        for each, acknowledgement in waiting:
+            results[each] = await acknowledgement
         return results
+
+    def _append(self, partition: Partition, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
+        """Append the marker; what to wait for, None if there is nothing."""
+        end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
+        return partition.acknowledged(end)
+
+    async def _append_later(
+        self, place: TopicPartition, batch: bytes, marker: Marker, due: NamesDue
+    ) -> ErrorCode:
+        """The same when a file that is needed has been made."""
+        while True:
+            try:
+                await self._make_names(due)
+                partition = self._led(place.topic, place.partition)
+                if partition is None:
+                    return self._why_not_led(place.topic, place.partition)
+                acknowledged = self._append(partition, batch, marker)
+                return ErrorCode.NONE if acknowledged is None else await acknowledged
+            except NamesDue as another:
+                due = another
+            except KafkaError as error:
+                return error.code

@@ -203,7 +203,7 @@ def acknowledge_what_a_full_disk_refused() -> None:
 def keep_the_descriptors_of_all_logs() -> None:
     from pykafka_broker.log.manager import LogManager
 
-    LogManager._release_files = lambda self: None  # type: ignore[method-assign]
+    LogManager.release_files = lambda self: None  # type: ignore[method-assign]
 
 
 def share_the_threads_of_all_disks() -> None:

@@ -32,7 +32,7 @@ from tests.apis.asking import (
     producing_to,
 )
 from tests.apis.transacting import Producer, committed_values, described
-from tests.support.broker import Home, User
+from tests.support.broker import Home, User, until
 
 GOOD = batch(b"one", b"two")
 NOW = 1_700_000_000_000
@@ -458,7 +458,10 @@ async def test_after_the_end_the_old_epoch_writes_nothing_into_the_next_transact
     assert await committed_values(user, "t") == [b"first", b"second"]
 
 
-async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(home: Home, user: User) -> None:
+async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(
+    home: Home, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     for topic in ("slow", "t"):
         await user.create_topic(topic)
     producer = await Producer.of(user)
@@ -468,14 +471,22 @@ async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(hom
     partition.log.offline = OSError(28, "No space left on device")
     ended = await producer.try_to_end(commit=True)
     producer.goes_on_as(ended.producer_id, ended.producer_epoch)
+    await until(lambda: "cannot be written to 1 partitions yet" in caplog.text)
 
+    # The markers are tried again 100 ms after the first attempt; producers wait for 100 ms.
+    await home.pass_time(50)
     waiting = await parked(home, producer.try_to_write("t", b"w"))
     partition.log.offline = None
-    await home.pass_time(200)
+    await home.pass_time(60)
+    await until(lambda: partition.log.log_end_offset == 2)
+    await home.pass_time(40)
     assert (await waiting).error_code == 0
 
 
-async def test_markers_that_take_longer_are_not_waited_for(home: Home, user: User) -> None:
+async def test_markers_that_take_longer_are_not_waited_for(
+    home: Home, user: User, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     for topic in ("slow", "t"):
         await user.create_topic(topic)
     producer = await Producer.of(user)
@@ -485,6 +496,7 @@ async def test_markers_that_take_longer_are_not_waited_for(home: Home, user: Use
     partition.log.offline = OSError(28, "No space left on device")
     ended = await producer.try_to_end(commit=True)
     producer.goes_on_as(ended.producer_id, ended.producer_epoch)
+    await until(lambda: "cannot be written to 1 partitions yet" in caplog.text)
 
     waiting = await parked(home, producer.try_to_write("t", b"w"))
     await home.pass_time(200)

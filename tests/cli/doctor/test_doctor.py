@@ -84,7 +84,11 @@ def test_an_advertised_address_that_leads_nowhere_is_found(tmp_path: Path) -> No
     port = free_port()
     advertised = "advertised.listeners=PLAINTEXT://kafka-1.invalid:9092"
     with RunningBroker(tmp_path, port, [advertised]):
-        found = list(examine(Question([("127.0.0.1", port)], (), (), timeout_s=20.0, watch_s=0.1)))
+        found = list(examine(Question([("127.0.0.1", port)], ("orders",), (), timeout_s=20.0, watch_s=0.1)))
+    (missing,) = [finding for finding in found if finding.subject == "orders"]
+    assert "Topic 'orders' does not exist. The brokers create it" in missing.message, (
+        "this needs metadata only"
+    )
     (about_broker,) = [finding for finding in found if finding.check == "brokers"]
     assert about_broker.level is Level.PROBLEM
     assert "advertises kafka-1.invalid:9092, a host name that is not known here" in about_broker.message
@@ -190,6 +194,21 @@ def test_a_check_that_the_cluster_does_not_answer_is_a_problem_of_that_check() -
         Level.PROBLEM,
         "The cluster does not answer about its topics: 127.0.0.1:9092 closed the connection.",
     )
+
+
+def test_a_topic_without_a_name_is_wrong_usage(run: Run) -> None:
+    assert run("doctor", "--topic", "").status == 2
+
+
+def test_on_a_terminal_sentences_are_folded_and_commands_are_not() -> None:
+    command = "  pykafka-broker topics create " + "x" * 30
+    long = problem("topics", "x", "The topic does not exist, and is not created.", f"Create it:\n{command}")
+    assert list(shown(long, width=40)) == [
+        "PROBLEM The topic does not exist, and is",
+        "        not created.",
+        "        Create it:",
+        "        " + command,
+    ]
 
 
 def test_findings_are_coloured_by_their_level_where_colours_are_wanted() -> None:

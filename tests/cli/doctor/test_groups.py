@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from pykafka_broker.cli.doctor.findings import Finding, Level, ok
+import subprocess
+
+import pytest
+
+from pykafka_broker.cli.doctor.findings import Finding, Level, argument, ok
 from pykafka_broker.cli.doctor.groups import Look, judge, judge_missing, may_be_stuck
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.cli.group_state import Coordinator, Group, Member
@@ -95,7 +99,7 @@ def test_an_offset_behind_the_end_comes_from_another_topic_of_that_name() -> Non
 
 
 def test_an_offset_of_a_partition_that_is_gone_is_a_warning() -> None:
-    gone = look(READER, committed={("deleted", 0): 5})
+    gone = look(READER, committed={("deleted", 0): 5, FIRST: 100})
     assert judged(gone, gone).level is Level.WARNING
 
 
@@ -122,3 +126,45 @@ def test_members_without_a_partition_are_more_than_can_read() -> None:
 
 def test_a_missing_group_is_compared_with_those_that_exist() -> None:
     assert judge_missing("biling", ["billing"]).remedy.startswith("Did you mean 'billing'? ")
+
+
+def test_a_group_that_never_committed_cannot_be_told_from_one_that_does_not_read() -> None:
+    silent = look(READER)
+    assert may_be_stuck(silent, OFFSETS)
+    finding = judged(silent, silent)
+    assert finding.level is Level.WARNING
+    assert finding.message == (
+        "Group 'billing' has never committed an offset in orders-0, nor in these 6 s, though there are "
+        "100 offsets (reader at /reader-host). How far it has read cannot be told, and after a restart it "
+        "begins where auto.offset.reset says."
+    )
+
+
+def test_a_first_commit_between_two_looks_is_enough() -> None:
+    assert judged(look(READER), look(READER, committed={FIRST: 100})).level is Level.OK
+
+
+def test_a_partition_without_records_needs_no_commit() -> None:
+    silent = look(READER)
+    assert judged(silent, silent, {FIRST: Offsets(7, 7, 7)}).level is Level.OK
+
+
+def test_names_that_others_chose_are_shown_and_quoted_as_they_are() -> None:
+    left = look(state="Empty", committed={FIRST: 10})
+    wicked = left._replace(group=left.group._replace(group="x; rm *\x1b[31m\n'"))
+    finding = judged(wicked, wicked)
+    assert 'Group "x; rm *\\x1b[31m\\n\'" has no members' in finding.message
+    assert finding.remedy.endswith("\n  pykafka-broker groups delete $'x; rm *\\U0000001b[31m\\U0000000a\\''")
+    hostile = member("reader", FIRST)._replace(client_id="a\x1b[2J")
+    stuck = look(hostile, committed={FIRST: 10})
+    assert judged(stuck, stuck).message.isprintable()
+
+
+@pytest.mark.parametrize("name", ["billing", "x; echo no #", "it's", "tab\there", "\\ 'and' \x1b", "über 东"])
+def test_bash_reads_a_quoted_name_as_it_is(name: str) -> None:
+    quoted = argument(name)
+    assert quoted.isprintable()
+    said = subprocess.run(
+        ["bash", "-c", f"printf %s {quoted}"], capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"}
+    )
+    assert said.stdout.decode() == name

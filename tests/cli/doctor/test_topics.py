@@ -85,8 +85,7 @@ def test_an_open_transaction_holds_up_those_who_read_committed_records() -> None
     assert (finding.level, finding.subject) == (Level.WARNING, "orders-0")
     assert finding.message == (
         "Consumers with isolation.level=read_committed stop at offset 40 of orders-0, 10 offsets before its "
-        "end: "
-        "the transaction of 'billing' (producer id 7) is open."
+        "end: the transaction of 'billing' (producer id 7) is open."
     )
     assert "transaction.timeout.ms" in finding.remedy
 

@@ -14,7 +14,9 @@ A check that needs what an earlier one did not find is left out.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 
 import click
@@ -23,7 +25,7 @@ from pykafka_broker.cli.client import parse_addresses
 from pykafka_broker.cli.doctor.examination import Question, examine
 from pykafka_broker.cli.doctor.findings import Finding, Level
 from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER, Seconds
-from pykafka_broker.cli.output import Output, json_option, wants_colour
+from pykafka_broker.cli.output import Form, Output, json_option, wants_colour
 
 #: How a finding begins, and in which colour on a terminal.
 MARKS = {
@@ -88,19 +90,34 @@ def doctor(
         addresses = parse_addresses(bootstrap)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
+    if "" in topics:
+        raise click.BadParameter("a topic has a name", param_hint="--topic")
     is_coloured = wants_colour(sys.stdout, os.environ)
+    width = shutil.get_terminal_size().columns if output.form is Form.TABLES else None
     status = 0
     for finding in examine(Question(addresses, topics, groups, timeout_s, watch_s)):
         if finding.level is Level.PROBLEM:
             status = 1
-        output.show(finding, shown(finding, is_coloured))
+        output.show(finding, shown(finding, is_coloured, width))
     return status
 
 
-def shown(finding: Finding, is_coloured: bool = False) -> Iterator[str]:
-    """A finding as lines: its mark and its sentence, and below it, indented, the remedy."""
-    mark, colour = MARKS[finding.level]
-    mark = f"{mark:<{INDENT}}"
-    yield (click.style(mark, fg=colour, bold=True) if is_coloured else mark) + finding.message
+def shown(finding: Finding, is_coloured: bool = False, width: int | None = None) -> Iterator[str]:
+    """A finding as lines: its mark and its sentence, and below it, indented, the remedy.
+
+    On a terminal, sentences are folded at its width; commands are not, for they are copied.
+    """
+    name, colour = MARKS[finding.level]
+    mark = f"{name:<{INDENT}}"
+    first, *others = _folded(finding.message, width)
+    yield (click.style(mark, fg=colour, bold=True) if is_coloured else mark) + first
     for line in finding.remedy.splitlines():
+        others += [line] if line.startswith(" ") else _folded(line, width)
+    for line in others:
         yield " " * INDENT + line
+
+
+def _folded(text: str, width: int | None) -> list[str]:
+    if width is None:
+        return [text]
+    return textwrap.wrap(text, max(width - INDENT, 20), break_long_words=False, break_on_hyphens=False)

@@ -93,8 +93,7 @@ def _about(bootstrap: Address, cluster: Cluster, node_id: int, found: Advertised
                 "brokers",
                 subject,
                 f"Broker {node_id} advertises {where}, which every machine takes for itself: it works from "
-                "this "
-                "machine only.",
+                "this machine only.",
                 _advertise(bootstrap),
             )
         return ok("brokers", subject, f"Broker {node_id} advertises {where}, and answers there.")
@@ -132,6 +131,5 @@ def _advertise(bootstrap: Address) -> str:
         "now:\n"
         f"  advertised.listeners=PLAINTEXT://{shown(bootstrap)}\n"
         f"in a container KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://{shown(bootstrap)}, and restart it. Clients "
-        "in "
-        "different networks need a listener each."
+        "in different networks need a listener each."
     )

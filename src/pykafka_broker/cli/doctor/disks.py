@@ -74,8 +74,7 @@ def _about(directory: Directory) -> Finding | None:
             "disks",
             path,
             f"The disk of {path} on broker {node_id} is full ({usable >> 10} KiB free): producers are "
-            "refused with "
-            "KAFKA_STORAGE_ERROR.",
+            "refused with KAFKA_STORAGE_ERROR.",
             _make_room(),
         )
     if usable < NEARLY_FULL_BYTES and usable < total * NEARLY_FULL_SHARE:

@@ -50,6 +50,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
         yield from about_brokers
         existing = {topic.name: topic for topic in topics.look(client)}
         yield from topics.judge(list(existing.values()))
+        yield from guarded("topics", _about_missing_topics(client, question, existing))
         if any(finding.level is Level.PROBLEM for finding in about_brokers):
             yield skipped("topics", "Records, groups and disks: they are asked of every broker.")
             return
@@ -101,12 +102,17 @@ def _refused(client: Client, address: Address) -> Finding | None:
     return reach.about_listener(address, versions, refusal)
 
 
-def _about_topics(
+def _about_missing_topics(
     client: Client, question: Question, existing: Mapping[str, topics.Topic]
 ) -> Iterator[Finding]:
     for name in question.topics:
         if name not in existing:
             yield topics.judge_missing(name, list(existing), topics.creates_topics(client))
+
+
+def _about_topics(
+    client: Client, question: Question, existing: Mapping[str, topics.Topic]
+) -> Iterator[Finding]:
     chosen = [topic for name, topic in existing.items() if name in question.topics]
     looked_at = chosen or [topic for topic in existing.values() if not topic.is_internal]
     found = topics.offsets(client, looked_at)
@@ -147,5 +153,5 @@ def _about_disks(client: Client) -> Iterator[Finding]:
 def _offsets_of(
     client: Client, existing: Mapping[str, topics.Topic], looks: Iterable[groups.Look]
 ) -> dict[topics.TopicPartition, topics.Offsets]:
-    names = {topic for look in looks for topic, _ in look.committed}
+    names = {topic for look in looks for topic, _ in groups.places(look)}
     return topics.offsets(client, [existing[name] for name in sorted(names) if name in existing])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -50,6 +51,24 @@ def problem(check: str, subject: str, message: str, remedy: str) -> Finding:
 
 def skipped(check: str, message: str) -> Finding:
     return Finding(Level.SKIPPED, check, "", message)
+
+
+def argument(name: str) -> str:
+    """A name that others chose, as an argument of a command that can be pasted into bash."""
+    if name.isprintable():
+        return shlex.quote(name)
+    return "$'" + "".join(_escaped(character) for character in name) + "'"
+
+
+def _escaped(character: str) -> str:
+    if character in "'\\":
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def plain(text: str) -> str:
+    """Text that others chose, without anything that a terminal obeys."""
+    return text if text.isprintable() else repr(text)
 
 
 def listed(names: list[str], most: int = 3) -> str:

@@ -6,13 +6,13 @@ it is although records wait behind it, or a rebalance that does not end.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.doctor.findings import Finding, listed, ok, problem, warning
+from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, plain, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
-from pykafka_broker.cli.group_state import Group, committed_offsets, describe_group, list_groups
+from pykafka_broker.cli.group_state import Group, Member, committed_offsets, describe_group, list_groups
 from pykafka_broker.cli.wording import counted
 
 #: States in which members wait for each other.
@@ -34,8 +34,7 @@ def names(client: Client) -> list[str]:
     return sorted(
         name
         for name, group in found.items()
-        if group.protocol_type in ("", "consumer")
-        and getattr(group, "group_type", "") not in ("Share", "Streams")
+        if group.protocol_type in ("", "consumer") and group.group_type.lower() not in ("share", "streams")
     )
 
 
@@ -49,12 +48,18 @@ def look(client: Client, name: str) -> Look:
     return Look(describe_group(client, coordinator, name), committed_offsets(client, coordinator, name))
 
 
+def places(seen: Look) -> set[TopicPartition]:
+    """The partitions in which a group has an offset or a member."""
+    assigned = {(p.topic, p.partition) for member in seen.group.members for p in member.assignment}
+    return {*seen.committed, *assigned}
+
+
 def may_be_stuck(seen: Look, offsets: Mapping[TopicPartition, Offsets]) -> bool:
     """Whether a second look is needed to tell: a rebalance, or records that wait for members."""
     if not seen.group.members:
         return False
     return seen.group.state in REBALANCING or any(
-        p in offsets and offsets[p].end > offset for p, offset in seen.committed.items()
+        offsets[p].end > seen.committed.get(p, offsets[p].log_start) for p in places(seen) if p in offsets
     )
 
 
@@ -72,8 +77,7 @@ def judge_missing(name: str, existing: Sequence[str]) -> Finding:
         name,
         f"Group {name!r} does not exist: it has neither members nor committed offsets.",
         f"{hint}Check group.id of the consumers, and whether they reach this cluster. A consumer that "
-        "assigns its "
-        "partitions itself, as Spark's does, has no group unless it commits.",
+        "assigns its partitions itself, as Spark's does, has no group unless it commits.",
     )
 
 
@@ -85,7 +89,7 @@ def judge(
     Args:
         before: The first look.
         after: The second look.
-        offsets: Where the partitions with committed offsets begin and end; without those that are gone.
+        offsets: Where the partitions of `places` begin and end; without those that are gone.
         seconds: The time between the looks.
     """
     name = after.group.group
@@ -102,6 +106,7 @@ def judge(
         findings.append(_rebalancing(after.group, seconds))
     elif after.group.state not in REBALANCING:
         findings += _about_progress(before, after, lags, offsets, seconds)
+        findings += _without_offsets(before, after, offsets, seconds)
         findings += _about_idle_members(after.group)
     if findings:
         return findings
@@ -118,19 +123,18 @@ def _without_members(name: str, lags: Mapping[TopicPartition, int]) -> Finding:
         f"{counted(len(lags), 'partition')}, and no consumer reads them.",
         "Start its consumers. If they run, they use another group.id, reach another cluster, or cannot join: "
         "their log says which. If the group is no longer used:\n"
-        f"  pykafka-broker groups delete {name}",
+        f"  pykafka-broker groups delete {argument(name)}",
     )
 
 
 def _rebalancing(group: Group, seconds: float) -> Finding:
     members = counted(len(group.members), "member")
-    clients = listed(sorted({f"{m.client_id} at {m.host}" for m in group.members}))
+    clients = _clients(group.members)
     return problem(
         "groups",
         group.group,
-        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: its {members} "
-        f"({clients}) wait "
-        "for each other, and no record is read meanwhile.",
+        f"Group {group.group!r} has been {group.state} for {seconds:g} s or more: its {members} ({clients}) "
+        "wait for each other, and no record is read meanwhile.",
         "A member that is busy with its records holds up all others until it polls again, at most for "
         "max.poll.interval.ms (5 minutes by default). Look for the member that does not poll, process fewer "
         "records at a time (max.poll.records), or use group.protocol=consumer, which does not stop all "
@@ -148,7 +152,8 @@ def _about_places(
         where = f"{topic}-{index}"
         reset = (
             "Its consumers go where auto.offset.reset says. To choose yourself, stop them and\n"
-            f"  pykafka-broker groups reset-offsets {name} --topic {topic}:{index} --to-earliest --execute"
+            f"  pykafka-broker groups reset-offsets {argument(name)} --topic {topic}:{index} --to-earliest "
+            "--execute"
         )
         if partition not in offsets:
             findings.append(
@@ -178,8 +183,7 @@ def _about_places(
                     "groups",
                     name,
                     f"Group {name!r} has committed offset {offset:,} of {where}, which ends at {end:,}: the "
-                    "topic was "
-                    "created anew, or the offset comes from another cluster.",
+                    "topic was created anew, or the offset comes from another cluster.",
                     reset,
                 )
             )
@@ -207,8 +211,7 @@ def _about_progress(
                 "groups",
                 name,
                 f"Group {name!r} has read all committed records of {_shown(held_up)}; what follows belongs "
-                "to a "
-                "transaction that is still open.",
+                "to a transaction that is still open.",
                 "See what is said of the transaction under the topic.",
             )
         )
@@ -223,20 +226,54 @@ def _about_progress(
             )
         )
     if not_committing:
-        clients = sorted({f"{owners[p].client_id} at {owners[p].host}" for p in not_committing})
+        clients = _clients(owners[p] for p in not_committing)
         findings.append(
             problem(
                 "groups",
                 name,
                 f"Group {name!r} has not moved in {_shown(not_committing)} for {seconds:g} s, though "
-                f"{counted(sum(lags[p] for p in not_committing), 'offset')} wait there ({listed(clients)}).",
+                f"{counted(sum(lags[p] for p in not_committing), 'offset')} wait there ({clients}).",
                 "The member reads without committing (enable.auto.commit=false and no commit; the default "
-                "interval "
-                "is 5 s), is busy with a record, or fails at the same record again and again: its log says "
-                "which.",
+                "interval is 5 s), is busy with a record, or fails at the same record again and again: its "
+                "log says which.",
             )
         )
     return findings
+
+
+def _without_offsets(
+    before: Look, after: Look, offsets: Mapping[TopicPartition, Offsets], seconds: float
+) -> list[Finding]:
+    """Partitions with records that a member has, and in which it has never committed an offset."""
+    owners = {(p.topic, p.partition): member for member in after.group.members for p in member.assignment}
+    silent = [
+        p
+        for p in sorted(owners)
+        if p not in after.committed
+        and p in places(before)
+        and p in offsets
+        and offsets[p].end > offsets[p].log_start
+    ]
+    if not silent:
+        return []
+    records = sum(offsets[p].end - offsets[p].log_start for p in silent)
+    name = after.group.group
+    return [
+        warning(
+            "groups",
+            name,
+            f"Group {name!r} has never committed an offset in {_shown(silent)}, nor in these {seconds:g} s, "
+            "though "
+            f"there are {counted(records, 'offset')} ({_clients(owners[p] for p in silent)}). How far it "
+            "has read "
+            "cannot be told, and after a restart it begins where auto.offset.reset says.",
+            "If the member should commit, let it (enable.auto.commit=true, or a commit of its own). If it "
+            "does not "
+            "read either, its log says why. Without a commit, auto.offset.reset=latest leaves out what was "
+            "there "
+            "before.",
+        )
+    ]
 
 
 def _about_idle_members(group: Group) -> list[Finding]:
@@ -249,13 +286,16 @@ def _about_idle_members(group: Group) -> list[Finding]:
             "groups",
             group.group,
             f"Group {group.group!r} has {counted(len(group.members), 'member')} for "
-            f"{counted(partitions, 'partition')}: "
-            f"{len(idle)} of them have nothing to read.",
+            f"{counted(partitions, 'partition')}: {len(idle)} of them have nothing to read.",
             "A partition is read by one member at a time. Give the topic more partitions\n"
             "  pykafka-broker topics alter TOPIC --partitions N\n"
             "or run fewer members.",
         )
     ]
+
+
+def _clients(members: Iterable[Member]) -> str:
+    return listed(sorted({f"{plain(m.client_id)} at {plain(m.host)}" for m in members}))
 
 
 def _shown(partitions: Sequence[TopicPartition]) -> str:

@@ -216,8 +216,7 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
                 f"{where} speaks TLS{by}, and this client speaks plain text. A client without TLS settings "
                 "sees its connection closed, or waits.",
                 "Give the client security.protocol=SSL (or SASL_SSL) and the certificate authority, or ask "
-                "for "
-                "a PLAINTEXT listener of the broker, mostly another port.",
+                "for a PLAINTEXT listener of the broker, mostly another port.",
             )
         case Kind.HTTP:
             return problem(
@@ -225,8 +224,7 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
                 where,
                 f"{where} is a web server{by}: it answers in HTTP.",
                 "Use the port of the broker's listener (9092 by default); this one may belong to a REST "
-                "proxy, a "
-                "schema registry or a web console.",
+                "proxy, a schema registry or a web console.",
             )
         case Kind.OTHER:
             return problem(
@@ -241,8 +239,7 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
                 where,
                 f"{where} accepts the connection and closes it without an answer{by}.",
                 "The broker refuses this client (max.connections, a firewall or proxy in between), or what "
-                "listens "
-                "is no broker. Its log says which.",
+                "listens is no broker. Its log says which.",
             )
         case Kind.SILENT:
             return problem(
@@ -258,8 +255,7 @@ def about_answer(address: Address, answer: Answer, listener: str = "") -> Findin
                 where,
                 f"The host name {host!r} is not known here: {answer.detail}.",
                 "Check the spelling. Names of containers are known inside their Docker network only: from "
-                "outside, "
-                "use localhost and the published port.",
+                "outside, use localhost and the published port.",
             )
         case Kind.REFUSED:
             return problem(
@@ -315,8 +311,7 @@ def about_listener(address: Address, apis: Collection[int], refusal: Exception |
             f"{where} closes the connection as soon as it is asked for metadata: it wants the client to "
             "authenticate first (SASL), or refuses it.",
             "Give the client security.protocol=SASL_PLAINTEXT, sasl.mechanism and its credentials; the log "
-            "of "
-            "the broker has the reason.",
+            "of the broker has the reason.",
         )
     return problem(
         "connection",

@@ -99,9 +99,7 @@ def configs(client: Client, resource_type: int, name: str, *keys: str) -> dict[s
     resource = DescribeConfigsResource(
         resource_type=resource_type, resource_name=name, configuration_keys=list(keys)
     )
-    # What a broker is configured with, only that broker tells.
-    node_id = int(name) if resource_type == BROKER else None
-    answer = client.send(DescribeConfigsRequest(resources=[resource]), node_id).results[0]
+    answer = client.send(DescribeConfigsRequest(resources=[resource])).results[0]
     return {entry.name: entry.value for entry in answer.configs if entry.value is not None}
 
 
@@ -109,13 +107,11 @@ BROKER, TOPIC = 4, 2
 
 
 def creates_topics(client: Client) -> bool:
-    """Whether the brokers create a topic when it is first used."""
-    node_id = min(client.brokers, default=None)
-    if node_id is None:
-        return False
-    return configs(client, BROKER, str(node_id), "auto.create.topics.enable").get(
-        "auto.create.topics.enable"
-    ) == ("true")
+    """Whether the broker at the bootstrap address creates a topic when it is first used."""
+    key = "auto.create.topics.enable"
+    # Each broker tells about itself only, and which of them this connection leads to is not known.
+    answers = [configs(client, BROKER, str(node_id), key) for node_id in sorted(client.brokers)]
+    return any(values.get(key) == "true" for values in answers)
 
 
 def offsets(client: Client, topics: Collection[Topic]) -> dict[TopicPartition, Offsets]:
@@ -224,8 +220,7 @@ def judge(topics: Sequence[Topic]) -> list[Finding]:
             "topics",
             "",
             f"{counted(len(topics), 'topic')} with {counted(partitions, 'partition')}, each with a leader "
-            "and all "
-            "its replicas in sync.",
+            "and all its replicas in sync.",
         )
     ]
 
@@ -239,11 +234,10 @@ def _about_leaders(topic: Topic) -> Finding | None:
     return problem(
         "topics",
         topic.name,
-        f"Topic {topic.name!r} has no leader for {counted(len(leaderless), 'partition')} ({numbers}): "
-        "they can be neither written nor read, and clients wait until they time out.",
+        f"Topic {topic.name!r} has no leader for {counted(len(leaderless), 'partition')} ({numbers}): they "
+        "can be neither written nor read, and clients wait until they time out.",
         f"Start the brokers that have replicas of them ({nodes}); if they run, look there for a log "
-        "directory that "
-        "went offline:\n  pykafka-broker health HOST:PORT",
+        "directory that went offline:\n  pykafka-broker health HOST:PORT",
     )
 
 
@@ -282,16 +276,14 @@ def judge_records(topic: Topic, found: Mapping[TopicPartition, Offsets], retenti
             f"Topic {topic.name!r} holds no record any more: the first {removed:,} offsets were removed by "
             f"retention (retention.ms={retention_ms}) or by DeleteRecords.",
             "Records are removed by the time they carry: a producer that sets old timestamps loses them "
-            "soon after "
-            f"it wrote them. Keep them longer:\n  pykafka-broker configs alter --topic {topic.name} "
-            "--set retention.ms=-1",
+            "soon after it wrote them. Keep them longer:\n  pykafka-broker configs alter --topic "
+            f"{topic.name} --set retention.ms=-1",
         )
     return ok(
         "topics",
         topic.name,
         f"Topic {topic.name!r} has {counted(len(topic.partitions), 'partition')} and "
-        f"{counted(records, 'offset')} "
-        "to read.",
+        f"{counted(records, 'offset')} to read.",
     )
 
 
@@ -315,8 +307,7 @@ def judge_stability(
             who = f"a transaction of producer id {transaction.producer_id}, which no coordinator knows,"
             remedy = (
                 "Nothing will end it: abort it with Kafka's own tool,\n  kafka-transactions.sh "
-                "--bootstrap-server "
-                f"HOST:PORT abort --topic {name} --partition {index} --start-offset "
+                f"--bootstrap-server HOST:PORT abort --topic {name} --partition {index} --start-offset "
                 f"{transaction.first_offset}"
             )
         findings.append(

@@ -65,6 +65,31 @@ def test_a_broker_starts_once_in_whatever_way() -> None:
         pytest.fail("the broker has started again")
 
 
+def test_a_running_broker_that_is_entered_again_refuses_and_goes_on() -> None:
+    with Home().new_broker() as broker:
+        with pytest.raises(RuntimeError, match="a broker starts once: make another one"), broker:
+            pytest.fail("the broker has started again")
+        asyncio.run(create_topic(broker.bootstrap_servers))
+    assert threads_of_brokers() == []
+
+
+def test_leaving_a_broker_that_was_not_entered_is_answered_with_a_sentence() -> None:
+    broker = Home().new_broker()
+    with pytest.raises(RuntimeError, match=r"this broker has not been started: .* start it"):
+        broker.__exit__(None, None, None)
+    with broker:
+        assert threads_of_brokers() != []
+    assert threads_of_brokers() == []
+
+
+def test_the_address_of_a_stopped_broker_remains_for_the_one_that_takes_its_place() -> None:
+    with Home().new_broker() as broker:
+        address = broker.bootstrap_servers
+    assert broker.bootstrap_servers == address
+    with Home(listen=address).new_broker() as successor:
+        assert successor.bootstrap_servers == address
+
+
 async def create_topic(bootstrap_servers: str) -> None:
     async with await User.connect(bootstrap_servers) as user:
         await user.create_topic("orders")

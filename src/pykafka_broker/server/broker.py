@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from pykafka_broker.coordinator.service import GroupService
     from pykafka_broker.coordinator.txn.state import TopicPartition
     from pykafka_broker.coordinator.txn_service import TransactionService
+    from pykafka_broker.server.broker_thread import BrokerThread
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -127,6 +128,7 @@ class Broker:
     listeners = SetByStart["Listeners"]()
     groups: GroupService
     transactions: TransactionService
+    _thread: SetByStart[BrokerThread] = SetByStart()
     _failure = SetByStart["asyncio.Future[None]"]()
     _replicas = SetByStart["ReplicaManager"]()
     _moves = SetByStart["LogDirMoves"]()
@@ -213,7 +215,10 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients of the first listener connect: `host:port`."""
+        """Where clients of the first listener connect: `host:port`.
+
+        It remains after a stop, so that another broker can be started at the same address.
+        """
         listener = next(iter(self.listeners.listeners.values()))
         host, port = self.listeners.advertised(listener.name)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
@@ -232,8 +237,10 @@ class Broker:
     def __enter__(self) -> Broker:
         from pykafka_broker.server.broker_thread import BrokerThread  # nothing that a broker of its own needs
 
-        self._thread = BrokerThread(self, f"broker-{self.node_id}-loop")
-        self._thread.start()
+        thread = BrokerThread(self, f"broker-{self.node_id}-loop")
+        thread.start()
+        # Only now: a second start is refused, and then the thread that serves is still the one to stop.
+        self._thread = thread
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -102,6 +102,19 @@ def test_a_broker_that_hangs_up_is_an_error(serve: Serve) -> None:
         Connection("127.0.0.1", int(address.partition(":")[2]), 5)
 
 
+@pytest.mark.parametrize("kind", [BrokenPipeError, ConnectionResetError])
+def test_a_broker_that_breaks_the_connection_off_is_not_taken_for_the_output(
+    run: Run, monkeypatch: pytest.MonkeyPatch, broker: str, kind: type[OSError]
+) -> None:
+    """A broken pipe ended the command with status 1 and without a word."""
+
+    def broken_off(_: Connection) -> bytes:
+        raise kind
+
+    monkeypatch.setattr(Connection, "_read_frame", broken_off)
+    assert run("topics", "list") == (1, "", f"Error: {broker} closed the connection\n")
+
+
 def test_a_broker_that_does_not_answer_is_not_waited_for_for_ever(serve: Serve) -> None:
     address = serve(lambda *_: b"")
     with pytest.raises(ConnectionError, match="did not answer ApiVersions in time"):

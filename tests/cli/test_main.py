@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -159,3 +160,42 @@ def test_an_unknown_host_among_limits_of_connections_keeps_a_broker_from_startin
     override = "max.connections.per.ip.overrides=no.such.invalid:5"
     line = refused_start("-l", "127.0.0.1:0", "-d", str(tmp_path), "-o", override)
     assert line.startswith("Error: Unknown host in max.connections.per.ip.overrides: no.such.invalid: ")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--help",
+        "topics list --help",
+        "version",
+        "topics list",
+        "consume endless",
+        "consume endless --json",
+        "consume endless --group readers",
+        "log stats data",
+        "log verify data --all --json",
+        "dump-log data/__cluster_metadata-0",
+    ],
+)
+def test_a_reader_of_the_output_that_goes_away_ends_a_command_with_status_141(
+    run: Run, broker: str, tmp_path: Path, arguments: str
+) -> None:
+    if run("topics", "create", "endless").status == 0:
+        run("produce", "endless", "one", "two")
+    run("format", "-d", str(tmp_path / "data"))
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "pykafka_broker", *arguments.split()],
+        cwd=tmp_path,
+        # Buffered, as where the variable is not set: what is left in the buffer fails again at the end.
+        env={**os.environ, "PYKAFKA_BROKER_BOOTSTRAP_SERVER": broker, "PYTHONUNBUFFERED": ""},
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    os.close(writing)
+    told = "Processed a total of 2 messages\n" if "consume" in arguments else ""
+    assert (done.returncode, done.stderr) == (141, told)

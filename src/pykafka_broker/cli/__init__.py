@@ -11,9 +11,12 @@ commands say their results, docs/cli.md what each says.
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -45,6 +48,22 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "completion": ("completion", "completion", "Print what makes a shell complete commands and options."),
 }
 
+#: Exit status when the reader of the output went away: what a shell reports of a process that SIGPIPE ended.
+READER_GONE = 141
+
+
+class ReaderGoneError(Exception):
+    """The reader of our output has closed it. Not an OSError: at EPIPE click itself ends with status 1."""
+
+
+@contextmanager
+def _noticing_closed_output() -> Iterator[None]:
+    """A command's BrokenPipeError is its output's: the client makes another error of a broker's."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGoneError from error
+
 
 class Group(click.Group):
     """A group of commands that suggests the one that may be meant by an unknown name."""
@@ -62,6 +81,16 @@ class Group(click.Group):
 
 class LazyGroup(Group):
     """A group that imports a command's module when the command is used."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _noticing_closed_output():  # --help and --version print here
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _noticing_closed_output():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -115,10 +144,13 @@ def main(arguments: list[str] | None = None) -> None:
         status = cli.main(arguments, prog_name="pykafka-broker", standalone_mode=False, obj=invocation)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # Who read our output has seen enough, as in `consume … | head`.
-        sys.stderr.close()
-        sys.exit(141)
+    except ReaderGoneError:
+        # As in `consume … | head`. What is still buffered would fail once more when Python ends.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                os.dup2(nowhere, stream.fileno())
+        sys.exit(READER_GONE)
     except click.UsageError as error:
         error.show()
         sys.exit(error.exit_code)

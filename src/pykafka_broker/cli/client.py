@@ -110,6 +110,9 @@ class Connection:
             self.close()
             name = API_NAMES[api_key]
             raise ConnectionError(f"{self.address} did not answer {name} in time") from None
+        except (BrokenPipeError, ConnectionResetError):
+            self.close()
+            raise ConnectionError(f"{self.address} closed the connection") from None
         except BaseException:
             # What is left unread would be taken for the answer to the next request.
             self.close()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pykafka_broker.config import BrokerConfig, ConfigError
@@ -67,13 +69,48 @@ def test_a_role_that_is_not_served_is_refused_with_what_to_do() -> None:
         load(overrides=["process.roles=broker"])
 
 
-def test_a_listener_with_encryption_is_refused_until_it_can_be_served() -> None:
+SSL, SASL = "SSL://127.0.0.1:9092", "SASL_PLAINTEXT://127.0.0.1:9092"
+
+
+@pytest.mark.parametrize(
+    ("settings", "listener", "protocol"),
+    [
+        ({"listeners": SSL, "inter.broker.listener.name": "SSL"}, "SSL", "SSL"),
+        ({"listeners": SSL}, "SSL", "SSL"),
+        ({"listeners": SASL}, "SASL_PLAINTEXT", "SASL_PLAINTEXT"),
+        ({"listeners": "sasl_ssl://127.0.0.1:9092"}, "SASL_SSL", "SASL_SSL"),
+        ({"listeners": f"PLAINTEXT://127.0.0.1:9192,{SSL}"}, "SSL", "SSL"),
+        ({"listeners": f"{SSL},CONTROLLER://127.0.0.1:9093"}, "SSL", "SSL"),
+        ({"listeners": SSL, "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT"}, "SSL", "SSL"),
+        ({"listeners": "A://:9092", "listener.security.protocol.map": "a:SASL_SSL"}, "A", "SASL_SSL"),
+        ({"advertised.listeners": "SSL://broker.example:9092"}, "SSL", "SSL"),
+    ],
+)
+def test_whatever_asks_for_tls_or_sasl_hears_first_that_they_are_not_served(
+    settings: dict[str, str], listener: str, protocol: str
+) -> None:
     with pytest.raises(ConfigError) as refusal:
-        load(overrides=["listeners=SSL://127.0.0.1:9092", "inter.broker.listener.name=SSL"])
+        load(overrides=[f"{key}={value}" for key, value in settings.items()])
     assert str(refusal.value) == (
-        "Listener SSL asks for SSL: TLS and SASL are not served yet. Without them whoever reaches the port "
-        "could read and write everything, so this broker does not start in their place."
+        f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them whoever "
+        "reaches the port could read and write everything, so this broker does not start in their place."
     )
+
+
+@pytest.mark.parametrize("listener", [SSL, SASL])
+def test_a_file_and_the_environment_that_ask_for_tls_or_sasl_hear_it_as_well(
+    listener: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        "controller.quorum.bootstrap.servers=localhost:9093\n"
+        f"listeners={listener},CONTROLLER://localhost:9093\n"
+    )
+    with pytest.raises(ConfigError, match="TLS and SASL are not served yet"):
+        load(file=str(file))
+    with pytest.raises(ConfigError, match="TLS and SASL are not served yet"):
+        load(environ={"KAFKA_LISTENERS": listener})
 
 
 def test_a_quorum_of_several_controllers_is_refused_until_it_can_be_served() -> None:

@@ -41,6 +41,25 @@ def parse_map(name: str, text: str) -> dict[str, str]:
     return result
 
 
+def check_served(values: dict[str, Any]) -> None:
+    """Refuse `listeners` that ask for TLS or SASL, by the map of security protocols or by their name.
+
+    Raises:
+        ConfigError: the first of them.
+    """
+    name = "listener.security.protocol.map"
+    protocols = {listener.upper(): protocol for listener, protocol in parse_map(name, values[name]).items()}
+    for entry in values["listeners"]:
+        listener = entry.partition("://")[0].upper()
+        protocol = protocols.get(listener, listener)
+        if protocol in SECURITY_PROTOCOLS and protocol not in SERVED_SECURITY_PROTOCOLS:
+            raise ConfigError(
+                f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them "
+                "whoever reaches the port could read and write everything, so this broker does not start in "
+                "their place."
+            )
+
+
 def security_protocol_map(values: dict[str, Any], *, is_explicit: bool) -> dict[str, str]:
     """Listener name -> security protocol.
 

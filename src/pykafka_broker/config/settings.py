@@ -15,8 +15,8 @@ from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS,
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
 from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Voter, parse_voters
 from pykafka_broker.config.listeners import (
-    SERVED_SECURITY_PROTOCOLS,
     Endpoint,
+    check_served,
     parse_endpoints,
     parse_map,
     security_protocol_map,
@@ -74,6 +74,8 @@ class BrokerConfig:
         self.standalone = standalone
         self.assumed = frozenset(assumed)
         self.values: dict[str, Any] = _typed(self.originals)
+        # Before Kafka's own checks, which would ask for changes that cannot help.
+        check_served(self.values)
         self._derive()
         _check_refused(self.values)
         self._check_roles_and_listeners()
@@ -304,13 +306,6 @@ class BrokerConfig:
                 "controller.quorum.voters names several controllers, and a quorum of several is not served "
                 f"yet: leave only the entry of node {self.node_id}"
             )
-        for endpoint in self.listeners:
-            if endpoint.security_protocol not in SERVED_SECURITY_PROTOCOLS:
-                raise ConfigError(
-                    f"Listener {endpoint.name} asks for {endpoint.security_protocol}: TLS and SASL are not "
-                    "served yet. Without them whoever reaches the port could read and write everything, so "
-                    "this broker does not start in their place."
-                )
 
 
 def base_key(name: str) -> Key | None:

@@ -14,6 +14,7 @@ from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import join_group
 from pykafka_broker.raft.format import StorageFormatError
+from pykafka_broker.server.broker import Broker
 from tests.support.broker import BROKER_RESOURCE, DATA, TOPIC_RESOURCE, Home, User, fetch_request, until
 from tests.support.clock import settle
 
@@ -457,6 +458,14 @@ async def test_an_error_in_the_body_stops_the_broker() -> None:
             raise ZeroDivisionError
     assert home.files.locked == set()
     assert home.files.exists(f"{DATA}/.kafka_cleanshutdown")
+
+
+@pytest.mark.parametrize(
+    ("config", "kind"), [({"num.partitions": 1}, "dict"), ("data", "str"), (None, "NoneType")]
+)
+def test_a_broker_is_made_of_a_loaded_configuration_only(config: Any, kind: str) -> None:
+    with pytest.raises(TypeError, match=rf"^Broker takes what load_config\(\) returns, not {kind}$"):
+        Broker(config)
 
 
 @pytest.mark.parametrize(

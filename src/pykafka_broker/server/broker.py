@@ -137,6 +137,8 @@ class Broker:
     def __init__(
         self, config: BrokerConfig, *, clock: Clock | None = None, files: FileSystem | None = None
     ) -> None:
+        if not isinstance(config, BrokerConfig):
+            raise TypeError(f"Broker takes what load_config() returns, not {type(config).__name__}")
         self.node_id = config.node_id
         self.apis: Sequence[Api] = APIS
         self.supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES

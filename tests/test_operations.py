@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
 from interop.brokers import OurBroker
 from pykafka_broker.cli.start import start
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from tests.support.pages import REPOSITORY
 
 PACKAGING = REPOSITORY / "packaging"
@@ -110,7 +110,7 @@ def test_the_unit_starts_the_broker_with_options_that_there_are() -> None:
 
 
 def test_the_file_beside_the_unit_is_a_whole_configuration_of_known_keys() -> None:
-    config = load(file=str(PACKAGING / "server.properties"))
+    config = load_config(file=str(PACKAGING / "server.properties"))
     assert (config.unknown, config.unheeded) == ([], [])
     assert config.log_dirs == (f"/var/lib/{settings('StateDirectory')[0]}/data",)
 

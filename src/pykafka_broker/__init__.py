@@ -10,7 +10,7 @@
 
 `load_config` reads what a start on the command line reads: a properties file, environment variables,
 overrides. Without a file a group's first member does not wait for others, as tests and development want it
-(`overrides=["group.initial.rebalance.delay.ms=3000"]` for Kafka's default).
+(`overrides={"group.initial.rebalance.delay.ms": 3000}` for Kafka's default).
 
 Everything is imported on first use, so that importing the package costs nothing.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafka_broker.config import BrokerConfig
-    from pykafka_broker.config.sources import load as load_config
+    from pykafka_broker.config.sources import load_config
     from pykafka_broker.server.broker import Broker
 
 __version__ = "0.1.0"
@@ -40,9 +40,9 @@ def __getattr__(name: str) -> Any:
 
         return BrokerConfig
     if name == "load_config":
-        from pykafka_broker.config.sources import load
+        from pykafka_broker.config.sources import load_config
 
-        return load
+        return load_config
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from pykafka_broker.cli import main
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.server.broker import Broker
 from pykafka_broker.server.event_loop import loop_factory
 
@@ -63,7 +63,7 @@ class RunningBroker:
     def __init__(self, data_dir: Path, port: int = 0, overrides: Sequence[str] = ()) -> None:
         self.address = ""
         self._loop = loop_factory()()
-        self._config = load(listen=f"127.0.0.1:{port}", data_dir=str(data_dir), overrides=overrides)
+        self._config = load_config(listen=f"127.0.0.1:{port}", data_dir=str(data_dir), overrides=overrides)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._serve)
 

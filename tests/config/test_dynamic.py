@@ -5,12 +5,12 @@ from __future__ import annotations
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
 from pykafka_broker.config.describe import ConfigSource, describe_broker, describe_topic
 from pykafka_broker.config.rules import BROKER_RESOURCE, TOPIC_RESOURCE, TableRules
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.config import LogConfig
 
 
 def started_with(*overrides: str) -> DynamicConfig:
-    return DynamicConfig(load(overrides=overrides))
+    return DynamicConfig(load_config(overrides=overrides))
 
 
 def test_this_brokers_value_beats_the_default_of_all_brokers_which_beats_the_file() -> None:
@@ -67,11 +67,11 @@ def test_topics_take_the_brokers_values_in_their_own_units() -> None:
 
 
 def test_without_any_setting_a_topic_has_kafkas_defaults() -> None:
-    assert log_config_for({}, load()) == LogConfig()
+    assert log_config_for({}, load_config()) == LogConfig()
 
 
 def test_a_topics_own_values_beat_the_brokers() -> None:
-    config = load(overrides=["log.cleanup.policy=compact", "compression.type=lz4"])
+    config = load_config(overrides=["log.cleanup.policy=compact", "compression.type=lz4"])
     overrides = {"cleanup.policy": "delete,compact", "retention.ms": "-1", "min.insync.replicas": "2"}
     log_config = log_config_for(overrides, config)
     assert log_config.cleanup_policy == {"delete", "compact"}
@@ -81,20 +81,20 @@ def test_a_topics_own_values_beat_the_brokers() -> None:
 
 
 def test_an_empty_policy_keeps_everything() -> None:
-    assert log_config_for({"cleanup.policy": ""}, load()).cleanup_policy == frozenset()
+    assert log_config_for({"cleanup.policy": ""}, load_config()).cleanup_policy == frozenset()
 
 
 def test_every_negative_retention_of_the_broker_means_for_ever() -> None:
-    assert log_config_for({}, load(overrides=["log.retention.ms=-5"])).retention_ms == -1
+    assert log_config_for({}, load_config(overrides=["log.retention.ms=-5"])).retention_ms == -1
 
 
 def test_a_segment_may_be_made_smaller_than_the_minimum_for_tests() -> None:
-    assert log_config_for({"internal.segment.bytes": "500"}, load()).segment_bytes == 500
+    assert log_config_for({"internal.segment.bytes": "500"}, load_config()).segment_bytes == 500
 
 
 def test_what_another_version_left_in_a_topic_does_not_stop_its_log() -> None:
     overrides = {"message.format.version": "2.0", "retention.ms": "soon", "segment.ms": "5"}
-    log_config = log_config_for(overrides, load())
+    log_config = log_config_for(overrides, load_config())
     assert log_config.segment_ms == 5
     assert log_config.retention_ms == LogConfig().retention_ms
 

@@ -8,12 +8,12 @@ import pytest
 
 from pykafka_broker.config import BrokerConfig, ConfigError
 from pykafka_broker.config.keys import ConfigType, Password, parse, render
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 
 
 def configured(**overrides: str) -> BrokerConfig:
     """A stand-alone node with these keys; `_` stands for `.`."""
-    return load(overrides=[f"{name.replace('_', '.')}={value}" for name, value in overrides.items()])
+    return load_config(overrides=[f"{name.replace('_', '.')}={value}" for name, value in overrides.items()])
 
 
 def test_values_are_typed() -> None:
@@ -61,12 +61,12 @@ def test_keys_without_effect_here_are_named_unless_they_say_what_is_so_anyway() 
 )
 def test_what_an_operator_would_rely_on_is_refused_rather_than_ignored(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"^{key} is set, but this broker does not support it"):
-        load(overrides=[f"{key}={value}"])
+        load_config(overrides=[f"{key}={value}"])
 
 
 def test_a_role_that_is_not_served_is_refused_with_what_to_do() -> None:
     with pytest.raises(ConfigError, match=r"set process\.roles=broker,controller"):
-        load(overrides=["process.roles=broker"])
+        load_config(overrides=["process.roles=broker"])
 
 
 SSL, SASL = "SSL://127.0.0.1:9092", "SASL_PLAINTEXT://127.0.0.1:9092"
@@ -90,7 +90,7 @@ def test_whatever_asks_for_tls_or_sasl_hears_first_that_they_are_not_served(
     settings: dict[str, str], listener: str, protocol: str
 ) -> None:
     with pytest.raises(ConfigError) as refusal:
-        load(overrides=[f"{key}={value}" for key, value in settings.items()])
+        load_config(overrides=[f"{key}={value}" for key, value in settings.items()])
     assert str(refusal.value) == (
         f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them whoever "
         "reaches the port could read and write everything, so this broker does not start in their place."
@@ -108,14 +108,14 @@ def test_a_file_and_the_environment_that_ask_for_tls_or_sasl_hear_it_as_well(
         f"listeners={listener},CONTROLLER://localhost:9093\n"
     )
     with pytest.raises(ConfigError, match="TLS and SASL are not served yet"):
-        load(file=str(file))
+        load_config(file=str(file))
     with pytest.raises(ConfigError, match="TLS and SASL are not served yet"):
-        load(environ={"KAFKA_LISTENERS": listener})
+        load_config(environ={"KAFKA_LISTENERS": listener})
 
 
 def test_a_quorum_of_several_controllers_is_refused_until_it_can_be_served() -> None:
     with pytest.raises(ConfigError, match="a quorum of several is not served yet"):
-        load(
+        load_config(
             overrides=[
                 "controller.quorum.voters=1@a:9093,2@b:9093",
                 "listeners=PLAINTEXT://:9092,CONTROLLER://:9093",
@@ -124,7 +124,7 @@ def test_a_quorum_of_several_controllers_is_refused_until_it_can_be_served() -> 
 
 
 def test_a_listener_may_have_its_own_value() -> None:
-    config = load(overrides=["max.connections=100", "listener.name.plaintext.max.connections=10"])
+    config = load_config(overrides=["max.connections=100", "listener.name.plaintext.max.connections=10"])
     assert config.for_listener("PLAINTEXT", "max.connections") == 10
     assert config.for_listener("OTHER", "max.connections") == 100
     assert config.only_for_listener("PLAINTEXT", "max.connections") == 10
@@ -134,7 +134,7 @@ def test_a_listener_may_have_its_own_value() -> None:
 
 def test_a_listeners_own_value_is_checked_like_any_other() -> None:
     with pytest.raises(ConfigError, match="Not a number of type INT"):
-        load(overrides=["listener.name.plaintext.max.connections=many"])
+        load_config(overrides=["listener.name.plaintext.max.connections=many"])
 
 
 def test_connection_limits_per_address_are_a_map() -> None:
@@ -145,11 +145,11 @@ def test_connection_limits_per_address_are_a_map() -> None:
 @pytest.mark.parametrize("port", ["65536", "-1"])
 def test_a_port_out_of_range_is_refused(port: str) -> None:
     with pytest.raises(ConfigError, match="is not between 0 and 65535"):
-        load(overrides=[f"listeners=PLAINTEXT://127.0.0.1:{port}"])
+        load_config(overrides=[f"listeners=PLAINTEXT://127.0.0.1:{port}"])
 
 
 def test_an_ipv6_listener_is_written_with_brackets() -> None:
-    config = load(listen="[::1]:9092")
+    config = load_config(listen="[::1]:9092")
     assert config.listeners[0].host == "::1"
     assert str(config.listeners[0]) == "PLAINTEXT://[::1]:9092"
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import pykafka_broker
 from pykafka_broker.config import ConfigError
-from pykafka_broker.config.sources import DEFAULT_DATA_DIR, STANDALONE, load, read_environment
+from pykafka_broker.config.sources import DEFAULT_DATA_DIR, STANDALONE, load_config, read_environment
 
 #: What Testcontainers' Java module sets for a `KafkaContainer`, with the host's port filled in.
 TESTCONTAINERS = {
@@ -71,7 +73,7 @@ def file(tmp_path: Path) -> str:
 
 
 def test_without_any_source_a_node_serves_itself_on_the_loopback_interface() -> None:
-    config = load()
+    config = load_config()
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://127.0.0.1:9092"]
     assert config.node_id == 1
     assert config.process_roles == {"broker", "controller"}
@@ -85,7 +87,7 @@ def test_without_any_source_a_node_serves_itself_on_the_loopback_interface() -> 
 
 
 def test_a_group_waits_for_more_members_as_in_apache_kafka_where_a_file_is_given(file: str) -> None:
-    config = load(file=file)
+    config = load_config(file=file)
     assert config["group.initial.rebalance.delay.ms"] == 3000
     assert config.assumed == frozenset()
 
@@ -93,15 +95,15 @@ def test_a_group_waits_for_more_members_as_in_apache_kafka_where_a_file_is_given
 @pytest.mark.parametrize("value", ["0", "3000"])
 def test_what_is_configured_is_not_assumed(value: str) -> None:
     for config in (
-        load(overrides=[f"group.initial.rebalance.delay.ms={value}"]),
-        load(environ={"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": value}),
+        load_config(overrides=[f"group.initial.rebalance.delay.ms={value}"]),
+        load_config(environ={"KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": value}),
     ):
         assert config["group.initial.rebalance.delay.ms"] == int(value)
         assert config.assumed == STANDALONE.keys() - {"group.initial.rebalance.delay.ms"}
 
 
 def test_a_properties_file_is_read_as_java_reads_it(file: str) -> None:
-    config = load(file=file)
+    config = load_config(file=file)
     assert config.node_id == 7
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://:9092", "CONTROLLER://:9093"]
     assert config["broker.rack"] == "café"
@@ -113,26 +115,26 @@ def test_a_properties_file_is_complete_and_what_it_lacks_is_not_made_up(tmp_path
     path = tmp_path / "server.properties"
     path.write_text("node.id=1\n")
     with pytest.raises(ConfigError, match=r'Missing required configuration "process\.roles"'):
-        load(file=str(path))
+        load_config(file=str(path))
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="is not a properties file"):
-        load(file=str(path))
+        load_config(file=str(path))
 
 
 def test_overrides_beat_the_environment_and_the_environment_beats_the_file(file: str) -> None:
     environ = {"KAFKA_NUM_PARTITIONS": "5", "KAFKA_MESSAGE_MAX_BYTES": "1000"}
-    config = load(file=file, environ=environ, overrides=["num.partitions=6", "num.partitions=7"])
+    config = load_config(file=file, environ=environ, overrides=["num.partitions=6", "num.partitions=7"])
     assert config["num.partitions"] == 7
     assert config["message.max.bytes"] == 1000
     assert config.node_id == 7
 
 
 def test_the_environment_of_a_testcontainers_container_is_understood() -> None:
-    config = load(environ=TESTCONTAINERS)
+    config = load_config(environ=TESTCONTAINERS)
     assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
     assert [e.name for e in config.broker_listeners] == ["PLAINTEXT", "BROKER"]
     assert [e.name for e in config.controller_listeners] == ["CONTROLLER"]
@@ -146,7 +148,7 @@ def test_the_environment_of_a_testcontainers_container_is_understood() -> None:
 
 
 def test_the_environment_of_a_bitnami_container_is_understood() -> None:
-    config = load(environ=BITNAMI)
+    config = load_config(environ=BITNAMI)
     assert config.cluster_id == "LelM2dIFQkiUFvXCEcqRWA"
     assert config.node_id == 1
     assert [(e.name, e.port) for e in config.listeners] == [
@@ -165,18 +167,18 @@ def test_the_environment_of_a_bitnami_container_is_understood() -> None:
 
 def test_what_bitnami_secures_is_not_passed_over_in_silence() -> None:
     environ = {**BITNAMI, "KAFKA_CLIENT_USERS": "me", "KAFKA_CLIENT_PASSWORDS": "secret"}
-    assert load(environ=environ).unknown == ["client.passwords", "client.users"]
+    assert load_config(environ=environ).unknown == ["client.passwords", "client.users"]
 
 
 @pytest.mark.parametrize("given", ["CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID"])
 def test_the_cluster_is_named_by_the_variables_of_either_image(given: str) -> None:
-    config = load(environ={given: "LelM2dIFQkiUFvXCEcqRWA"})
+    config = load_config(environ={given: "LelM2dIFQkiUFvXCEcqRWA"})
     assert (config.cluster_id, config.unknown) == ("LelM2dIFQkiUFvXCEcqRWA", [])
 
 
 def test_several_controllers_of_the_environment_are_refused_and_not_made_one() -> None:
     with pytest.raises(ConfigError, match="KAFKA_INITIAL_CONTROLLERS names several controllers"):
-        load(environ={**BITNAMI, "KAFKA_INITIAL_CONTROLLERS": "1@a:9093:x,2@b:9093:y"})
+        load_config(environ={**BITNAMI, "KAFKA_INITIAL_CONTROLLERS": "1@a:9093:x,2@b:9093:y"})
 
 
 def test_underscores_of_a_variable_stand_for_dots_underscores_and_dashes() -> None:
@@ -209,13 +211,13 @@ def test_variables_for_the_launcher_are_not_keys() -> None:
 
 
 def test_listeners_follow_from_advertised_ones_as_in_the_container_image() -> None:
-    config = load(environ={"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka.example:9092"})
+    config = load_config(environ={"KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT://kafka.example:9092"})
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://0.0.0.0:9092"]
 
 
 def test_a_host_may_be_advertised_alone() -> None:
     environ = {"KAFKA_ADVERTISED_HOST_NAME": "kafka.example", "KAFKA_LISTENERS": "PLAINTEXT://:19092"}
-    config = load(environ=environ)
+    config = load_config(environ=environ)
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://:19092"]
     assert [str(e) for e in config.advertised_listeners] == ["PLAINTEXT://kafka.example:19092"]
     assert config.unknown == []
@@ -223,48 +225,102 @@ def test_a_host_may_be_advertised_alone() -> None:
 
 def test_an_overridden_address_is_advertised_beside_listen(file: str) -> None:
     advertised = "advertised.listeners=PLAINTEXT://kafka.example:9092"
-    config = load(file=file, listen="127.0.0.1:0", overrides=[advertised])
+    config = load_config(file=file, listen="127.0.0.1:0", overrides=[advertised])
     assert [str(e) for e in config.advertised_listeners] == ["PLAINTEXT://kafka.example:9092"]
 
 
 def test_listen_moves_the_clients_listener_and_keeps_the_controllers(file: str) -> None:
-    config = load(file=file, listen="127.0.0.1:0")
+    config = load_config(file=file, listen="127.0.0.1:0")
     assert [str(e) for e in config.listeners] == ["PLAINTEXT://127.0.0.1:0", "CONTROLLER://:9093"]
 
 
 def test_listening_everywhere_advertises_no_meta_address() -> None:
-    config = load(listen="0.0.0.0:9092")
+    config = load_config(listen="0.0.0.0:9092")
     assert config.advertised_listeners[0].host == ""
 
 
 @pytest.mark.parametrize("address", ["localhost", "9092", "host:port", ":"])
 def test_an_address_without_host_and_port_is_refused(address: str) -> None:
     with pytest.raises(ConfigError, match="write HOST:PORT"):
-        load(listen=address)
+        load_config(listen=address)
 
 
 def test_the_data_dir_replaces_what_the_file_says(file: str) -> None:
-    assert load(file=file, data_dir="/elsewhere").log_dirs == ("/elsewhere",)
+    assert load_config(file=file, data_dir="/elsewhere").log_dirs == ("/elsewhere",)
 
 
 @pytest.mark.parametrize("entry", ["num.partitions", "=3", ""])
 def test_an_override_without_key_and_value_is_refused(entry: str) -> None:
     with pytest.raises(ConfigError, match="write key=value"):
-        load(overrides=[entry])
+        load_config(overrides=[entry])
 
 
 def test_a_given_cluster_id_beats_the_environment() -> None:
-    assert load(environ={"CLUSTER_ID": "a"}, cluster_id="b").cluster_id == "b"
+    assert load_config(environ={"CLUSTER_ID": "a"}, cluster_id="b").cluster_id == "b"
 
 
 def test_an_old_broker_id_names_the_node() -> None:
-    config = load(overrides=["broker.id=3"])
+    config = load_config(overrides=["broker.id=3"])
     assert config.node_id == 3
 
 
 def test_without_a_file_the_properties_parser_is_not_imported() -> None:
     script = (
-        "import sys; from pykafka_broker.config.sources import load; load(overrides=['num.partitions=2'], "
-        "environ={'KAFKA_NODE_ID': '3'}); sys.exit('javaproperties' in sys.modules)"
+        "import sys; from pykafka_broker.config.sources import load_config; "
+        "load_config(overrides=['num.partitions=2'], environ={'KAFKA_NODE_ID': '3'}); "
+        "sys.exit('javaproperties' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_paths_are_taken_as_they_are(file: str, tmp_path: Path) -> None:
+    config = load_config(file=Path(file), data_dir=tmp_path / "data")
+    assert config.log_dirs == (str(tmp_path / "data"),)
+    assert config["num.partitions"] == 3
+
+
+def test_overrides_may_be_a_mapping_with_values_as_python_has_them(tmp_path: Path) -> None:
+    config = load_config(
+        overrides={
+            "num.partitions": 3,
+            "auto.create.topics.enable": False,
+            "log.cleaner.min.cleanable.ratio": 0.25,
+            "broker.rack": "a",
+            "log.dirs": tmp_path,
+        }
+    )
+    assert config["num.partitions"] == 3
+    assert config["auto.create.topics.enable"] is False
+    assert config["log.cleaner.min.cleanable.ratio"] == 0.25
+    assert config["broker.rack"] == "a"
+    assert config.log_dirs == (str(tmp_path),)
+
+
+def test_overrides_may_be_one_text() -> None:
+    assert load_config(overrides="num.partitions=3")["num.partitions"] == 3
+
+
+def test_a_malformed_value_in_a_mapping_is_refused_as_anywhere_else() -> None:
+    reason = "^Invalid value x for configuration num.partitions: Not a number of type INT$"
+    with pytest.raises(ConfigError, match=reason):
+        load_config(overrides={"num.partitions": "x"})
+
+
+@pytest.mark.parametrize("value", [None, ["a", "b"]])
+def test_a_value_that_no_properties_file_could_hold_is_refused(value: Any) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        load_config(overrides={"broker.rack": value})
+    assert str(refusal.value) == (
+        f"{value!r} is not a value of broker.rack: give a text, a number, True, False or a path"
+    )
+
+
+def test_a_misspelt_argument_is_refused_under_the_name_that_was_called() -> None:
+    misspelt: dict[str, Any] = {"dataa_dir": "data"}
+    with pytest.raises(TypeError, match=r"^load_config\(\) got an unexpected keyword argument 'dataa_dir'"):
+        pykafka_broker.load_config(**misspelt)
+
+
+def test_variables_with_nothing_behind_the_prefix_name_no_key() -> None:
+    environ = {"KAFKA_": "x", "KAFKA_CFG_": "y", "KAFKA_LOG_RETENTION_HRS": "1"}
+    assert read_environment(environ) == {"log.retention.hrs": "1"}

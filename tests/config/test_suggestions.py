@@ -9,7 +9,7 @@ import pytest
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config import BrokerConfig, DynamicConfig
 from pykafka_broker.config.rules import MOST_SUGGESTIONS, TableRules
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.config.suggestions import MOST_SUGGESTED, listed, suggested_key, with_suggestion
 from pykafka_broker.config.unheeded import UnheededConfigs
 from pykafka_broker.protocol.errors import KafkaError
@@ -81,7 +81,7 @@ def test_a_refused_key_is_explained_in_the_log_once_and_on_the_wire_in_apaches_w
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
-    rules = TableRules(DynamicConfig(load()))
+    rules = TableRules(DynamicConfig(load_config()))
     for _ in range(2):
         with pytest.raises(KafkaError, match=r"INVALID_CONFIG: Unknown topic config name: retention\.msec$"):
             rules.validate(TOPIC, "t", {"retention.msec": "1"}, {})
@@ -100,7 +100,7 @@ def test_a_refused_key_is_explained_in_the_log_once_and_on_the_wire_in_apaches_w
 
 def test_a_client_that_makes_up_keys_does_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    rules = TableRules(DynamicConfig(load()))
+    rules = TableRules(DynamicConfig(load_config()))
     for number in range(MOST_SUGGESTIONS + 10):
         with pytest.raises(KafkaError):
             rules.validate(TOPIC, "t", {f"retention.ms{number}": "1"}, {})
@@ -111,6 +111,10 @@ def test_keys_are_suggested_for_the_first_names_of_a_line() -> None:
     names = [f"num.partitions{number}" for number in range(MOST_SUGGESTED + 1)]
     explained = [f"{name} (did you mean num.partitions?)" for name in names[:MOST_SUGGESTED]]
     assert listed(names) == ", ".join([*explained, names[-1]])
+
+
+def test_an_empty_name_is_shown_as_one() -> None:
+    assert listed(["", "no.such.key"]) == "'', no.such.key"
 
 
 def test_a_broker_key_that_is_accepted_and_unknown_is_named_when_it_first_comes(
@@ -128,7 +132,7 @@ def test_a_broker_key_that_is_accepted_and_unknown_is_named_when_it_first_comes(
 
 
 def test_what_the_environment_and_overrides_misspell_is_unknown() -> None:
-    config: BrokerConfig = load(
+    config: BrokerConfig = load_config(
         environ={"KAFKA_NUM_PARTITION": "2"}, overrides=["message.max.byte=1", "retention.ms=5"]
     )
     assert [with_suggestion(name) for name in config.unknown] == [

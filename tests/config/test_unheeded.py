@@ -9,7 +9,7 @@ import pytest
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.config.broker import BROKER_KEYS
 from pykafka_broker.config.keys import ACTS
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.config.unheeded import UnheededConfigs, name_static
 
 BROKER, GROUP, TOPIC = (ResourceType.BROKER, ""), (ResourceType.GROUP, "g"), (ResourceType.TOPIC, "t")
@@ -72,13 +72,13 @@ def test_all_other_keys_of_the_coordinators_are_acted_upon() -> None:
 @pytest.mark.parametrize("name", OF_COORDINATORS)
 def test_a_key_of_the_coordinators_that_does_nothing_is_named_at_the_start(name: str) -> None:
     value = "true" if name.endswith(".enable") else "2000000"
-    assert name in load(overrides=[f"{name}={value}"]).unheeded
+    assert name in load_config(overrides=[f"{name}={value}"]).unheeded
 
 
 def test_what_a_broker_is_started_with_is_named(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    name_static(load())
-    name_static(load(overrides=["num.io.threads=2", "num.partition=3", "num.partitions=3"]))
+    name_static(load_config())
+    name_static(load_config(overrides=["num.io.threads=2", "num.partition=3", "num.partitions=3"]))
     assert caplog.messages == [
         "These configuration keys are unknown: num.partition (did you mean num.partitions?)",
         "These configuration keys make no difference to this broker: num.io.threads",

@@ -13,7 +13,7 @@ import pytest
 
 from interop.oracle import run_tool
 from pykafka_broker.cluster.records import decode_record, encode_record
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.checkpoints import decode_meta_properties
 from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.log.files import OsFileSystem
@@ -212,7 +212,7 @@ def properties_file(folder: Path, settings: Mapping[str, str]) -> Path:
 
 
 def format_with_ours(properties: Path, cluster_id: str) -> None:
-    config = load(file=str(properties), cluster_id=cluster_id)
+    config = load_config(file=str(properties), cluster_id=cluster_id)
     format_directories(OsFileSystem(), config, now_ms=7, ignore_formatted=False)
 
 

@@ -8,7 +8,7 @@ import errno
 import pytest
 
 from pykafka_broker.cluster.records import FRAME_VERSION, encode_record
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.checkpoints import decode_meta_properties
 from pykafka_broker.log.directories import LogDirError
 from pykafka_broker.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
@@ -354,7 +354,7 @@ async def test_no_failing_disk_operation_of_a_start_leaves_anything_behind() -> 
 
 
 def test_a_properties_file_may_name_the_metadata_folder() -> None:
-    config = load(overrides=["metadata.log.dir=/meta"], data_dir="/a")
+    config = load_config(overrides=["metadata.log.dir=/meta"], data_dir="/a")
     assert config.metadata_log_dir == "/meta"
 
 

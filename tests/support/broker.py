@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.config.sources import load
+from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.files import FileSystem
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import create_topics as creation
@@ -82,7 +82,7 @@ class Home:
 
     def config(self) -> BrokerConfig:
         """The configuration a start would read now."""
-        return load(
+        return load_config(
             overrides=[f"{key}={value}" for key, value in self.overrides.items()],
             data_dir=self._data_dir,
             listen=self._listen,

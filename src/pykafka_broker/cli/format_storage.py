@@ -42,11 +42,11 @@ def format_storage(
 
     Configuration comes from the same places as for `start`.
     """
-    from pykafka_broker.config.sources import load
+    from pykafka_broker.config.sources import load_config
     from pykafka_broker.log.files import OsFileSystem
     from pykafka_broker.server.storage import format_directories, metadata_version_name
 
-    config = load(
+    config = load_config(
         file=file, environ=os.environ, overrides=overrides, data_dir=data_dir, cluster_id=cluster_id
     )
     formatted = format_directories(

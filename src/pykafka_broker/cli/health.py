@@ -124,7 +124,7 @@ def _disk_problems(client: Client) -> Iterator[DiskProblem]:
 
 def _own_address(file: str | None) -> str:
     """Where the broker that is configured like this listens for clients."""
-    from pykafka_broker.config.sources import load
+    from pykafka_broker.config.sources import load_config
 
-    endpoint = load(file=file, environ=os.environ).broker_listeners[0]
+    endpoint = load_config(file=file, environ=os.environ).broker_listeners[0]
     return f"{'127.0.0.1' if endpoint.host in ('', '0.0.0.0') else endpoint.host}:{endpoint.port}"

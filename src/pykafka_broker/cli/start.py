@@ -94,7 +94,7 @@ def start(
 
     from pykafka_broker.cli.logging_setup import set_up_logging
     from pykafka_broker.cli.startup_topics import VARIABLE, parse_topics
-    from pykafka_broker.config.sources import load
+    from pykafka_broker.config.sources import load_config
 
     try:
         # Standard output is for the object alone.
@@ -102,7 +102,7 @@ def start(
         set_up_logging(os.environ, stream, log_format=log_format)
     except ValueError as error:
         raise click.ClickException(str(error)) from None
-    config = load(
+    config = load_config(
         file=file,
         environ=os.environ,
         overrides=overrides,

@@ -22,6 +22,7 @@ advertise. Unlike in those images, the environment adds to a properties file and
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.config.keys import ConfigError
@@ -88,21 +89,27 @@ NOT_KEYS = frozenset(
 )
 #: What names the cluster that a new data directory shall belong to, strongest first.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
+#: Variables with nothing behind the prefix name no key.
+_PREFIXES = ("KAFKA_", "KAFKA_CFG_")
 _QUORUM_KEYS = ("controller.quorum.voters", "controller.quorum.bootstrap.servers")
 
+#: Keys with their values, or `key=value` texts, or one such text.
+Overrides = Mapping[str, "str | float | os.PathLike[str]"] | Iterable[str]
 
-def load(
+
+def load_config(
     *,
-    file: str | None = None,
+    file: str | os.PathLike[str] | None = None,
     environ: Mapping[str, str] | None = None,
-    overrides: Iterable[str] = (),
+    overrides: Overrides = (),
     listen: str | None = None,
-    data_dir: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
     cluster_id: str | None = None,
 ) -> BrokerConfig:
     """The static configuration from all its sources.
 
-    `environ` is os.environ or a part of it; `overrides` are `key=value`; `listen` is `host:port`.
+    `environ` is os.environ or a part of it; `overrides` are a mapping or `key=value` texts; `listen` is
+    `host:port`.
 
     Raises:
         ConfigError: something in them cannot be read or accepted.
@@ -119,7 +126,7 @@ def load(
             # What a file says clients are told belongs to the listeners of that file.
             configured.pop("advertised.listeners", None)
     if data_dir is not None:
-        configured["log.dirs"] = data_dir
+        configured["log.dirs"] = os.fspath(data_dir)
         configured.pop("log.dir", None)
     standalone = file is None and not any(configured.get(key) for key in _QUORUM_KEYS)
     if (host := environ.get("KAFKA_ADVERTISED_HOST_NAME")) and "advertised.listeners" not in configured:
@@ -143,7 +150,7 @@ def load(
     )
 
 
-def read_properties(path: str) -> dict[str, str]:
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
     """The settings of a Java properties file.
 
     Raises:
@@ -170,7 +177,11 @@ def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
         raise ConfigError(
             "KAFKA_INITIAL_CONTROLLERS names several controllers, and a quorum of several is not served yet"
         )
-    variables = [name for name in environ if name.startswith("KAFKA_") and name not in NOT_KEYS]
+    variables = [
+        name
+        for name in environ
+        if name.startswith("KAFKA_") and name not in NOT_KEYS and name not in _PREFIXES
+    ]
     aliases = {name: name.removeprefix("KAFKA_CFG_") for name in variables if name.startswith("KAFKA_CFG_")}
     settings = {key_of_variable(rest): environ[name] for name, rest in aliases.items()}
     for name in variables:
@@ -193,19 +204,33 @@ def key_of_variable(name: str) -> str:
     return dotted.replace("...", "-").replace("..", "_")
 
 
-def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
-    """`key=value` entries; a later one beats an earlier one.
+def parse_overrides(overrides: Overrides) -> dict[str, str]:
+    """What the overrides set; of `key=value` texts a later one beats an earlier one.
 
     Raises:
-        ConfigError: an entry has no `=` or no key.
+        ConfigError: a text has no `=` or no key, or a value is something that a properties file cannot hold.
     """
+    if isinstance(overrides, Mapping):
+        return {key: _text(key, value) for key, value in overrides.items()}
     settings = {}
-    for entry in overrides:
+    for entry in (overrides,) if isinstance(overrides, str) else overrides:
         key, equals, value = entry.partition("=")
         if not equals or not key.strip():
             raise ConfigError(f"{entry!r} is not an override: write key=value")
         settings[key.strip()] = value.strip()
     return settings
+
+
+def _text(key: str, value: object) -> str:
+    """The value as a properties file would have it.
+
+    Others, as None and lists, are refused: what Python shows of them would be taken for the value.
+    """
+    if isinstance(value, (str, int, float)):
+        return str(value)
+    if isinstance(value, os.PathLike):
+        return os.fsdecode(value)
+    raise ConfigError(f"{value!r} is not a value of {key}: give a text, a number, True, False or a path")
 
 
 def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:

@@ -67,7 +67,8 @@ def with_suggestion(name: str, resource_type: int = BROKER_RESOURCE) -> str:
 def listed(names: Iterable[str]) -> str:
     """Unknown broker keys, for a line of the log, the first few with the keys that they may stand for."""
     return ", ".join(
-        with_suggestion(name) if place < MOST_SUGGESTED else name for place, name in enumerate(names)
+        with_suggestion(name) if place < MOST_SUGGESTED else name
+        for place, name in enumerate(name or "''" for name in names)
     )
 
 

@@ -225,3 +225,21 @@ def test_a_person_sees_who_has_what(
     assert shown("--state")[1][:4] == ["state:", "Stable", "members:", "1"]
     listed = [line.split() for line in run("groups", "list").out.splitlines()]
     assert [read_group, "Stable", "classic", "consumer"] in listed
+
+
+def test_a_lag_that_is_not_known_is_no_lag_of_0(
+    run: Run, broker: str, terminal: Callable[[int], None]
+) -> None:
+    run("topics", "create", "uncommitted")
+    member = KafkaConsumer(
+        "uncommitted", bootstrap_servers=broker, group_id="uncommitted", enable_auto_commit=False
+    )
+    try:
+        while not member.assignment():
+            member.poll(timeout_ms=100)
+        terminal(160)
+        _, details, _, row = run("groups", "describe", "uncommitted").out.splitlines()
+        assert details.split() == ["state:", "Stable", "members:", "1", "lag:", "-"]
+        assert row.split()[:4] == ["uncommitted", "0", "0", "-"]
+    finally:
+        member.close()

@@ -239,7 +239,7 @@ def state_table(group: Group) -> Table:
 
 
 def offset_table(group: Group) -> Table:
-    """Where a group is, with the lag of all partitions."""
+    """Where a group is, with the lag of all partitions whose lag is known."""
     columns = (
         Column("TOPIC"),
         Column("PARTITION", is_number=True),
@@ -263,7 +263,8 @@ def offset_table(group: Group) -> Table:
         ]
         for position in group.offsets or ()
     ]
-    lag = sum(position.lag or 0 for position in group.offsets or ())
+    lags = [position.lag for position in group.offsets or () if position.lag is not None]
+    lag = sum(lags) if lags else None
     return Table(columns, rows, heading=group.group, details=(*_details(group), ("lag", lag)))
 
 

@@ -126,3 +126,17 @@ def test_a_health_check_imports_neither_the_broker_nor_its_configuration() -> No
     )
     done = subprocess.run([sys.executable, "-c", script], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr.splitlines()[1:]) == (0, [])
+
+
+def test_the_address_is_taken_as_other_commands_take_it(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = unused_address()
+    for option in ("-b", "--bootstrap-server"):
+        assert run_command("health", option, broker).status == 0
+    monkeypatch.setenv("PYKAFKA_BROKER_BOOTSTRAP_SERVER", away)
+    assert [run_command("health", *where).status for where in ([], ["-b", broker], [broker])] == [1, 0, 0]
+
+
+def test_two_addresses_are_wrong_usage(broker: str) -> None:
+    result = run_command("health", broker, "-b", broker)
+    assert result.status == 2
+    assert result.err.splitlines()[-1] == ("Error: HOST:PORT is given twice, once with --bootstrap-server.")

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import click
+from click.core import ParameterSource
 
 from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.options import Seconds
@@ -50,7 +51,15 @@ class Health(NamedTuple):
 
 
 @click.command()
-@click.argument("address", required=False, metavar="[HOST:PORT]", envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER")
+@click.argument("address", required=False, metavar="[HOST:PORT]")
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    metavar="HOST:PORT",
+    envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
+    show_envvar=True,
+    help="The same as HOST:PORT, named as other commands name it.",
+)
 @click.option("-c", "--config", "file", metavar="FILE", help="The broker's server.properties, if it has one.")
 @click.option(
     "--timeout",
@@ -62,7 +71,15 @@ class Health(NamedTuple):
     help="Patience.",
 )
 @json_option(Health)
-def health(address: str | None, file: str | None, timeout_s: float, output: Output) -> int:
+@click.pass_context
+def health(
+    ctx: click.Context,
+    address: str | None,
+    bootstrap_server: str | None,
+    file: str | None,
+    timeout_s: float,
+    output: Output,
+) -> int:
     """Check that a broker answers and that its disks take records.
 
     Exit status 0: healthy; 1: no answer; 3: it answers, but a log directory is out of service or full.
@@ -70,7 +87,9 @@ def health(address: str | None, file: str | None, timeout_s: float, output: Outp
     It is the one at HOST:PORT, or the one that `start` would run here: 127.0.0.1:9092 if nothing is set.
     """
     if address is None:
-        address = _own_address(file)
+        address = bootstrap_server or _own_address(file)
+    elif ctx.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("HOST:PORT is given twice, once with --bootstrap-server.")
     try:
         client = Client(address, timeout_s)
     except ValueError as error:

@@ -389,3 +389,18 @@ def test_a_refusal_is_one_line_also_where_nothing_else_is_loaded(tmp_path: Path)
     refusal = f"Error: {tmp_path} is no log directory and no partition: there are no files of Kafka in it.\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", refusal)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_was_just_formatted_has_no_problem(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    assert run_command("format", "-d", str(data)).status == 0
+    metadata = data / "__cluster_metadata-0"
+    sound = (0, f"{metadata}: 0 records in 0 segments: ok\n", "")
+    assert run_command("log", "verify", str(data)) == sound
+    assert run_command("log", "repair", str(data)) == sound
+    # With a segment, what describes it belongs there.
+    (metadata / f"{FIRST}.log").touch()
+    assert lines(run_command("log", "verify", str(metadata))) == [
+        "partition.metadata is missing (the next start of the broker sees to it)",
+        "leader-epoch-checkpoint is missing (the next start of the broker sees to it)",
+    ]

@@ -44,6 +44,7 @@ from pykafka_broker.log.names import (
     INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
+    METADATA_TOPIC,
     PARTITION_METADATA,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
@@ -153,14 +154,18 @@ def check_partition(
     """
     findings: list[Finding] = []
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
+    present = {join(directory, name) for name in names}
     findings += [
         Finding(join(directory, name), "is left over from work that was cut short", Remedy.START)
         for name in sorted(names)
         if name.endswith(_LEFTOVERS) and not name.endswith(DENSE_SUFFIX) and not is_in_use
     ]
-    findings += _check_metadata(files, directory)
     epochs, problem = _read_epochs(files, directory)
-    findings += problem
+    findings += [
+        finding
+        for finding in (*_check_metadata(files, directory), *problem)
+        if finding.path in present or not _is_new_metadata_log(directory, names)
+    ]
     whole = open_segments(files, directory)
     segments = [(segment.base_offset, segment.size) for segment in whole]
     batches = records = end_offset = 0
@@ -259,6 +264,13 @@ def _metered(
         return data
 
     return metered
+
+
+def _is_new_metadata_log(directory: str, names: set[str]) -> bool:
+    """Whether this is the metadata log as formatting leaves it, without segments and what describes them."""
+    folder = parse_partition_folder(directory.rsplit("/", 1)[-1])
+    is_metadata_log = folder is not None and folder.topic == METADATA_TOPIC
+    return is_metadata_log and not any(name.endswith(LOG_SUFFIX) for name in names)
 
 
 def _check_metadata(files: FileSystem, directory: str) -> Iterator[Finding]:

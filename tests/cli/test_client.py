@@ -112,7 +112,8 @@ def test_a_broker_that_breaks_the_connection_off_is_not_taken_for_the_output(
         raise kind
 
     monkeypatch.setattr(Connection, "_read_frame", broken_off)
-    assert run("topics", "list") == (1, "", f"Error: {broker} closed the connection\n")
+    told = f"Error: {broker} closed the connection; `pykafka-broker doctor {broker}` may tell why\n"
+    assert run("topics", "list") == (1, "", told)
 
 
 def test_a_broker_that_does_not_answer_is_not_waited_for_for_ever(serve: Serve) -> None:
@@ -129,9 +130,14 @@ def test_a_person_is_told_what_is_waited_for(
     terminal(80)
     result = run("topics", "list", "-b", address, "--timeout", "0.5")
     assert result.status == 1
-    # What is read here has \n for \r.
-    assert result.err.endswith(
-        f"Waiting for {address} ...\n\x1b[KError: {address} did not answer ApiVersions in time\n"
+    # What is read here has \n for \r, and the error is folded.
+    _, _, told = result.err.rpartition(f"Waiting for {address} ...\n\x1b[K")
+    assert (
+        told.split()
+        == (
+            f"Error: {address} did not answer ApiVersions in time; "
+            f"`pykafka-broker doctor {address}` may tell why"
+        ).split()
     )
 
 
@@ -179,3 +185,24 @@ def test_a_broker_nobody_knows_cannot_be_asked(broker: str) -> None:
 
 def test_addresses_are_lists_of_hosts_and_ports() -> None:
     assert parse_addresses("a:1, [::1]:2,:3") == [("a", 1), ("::1", 2), ("127.0.0.1", 3)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "seems"),
+    [
+        (b"HTTP/1.1 400 Bad Request", "announces a response of 1213486160 bytes, and seems to speak HTTP"),
+        (b"\x15\x03\x01\x00\x02\x02F", "announces a response of 352518400 bytes, and seems to speak TLS"),
+        (None, "closed the connection"),
+    ],
+    ids=["HTTP", "TLS", "nothing"],
+)
+def test_who_has_the_wrong_port_is_shown_the_way_to_the_doctor(
+    run: Run, serve: Serve, answer: bytes | None, seems: str
+) -> None:
+    address = serve(lambda *_: answer)
+    told = "" if answer is None else "The broker sent what is not Kafka's protocol: "
+    assert run("topics", "list", "-b", address) == (
+        1,
+        "",
+        f"Error: {told}{address} {seems}; `pykafka-broker doctor {address}` may tell why\n",
+    )

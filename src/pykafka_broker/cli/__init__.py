@@ -164,7 +164,14 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def expected(error: Exception) -> Failure | None:
-    """What to tell the user about an error that is not a bug of ours; None for one that is."""
+    """What to tell the user about an error, with its notes, that is not a bug of ours; else None."""
+    failure = _described(error)
+    if failure is None:
+        return None
+    return failure._replace(error="; ".join([failure.error, *getattr(error, "__notes__", ())]))
+
+
+def _described(error: Exception) -> Failure | None:
     from pykafka_broker.cli.output import Failure
     from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 

@@ -18,6 +18,7 @@ from pykafka_broker import __version__
 from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.protocol.compile import decode, encode_parts
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.frames import foreign_protocol
 from pykafka_broker.protocol.messages import API_NAMES, response_type
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.headers import (
@@ -58,15 +59,20 @@ class Connection:
                 self._socket = socket.create_connection((host, port), timeout=timeout_s)
         except OSError as error:
             reason = error.strerror or str(error)
-            raise ConnectionError(f"Cannot connect to {self.address}: {reason}") from None
+            failure = ConnectionError(f"Cannot connect to {self.address}: {reason}")
+            if isinstance(error, TimeoutError):
+                failure.add_note(self._hint)
+            raise failure from None
         except UnicodeError:
             raise ConnectionError(f"Cannot connect to {self.address}: {host!r} is no host name") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
         try:
             self.versions = self._negotiate()
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, (ConnectionError, ProtocolError)):
+                error.add_note(self._hint)
             raise
 
     def send(self, request: Any, version: int | None = None) -> Any:
@@ -140,6 +146,11 @@ class Connection:
         return version
 
     @property
+    def _hint(self) -> str:
+        """What helps further where it is doubtful that a broker is there at all."""
+        return f"`pykafka-broker doctor {self.address}` may tell why"
+
+    @property
     def is_closed(self) -> bool:
         return self._socket.fileno() < 0
 
@@ -160,9 +171,12 @@ class Connection:
         return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
     def _read_frame(self) -> bytes:
-        (size,) = struct.unpack(">i", self._read(4))
+        first = self._read(4)
+        (size,) = struct.unpack(">i", first)
         if not 0 <= size <= MAX_RESPONSE_BYTES:
-            raise ProtocolError(f"{self.address} announces a response of {size} bytes")
+            foreign = foreign_protocol(first)
+            seems = f", and seems to speak {foreign}" if foreign else ""
+            raise ProtocolError(f"{self.address} announces a response of {size} bytes{seems}")
         return self._read(size)
 
     def _read(self, size: int) -> bytes:

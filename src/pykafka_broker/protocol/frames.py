@@ -234,15 +234,15 @@ class FrameReader:
     def _invalid(self, length: int) -> str:
         if length <= 0:
             return f"Invalid receive (size = {length})"
-        foreign = _foreign_protocol(LENGTH.pack(length))
+        foreign = foreign_protocol(LENGTH.pack(length))
         seems = f"; the peer seems to speak {foreign}" if foreign else ""
         return f"Invalid receive (size = {length} larger than {self.max_frame_bytes}){seems}"
 
 
-def _foreign_protocol(first: bytes) -> str:
-    """What else begins with these four bytes, for people who chose the wrong port."""
-    if first[:2] == b"\x16\x03":
+def foreign_protocol(first: bytes) -> str:
+    """What else begins with these four bytes, for people with the wrong port; empty if unknown."""
+    if first[:2] in (b"\x16\x03", b"\x15\x03"):  # a handshake; an alert, which answers what is no TLS
         return "TLS"
-    if first in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"PRI "):
+    if first in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"PRI ", b"HTTP"):
         return "HTTP"
     return ""

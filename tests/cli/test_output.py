@@ -6,12 +6,24 @@ import json
 import os
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from typing import NamedTuple
 
 import pytest
 
-from pykafka_broker.cli.output import Column, Form, Output, Styled, Table, json_value, wants_colour
+from pykafka_broker.cli.output import (
+    Column,
+    Failure,
+    Form,
+    Output,
+    Styled,
+    Table,
+    json_value,
+    show_failure,
+    terminal_width,
+    wants_colour,
+)
 from pykafka_broker.cli.tables import Fitted, fit, print_tables
 from tests.cli.conftest import Output as Stream
 from tests.cli.conftest import Run
@@ -184,3 +196,68 @@ def test_what_is_piped_is_printed_without_loading_rich(run: Run, broker: str) ->
         environ = {**os.environ, "PYKAFKA_BROKER_BOOTSTRAP_SERVER": broker}
         done = subprocess.run([sys.executable, "-c", script], env=environ, check=False, capture_output=True)
         assert (done.returncode, done.stderr) == (0, b""), command
+
+
+def test_what_a_terminal_would_obey_is_shown_as_an_escape_in_errors(run: Run, terminal: Terminal) -> None:
+    name = "a\x1b[31mb"
+    piped = run("groups", "describe", name)
+    terminal(80)
+    assert (piped.err, run("groups", "describe", name).err) == (
+        "Error: Group ab not found.\n",  # click leaves out what looks like a colour
+        "Error: Group a\\x1b[31mb not found.\n",
+    )
+
+
+def test_names_of_others_are_escaped_on_a_terminal_where_they_stand_in_lines_and_notes(
+    capsys: pytest.CaptureFixture[str], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal(80)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    for form in (Form.TABLES, Form.LINES):
+        Output(form).show(Inner(0, 1), ["a\x1b[31mb\tc", "d"])
+    Output(Form.TABLES).note("\nnote \x1b[2J")
+    Output(Form.TABLES).remark("remark \x07")
+    said = capsys.readouterr()
+    assert said.out == "a\\x1b[31mb\tc\nd\na\x1b[31mb\tc\nd\nremark \\x07\n"
+    assert said.err == "\nnote \\x1b[2J\n"
+
+
+def test_notes_and_errors_are_folded_between_words_on_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "A partition's folder is gone:\n  /var/lib/pykafka-broker/data/orders-0 and others"
+    Output(Form.LINES).note(text)
+    assert capsys.readouterr().err == f"{text}\n"
+    terminal(24)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    Output(Form.TABLES).note(text)
+    show_failure(Failure(text), as_json=False)
+    folder = "  /var/lib/pykafka-broker/data/orders-0\n  and others\n"
+    assert capsys.readouterr().err == (
+        f"A partition's folder is\ngone:\n{folder}Error: A partition's\nfolder is gone:\n{folder}"
+    )
+
+
+def test_the_first_word_of_an_error_is_coloured_where_colours_are_wanted(
+    capsys: pytest.CaptureFixture[str], terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal(80)
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    show_failure(Failure("no\x1b[0m"), as_json=False)
+    assert capsys.readouterr().err == "\x1b[31m\x1b[1mError:\x1b[0m no\\x1b[0m\n"
+
+
+def test_the_width_is_that_of_the_terminal_that_the_text_goes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    main_end, other_end = os.openpty()
+    try:
+        with open(other_end, "w", closefd=False) as screen, open(os.devnull, "w") as file:
+            termios.tcsetwinsize(other_end, (24, 61))
+            widths = [terminal_width(screen), terminal_width(file), terminal_width(Stream())]
+            monkeypatch.setenv("COLUMNS", "70")
+            assert [*widths, terminal_width(screen)] == [61, 80, 80, 70]
+    finally:
+        os.close(main_end)
+        os.close(other_end)

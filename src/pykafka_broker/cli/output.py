@@ -24,6 +24,9 @@ besides the result is an `output.note` on standard error, in every form. An erro
 `Error: ...`, or with `--json` an object (`Failure`). Wrong usage (status 2) concerns the author of a script,
 and is always text.
 
+Names and messages come from other people's programs: on a terminal, what is no printable character is shown
+as its escape in every form but JSON. Notes and errors are folded between words there.
+
 Colours: none with NO_COLOR, CLICOLOR=0 or TERM=dumb. FORCE_COLOR and CLICOLOR_FORCE want them also where the
 output is no terminal, but never turn lines into tables.
 """
@@ -33,13 +36,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import IO, Any, NamedTuple, TypeVar
 
 import click
 
+from pykafka_broker.cli.wording import folded, printable_lines
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: Columns of a terminal that does not say how wide it is.
+DEFAULT_WIDTH = 80
 
 
 class Form(Enum):
@@ -121,7 +129,8 @@ class Output:
             print_tables(tables, gap_above=self._has_tables)
             self._has_tables = True
         elif said := list(lines):
-            click.echo("\n".join(said))
+            text = "\n".join(said)
+            click.echo(printable_lines(text) if self.form is Form.TABLES else text)
 
     def show_all(
         self, results: Sequence[Any], lines: Iterable[str], tables: Iterable[Table] | None = None
@@ -144,11 +153,12 @@ class Output:
 
     def note(self, text: str) -> None:
         """Tell a person something on standard error."""
-        click.echo(text, err=True)
+        click.echo(told(text, sys.stderr), err=True)
 
     def remark(self, text: str) -> None:
         """Tell what Kafka's tools tell among their lines; among JSON objects it would be out of place."""
-        click.echo(text, err=self.form is Form.JSON)
+        is_among_json = self.form is Form.JSON
+        click.echo(told(text, sys.stderr if is_among_json else sys.stdout), err=is_among_json)
 
 
 class Collecting(Output):
@@ -234,8 +244,26 @@ def show_failure(failure: Failure, as_json: bool) -> None:
         click.echo(compact_json(json_value(failure)), err=True)
         return
     is_coloured = wants_colour(sys.stderr, os.environ)
-    title = click.style("Error:", fg="red", bold=True) if is_coloured else "Error:"
-    click.echo(f"{title} {failure.error}", err=True, color=is_coloured)
+    title = "Error:"
+    text = told(f"{title} {failure.error}", sys.stderr)
+    if is_coloured:
+        text = click.style(title, fg="red", bold=True) + text.removeprefix(title)
+    click.echo(text, err=True, color=is_coloured)
+
+
+def told(text: str, stream: IO[str]) -> str:
+    """A message as it is written to a stream."""
+    return folded(printable_lines(text), terminal_width(stream)) if stream.isatty() else text
+
+
+def terminal_width(stream: IO[str]) -> int:
+    """The columns of the terminal that a stream goes to, unless COLUMNS says otherwise."""
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
+    with suppress(OSError, ValueError):
+        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
+    return DEFAULT_WIDTH
 
 
 def wants_colour(stream: IO[str], environ: Mapping[str, str]) -> bool:

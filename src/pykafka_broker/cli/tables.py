@@ -9,7 +9,6 @@ its escape, so that a group's name cannot write to the terminal.
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -20,7 +19,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pykafka_broker.cli.output import Cell, Column, Styled, Table, wants_colour
+from pykafka_broker.cli.output import Cell, Column, Styled, Table, terminal_width, wants_colour
+from pykafka_broker.cli.wording import printable
 
 GAP = 2
 #: How far ids are shortened, and how narrow prose may become.
@@ -39,7 +39,7 @@ class Fitted(NamedTuple):
 def print_tables(tables: Iterable[Table], *, gap_above: bool = False) -> None:
     """Print tables to standard output, an empty line between two, and above if wanted."""
     is_coloured = wants_colour(sys.stdout, os.environ)
-    width = shutil.get_terminal_size().columns
+    width = terminal_width(sys.stdout)
     console = Console(
         file=sys.stdout,
         force_terminal=True,
@@ -144,13 +144,6 @@ def _cell(cell: Cell) -> Text:
     if cell is None:
         return Text("-", style="dim")
     return Text(printable(str(cell)))
-
-
-def printable(text: str) -> str:
-    """Text without anything that a terminal obeys."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _shortened(cell: Text, width: int) -> Text:

@@ -1,4 +1,4 @@
-"""Numbers in sentences for people."""
+"""Numbers in sentences for people, and sentences for their terminals."""
 
 from __future__ import annotations
 
@@ -15,3 +15,38 @@ def human_size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def printable(text: str) -> str:
+    """Text without anything that a terminal obeys."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str) -> str:
+    """Text without anything that a terminal obeys but the ends of lines and tabs."""
+    if text.isprintable():
+        return text
+    return "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def folded(text: str, width: int) -> str:
+    """Text whose lines are broken between words where they are wider; what continues a line is indented
+    as that is.
+    """
+    import textwrap
+
+    lines = []
+    for line in text.split("\n"):
+        words = line.lstrip()
+        indent = line[: len(line) - len(words)]
+        wrapper = textwrap.TextWrapper(
+            width,
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines.append(wrapper.fill(words))
+    return "\n".join(lines)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any
 
 from pykafka_broker.apis.api import Api
+from pykafka_broker.log.partition import NamesDue
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import join_group as joining
@@ -80,7 +82,7 @@ def producing_to(
     )
 
 
-def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -> None:
+async def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -> None:
     """Append what a transactional producer writes, as its coordinator would let it."""
     partition = home.broker.partition(topic, 0)
     assert partition is not None
@@ -88,10 +90,11 @@ def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -
     producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
     records = batch(*values, timestamp=now_ms, transactional=True, **producer)
     guard = partition.log.start_verification(producer_id, 0, 0, bumps_epoch=True, now_ms=now_ms)
-    partition.append(bytearray(records), required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
+    append = partial(partition.append, required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
+    await _appended(home, lambda: append(bytearray(records)))
 
 
-def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -> None:
+async def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -> None:
     """Append the marker that a transaction coordinator writes at the end."""
     partition = home.broker.partition(topic, 0)
     assert partition is not None
@@ -99,7 +102,17 @@ def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -
     marker = build_marker_batch(
         EndTransactionMarker(commit, 0), producer_id=producer_id, producer_epoch=0, timestamp_ms=now_ms
     )
-    partition.append_internal(marker, now_ms)
+    await _appended(home, lambda: partition.append_internal(marker, now_ms))
+
+
+async def _appended(home: Home, append: Callable[[], object]) -> None:
+    """Append as handlers do, after the files that the log needs have been made."""
+    while True:
+        try:
+            append()
+            return
+        except NamesDue as due:
+            await home.broker.logs.make_names(due)
 
 
 # --- fetch --------------------------------------------------------------------------------------------

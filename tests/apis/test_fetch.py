@@ -390,9 +390,9 @@ async def test_committed_readers_stop_at_an_open_transaction_and_learn_of_aborte
     home: Home, user: User, version: int
 ) -> None:
     topic = as_named(version, "t", await user.create_topic("t"))
-    open_transaction(home, "t", 7, b"aborted")
-    end_transaction(home, "t", 7, commit=False)
-    open_transaction(home, "t", 8, b"open")
+    await open_transaction(home, "t", 7, b"aborted")
+    await end_transaction(home, "t", 7, commit=False)
+    await open_transaction(home, "t", 8, b"open")
     await user.produce("t", b"plain", timestamp=home.clock.now_ms())
 
     plain = await one(user, fetching_of(wanting(topic), isolation_level=0), version)
@@ -408,11 +408,11 @@ async def test_the_end_of_a_transaction_wakes_the_committed_readers_that_wait_fo
     home: Home, user: User
 ) -> None:
     await user.create_topic("t")
-    open_transaction(home, "t", 7, b"v")
+    await open_transaction(home, "t", 7, b"v")
     request = fetching_of(wanting("t"), max_wait_ms=WAIT_MS, isolation_level=1)
     waiting = await parked(home, one(user, request))
 
-    end_transaction(home, "t", 7, commit=True)
+    await end_transaction(home, "t", 7, commit=True)
 
     assert base_offsets((await waiting).records) == [0, 1]
 

@@ -174,7 +174,7 @@ async def test_committed_readers_see_nothing_from_the_first_open_transaction_on(
 ) -> None:
     await user.create_topic("t")
     await user.produce("t", b"plain", timestamp=100)
-    open_transaction(home, "t", 7, b"open")
+    await open_transaction(home, "t", 7, b"open")
     later = home.clock.now_ms() + 1
     await user.produce("t", b"later", timestamp=later)
     committed = {"isolation_level": 1}
@@ -187,5 +187,5 @@ async def test_committed_readers_see_nothing_from_the_first_open_transaction_on(
     as_replica.replica_id = -2
     assert (await found(user, as_replica, 11))[1] == 3
 
-    end_transaction(home, "t", 7, commit=True)
+    await end_transaction(home, "t", 7, commit=True)
     assert (await found(user, offsets_at("t", LATEST, **committed), 11))[1] == 4

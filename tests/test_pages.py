@@ -13,7 +13,7 @@ PAGES = [page for page in sorted((REPOSITORY / "docs").glob("*.md")) if "```cons
 #: What installs, or needs a container engine.
 NOT_TYPED = (
     *("make ", "docker ", "python3 -m pip ", "pipx ", "uv "),
-    *("sudo useradd ", "sudo python3 ", "sudo /opt/", "sudo install ", "sudo systemctl enable "),
+    *("sudo useradd ", "sudo python3 ", "sudo ln ", "sudo /opt/", "sudo install ", "sudo systemctl enable "),
 )
 #: What a reader of the page has before its first command.
 BEFORE = {
@@ -23,13 +23,15 @@ BEFORE = {
         "pykafka-broker consume orders --group readers --until end",
     ],
 }
+#: Where the broker of a page has its data, if not where one that is started without a file has it.
+FOLDERS = {"operations.md": "data"}
 PROPERTIES = f"""\
 process.roles=broker,controller
 node.id=1
 controller.listener.names=CONTROLLER
 controller.quorum.bootstrap.servers=localhost:9093
 listeners=PLAINTEXT://{ADDRESS},CONTROLLER://127.0.0.1:0
-log.dirs=data
+log.dirs=FOLDER
 offsets.topic.replication.factor=1
 """
 
@@ -39,7 +41,9 @@ def test_the_commands_of_a_page_do_what_it_shows(page: Path, tmp_path: Path) -> 
     sessions = blocks(f"docs/{page.name}", "console")
     typed = [one for session in sessions for one in commands(session) if not one.line.startswith(NOT_TYPED)]
     with Terminal(f"127.0.0.1:{free_port()}", tmp_path) as terminal:
-        (tmp_path / "server.properties").write_text(PROPERTIES.replace(ADDRESS, terminal.address))
+        properties = PROPERTIES.replace(ADDRESS, terminal.address)
+        properties = properties.replace("FOLDER", FOLDERS.get(page.name, "pykafka-data"))
+        (tmp_path / "server.properties").write_text(properties)
         terminal.type(Command(f"{START} --config server.properties", ""))
         for line in BEFORE.get(page.name, []):
             terminal.type(Command(line, ""))

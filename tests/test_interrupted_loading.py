@@ -13,13 +13,14 @@ import pytest
 #: Runs a command and interrupts it when the first argument is about to be imported, wherever
 #: that import stands.
 INTERRUPTED_COMMAND = """
-import os, signal, sys
+import os, sys
+from _signal import SIGINT  # `signal` would load what is to be interrupted
 
 class Interrupter:
     def find_spec(self, name, path=None, target=None):
         if name == interrupted_at:
             print("interrupted", flush=True)
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), SIGINT)
 
 interrupted_at = sys.argv.pop(1)
 sys.meta_path.insert(0, Interrupter())
@@ -46,6 +47,7 @@ def interrupted(folder: Path, module: str, *command: str) -> tuple[int, str]:
 @pytest.mark.parametrize(
     "module",
     [
+        "enum",
         "pykafka_broker.cli",
         "click",
         "pykafka_broker.cli.start",

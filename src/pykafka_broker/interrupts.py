@@ -7,7 +7,17 @@ would show its traceback there, or be swallowed; and there is nothing to be undo
 from __future__ import annotations
 
 import os
-import signal
+
+#: As in `typing`, of which the import takes too long here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    try:
+        # Without the modules that `signal` loads: an interrupt during those would show a traceback.
+        import _signal as signal
+    except ImportError:
+        import signal
 
 #: Exit status after an interrupt, as a shell reports it.
 INTERRUPTED = 130

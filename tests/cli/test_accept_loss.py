@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.environment import Environment
 from pykafka_broker.log.files import OsFileSystem
+from pykafka_broker.log.loading import create_log
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import init_producer_id as initialising
@@ -98,3 +101,30 @@ def test_a_loss_is_accepted_for_one_partition_after_the_other(tmp_path: Path, pl
     result = run_command("log", "repair", "--accept-loss", str(tmp_path / place))
     assert result.status == (0 if place else 2)
     assert ("not for a log directory" in result.err) is not bool(place)
+
+
+def partition_in(log_directory: Path, name: str) -> Path:
+    """A partition without records."""
+    log = create_log(
+        Environment(OsFileSystem()), str(log_directory / name), "orders", 0, bytes(16), LogConfig()
+    )
+    assert log.close()
+    return log_directory / name
+
+
+async def test_several_partitions_of_a_log_directory_are_repaired_at_once(tmp_path: Path) -> None:
+    """Before, each of them wanted the directory's lock, and the second did not get it."""
+    (tmp_path / "other-way").symlink_to(tmp_path)
+    first, second = partition_in(tmp_path, "orders-0"), partition_in(tmp_path, "orders-1")
+    for paths in ((first, second), (first, tmp_path / "other-way" / "orders-1")):
+        told = await repair("--accept-loss", *paths)
+        assert told == (0, "".join(f"{path}: 0 records in 1 segments: ok\n" for path in paths), "")
+
+
+async def test_what_is_left_in_one_partition_counts_beside_another_that_is_whole(tmp_path: Path) -> None:
+    broken, whole = partition_in(tmp_path / "a", "orders-0"), partition_in(tmp_path / "b", "orders-1")
+    (broken / f"{0:020d}.txnindex").write_bytes(b"\xff" * 34)
+    for paths in ((broken, whole), (whole, broken)):
+        told = await repair("--accept-loss", *paths)
+        assert "(nothing that can be done here)" in told.out
+        assert told.status == 1

@@ -106,13 +106,14 @@ def repair(paths: tuple[str, ...], dry_run: bool, accepts_loss: bool, show_all: 
     files = OsFileSystem()
     report = Report(output)
     with ExitStack() as locks:
-        for path in paths:
-            _lock(path, locks)
+        # Once each, also where a link leads to it: a lock that this process has keeps itself out, too.
+        for directory in {os.path.realpath(path): path for path in map(_log_directory, paths)}.values():
+            _lock(directory, locks)
         for folder, checked in _checked(paths, {}, output):
             report.add(folder, checked, in_use=False)
             if not dry_run:
                 report.add_mended(folder, mend(files, checked.findings))
-            left += sum(finding.remedy is Remedy.NONE for finding in checked.findings)
+            findings = checked.findings
             if accepts_loss:
                 lost = losses(checked.findings)
                 for path, damages in lost.items():
@@ -124,9 +125,8 @@ def repair(paths: tuple[str, ...], dry_run: bool, accepts_loss: bool, show_all: 
                         )
                 if not dry_run:
                     accept(files, folder, checked.partition, lost)
-                    left = sum(
-                        finding.remedy is Remedy.NONE for finding in check_partition(files, folder).findings
-                    )
+                    findings = check_partition(files, folder).findings
+            left += sum(finding.remedy is Remedy.NONE for finding in findings)
     report.end(show_all=show_all)
     return 1 if left else 0
 
@@ -296,9 +296,8 @@ def _partitions(paths: tuple[str, ...]) -> Iterator[str]:
                 yield entry.path
 
 
-def _lock(path: str, locks: ExitStack) -> None:
-    """Keep brokers out of the log directory."""
-    directory = _log_directory(path)
+def _lock(directory: str, locks: ExitStack) -> None:
+    """Keep brokers out of a log directory."""
     try:
         locks.callback(OsFileSystem().lock(os.path.join(directory, LOCK_FILE)).release)
     except FileLockedError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.cluster.brokers import activate
+from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import (
     AllocateProducerIds,
     CreateTopics,
@@ -17,7 +18,7 @@ from pykafka_broker.cluster.events import (
     UnregisterBroker,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
-from pykafka_broker.cluster.image import Endpoint, FeatureRange, LeaderRecoveryState
+from pykafka_broker.cluster.image import Endpoint, FeatureRange, LeaderRecoveryState, replay
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.cluster.deciding import (
@@ -71,6 +72,27 @@ def test_the_same_incarnation_amends_its_registration_and_keeps_its_epoch():
     state, _, answer = decide(state, registration(1, listeners=moved))
     broker = state.image.brokers[1]
     assert (answer, broker.epoch, broker.fenced, broker.listeners) == (epoch, epoch, False, moved)
+
+
+@pytest.mark.parametrize(
+    "level, told", [(16, []), (29, ["log_dirs"]), (30, ["log_dirs", "cordoned_log_dirs"])]
+)
+def test_a_heartbeat_changes_the_registration_only_as_the_metadata_version_can_say(level, told):
+    """At 3.9 every start noted that no directory was cordoned, and Apache Kafka did not start on that log."""
+    level_record = m.FeatureLevelRecord(name="metadata.version", feature_level=level)
+    empty = an_empty_cluster()
+    image = replay(empty.image, [level_record], offset=empty.next_offset, epoch=1)
+    state = register(empty._replace(image=image), 1, directories=(directory(1), directory(2)))
+    state = unfence(state, 1)
+
+    step = transition(
+        state,
+        heartbeat(state, 1, offline_directories=(directory(1),), cordoned_directories=(directory(2),)),
+    )
+
+    names = ("log_dirs", "cordoned_log_dirs")
+    changes = [record for record in step.records if isinstance(record, m.BrokerRegistrationChangeRecord)]
+    assert [name for record in changes for name in names if getattr(record, name)] == told
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ v8 authorized operations, v9 flexible, v10 topic ids, v12 lookup by topic id, v1
 topics=None asks for every topic and an empty list for none, except at v0, where empty means all. An unknown
 name may create the topic: both the request and `auto.create.topics.enable` must say so. Apache Kafka answers
 UNKNOWN_TOPIC_OR_PARTITION while it creates; here creation takes about a millisecond, so the first answer
-already names the leader. The exception is a topic that was just deleted: the first request that names it is
-answered UNKNOWN_TOPIC_OR_PARTITION and does not create it, or clients that wait until it is gone would wait
+already names the leader. The exception is a topic that was just deleted: the first requests that name it are
+answered UNKNOWN_TOPIC_OR_PARTITION and do not create it, or clients that wait until it is gone would wait
 for ever. The controller id is a random alive broker, as in KRaft: clients send controller requests there.
 """
 

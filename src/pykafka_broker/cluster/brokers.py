@@ -18,7 +18,7 @@ from pykafka_broker.cluster.events import (
     RegisterController,
     UnregisterBroker,
 )
-from pykafka_broker.cluster.features import can_work_at
+from pykafka_broker.cluster.features import CORDONED_DIRECTORIES_SINCE, DIRECTORY_IDS_SINCE, can_work_at
 from pykafka_broker.cluster.image import (
     METADATA_VERSION,
     BrokerRegistration,
@@ -290,7 +290,12 @@ def _begin_controlled_shutdown(state: ControllerState, broker: BrokerRegistratio
 
 
 def _directory_changes(state: ControllerState, broker: BrokerRegistration, event: Heartbeat) -> list[object]:
-    """Directories that failed take their partitions along; cordoned ones get no new partitions."""
+    """Directories that failed take their partitions along; cordoned ones get no new partitions.
+
+    The registration changes as far as records of the finalized metadata.version can say it: Apache Kafka does
+    not start on a log with others.
+    """
+    metadata_version = state.image.metadata_version
     records: list[object] = []
     failed = [directory for directory in broker.directories if directory in event.offline_directories]
     if failed:
@@ -305,15 +310,17 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, event
             ),
             removed=broker.broker_id,
         )
-        records.append(
-            m.BrokerRegistrationChangeRecord(
-                broker_id=broker.broker_id,
-                broker_epoch=broker.epoch,
-                log_dirs=[directory for directory in broker.directories if directory not in failed],
+        if metadata_version >= DIRECTORY_IDS_SINCE:
+            records.append(
+                m.BrokerRegistrationChangeRecord(
+                    broker_id=broker.broker_id,
+                    broker_epoch=broker.epoch,
+                    log_dirs=[directory for directory in broker.directories if directory not in failed],
+                )
             )
-        )
     cordoned = event.cordoned_directories
-    if cordoned is not None and cordoned != broker.cordoned_directories:
+    can_tell = metadata_version >= CORDONED_DIRECTORIES_SINCE
+    if can_tell and cordoned is not None and cordoned != broker.cordoned_directories:
         records.append(
             m.BrokerRegistrationChangeRecord(
                 broker_id=broker.broker_id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned)

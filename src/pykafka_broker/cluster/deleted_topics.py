@@ -1,8 +1,8 @@
-"""Which topics were just deleted, so that one Metadata request each can be answered "unknown".
+"""Which topics were just deleted, so that the first who ask for each can be answered "unknown".
 
 A client that waits until a deleted topic is gone asks for its metadata again and again. With the defaults of
-most clients each of these requests also creates the topic if it is missing, so one of them has to be answered
-before the topic is created anew.
+most clients each of these requests also creates the topic if it is missing, so the first of them have to be
+answered before the topic is created anew.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ from collections.abc import Iterable
 
 #: How long a deleted topic is remembered: clients that wait for a deletion ask more than once a minute.
 REMEMBERED_MS = 60_000
+#: From the first request for a deleted topic on, all are answered "unknown" for so long: a client may ask
+#: twice at once, for its user and for itself (librdkafka does), and its user has to be told. Apache Kafka,
+#: which creates topics in the background, answers the same for a while.
+UNKNOWN_MS = 100
 #: How many deleted topics are remembered, the newest ones: 3 MB of the longest names.
 REMEMBERED_TOPICS = 10_000
 
 
 class DeletedTopics:
-    """The names of the topics deleted last, each until it is taken or `REMEMBERED_MS` have passed."""
+    """The topics deleted last, for `REMEMBERED_MS`, and for `UNKNOWN_MS` after the first request for one."""
 
     def __init__(self) -> None:
-        #: When each is to be forgotten, in the order of the deletions.
+        #: When each is to be forgotten, soonest first.
         self._until_ms: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
@@ -35,10 +39,13 @@ class DeletedTopics:
         while len(self._until_ms) > REMEMBERED_TOPICS:
             self._until_ms.popitem(last=False)
 
-    def take(self, name: str, now_ms: int) -> bool:
-        """Whether this topic was just deleted; True once for each deletion."""
-        self._forget_old(now_ms)
-        return self._until_ms.pop(name, None) is not None
+    def is_unknown(self, name: str, now_ms: int) -> bool:
+        """Whether a request for this topic, which may be the first one, is to be answered "unknown"."""
+        until_ms = self._until_ms.get(name, now_ms)
+        if until_ms > now_ms + UNKNOWN_MS:
+            self._until_ms[name] = now_ms + UNKNOWN_MS
+            self._until_ms.move_to_end(name, last=False)
+        return until_ms > now_ms
 
     def _forget_old(self, now_ms: int) -> None:
         while self._until_ms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pykafka_broker.cluster.features import CORDONED_DIRECTORIES_SINCE, DIRECTORY_IDS_SINCE
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ProtocolError
@@ -91,7 +92,7 @@ def _uvarint(buf: bytes | memoryview, at: int) -> tuple[int, int]:
 
 
 def _register_broker_version(_record: object, metadata_version: int) -> int:
-    for version, since in ((4, 30), (3, 17), (2, 8)):
+    for version, since in ((4, CORDONED_DIRECTORIES_SINCE), (3, DIRECTORY_IDS_SINCE), (2, 8)):
         if metadata_version >= since:
             return version
     return 1
@@ -100,7 +101,7 @@ def _register_broker_version(_record: object, metadata_version: int) -> int:
 def _partition_version(_record: object, metadata_version: int) -> int:
     if metadata_version >= 23:
         return 2
-    return 1 if metadata_version >= 17 else 0
+    return 1 if metadata_version >= DIRECTORY_IDS_SINCE else 0
 
 
 def _broker_change_version(record: m.BrokerRegistrationChangeRecord, _metadata_version: int) -> int:

@@ -97,7 +97,7 @@ class TopicCreation:
     async def create_missing(self, names: Iterable[str]) -> None:
         """Create what is missing of `names` with the broker's defaults.
 
-        Invalid names are left alone, and a topic that was just deleted is left alone once.
+        Invalid names are left alone, and a topic that was just deleted is left alone for a moment.
         """
         now_ms = self._monotonic_ms()
         tasks = [
@@ -105,7 +105,7 @@ class TopicCreation:
             for name in dict.fromkeys(names)
             if name not in self._image().topics
             and why_invalid_name(name) is None
-            and not self._just_deleted.take(name, now_ms)
+            and not self._just_deleted.is_unknown(name, now_ms)
         ]
         if tasks:
             await asyncio.wait(tasks)

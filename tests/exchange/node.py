@@ -55,6 +55,7 @@ class Node(ApacheBroker):
     def __init__(self, folder: Path, properties: dict[str, str] | None = None) -> None:
         super().__init__({**PROPERTIES, **(properties or {})}, folder)
         self.software: Software = "apache"
+        self.release: str | None = None
         #: Where the log of the running, or the last, process begins.
         self._log_start = 0
 
@@ -72,10 +73,16 @@ class Node(ApacheBroker):
         if "controller.quorum.voters" not in self.properties:
             super().format()
             return
-        run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self.properties_file))
+        options = () if self.release is None else ("--release-version", self.release)
+        properties_file = str(self.properties_file)
+        run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", properties_file, *options)
 
-    def use_static_voters(self) -> None:
-        """Name the quorum in the configuration, as clusters before KIP-853 do: kraft.version 0."""
+    def use_static_voters(self, release: str | None = None) -> None:
+        """Name the quorum in the configuration, as clusters before KIP-853 do: kraft.version 0.
+
+        Apache Kafka formats the folder for this release; None: for its own.
+        """
+        self.release = release
         self.properties["controller.quorum.voters"] = f"1@127.0.0.1:{self.controller_port}"
         self.properties["controller.quorum.bootstrap.servers"] = ""
 

@@ -149,11 +149,11 @@ def test_a_folder_of_ours_opens_in_apache_kafka_with_everything_in_it_and_comes_
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("formatted_by", ["apache", "ours"])
+@pytest.mark.parametrize(("formatted_by", "release"), [("apache", None), ("ours", None), ("apache", "3.9")])
 def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
-    node: Node, formatted_by: Software
+    node: Node, formatted_by: Software, release: str | None
 ) -> None:
-    node.use_static_voters()
+    node.use_static_voters(release)
     other: Software = "ours" if formatted_by == "apache" else "apache"
     with node.running(formatted_by):
         create_topics(node.address, Continued.TOPIC)

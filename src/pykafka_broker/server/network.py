@@ -7,8 +7,8 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_broker.protocol.frames import Landing
+from pykafka_broker.repeated_lines import RepeatedLines
 from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
-from pykafka_broker.server.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import Node

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from pykafka_broker.server.repeated_lines import INTERVAL_MS, MAX_SUBJECTS, RepeatedLines
+from pykafka_broker.repeated_lines import INTERVAL_MS, MAX_SUBJECTS, RepeatedLines
 from tests.support.clock import VirtualClock
 
 logger = logging.getLogger("test.repeated")
@@ -20,6 +20,14 @@ def test_the_first_line_is_written_at_once_and_the_rest_counted(caplog: pytest.L
     clock.advance(INTERVAL_MS)
     lines.log(logging.WARNING, "garbage", "10.0.0.1", "bad bytes")
     assert caplog.messages == ["bad bytes", "bad bytes (4 more of these since the last such line)"]
+
+
+def test_a_clock_that_is_set_back_silences_nothing_for_longer(caplog: pytest.LogCaptureFixture) -> None:
+    times = iter([INTERVAL_MS, INTERVAL_MS + 1, 0, 1])
+    lines = RepeatedLines(logger, lambda: next(times))
+    for _ in range(4):
+        lines.log(logging.WARNING, "garbage", "10.0.0.1", "bad bytes")
+    assert caplog.messages == ["bad bytes", "bad bytes (1 more of these since the last such line)"]
 
 
 def test_kinds_and_peers_do_not_silence_each_other(caplog: pytest.LogCaptureFixture) -> None:

@@ -11,11 +11,12 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.folders import WantedLog
+from pykafka_broker.log.folders import WARNING_INTERVAL_MS, WantedLog
 from pykafka_broker.log.manager import Intervals, LogManager
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.log.logs import NOW, TOPIC_ID, append, batch, values
+from tests.support.clock import settle
 from tests.support.memory_files import MemoryFiles
 
 OTHER_ID = bytes(16 - n for n in range(16))
@@ -497,6 +498,42 @@ async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back
     assert not any(segment.holds_resources for log in logs for segment in log.segments)
     assert manager.dirs.of_partitions[0].is_online
     assert [append(log, b"c").first_offset for log in logs] == [2, 2, 2]
+
+
+async def test_what_many_logs_warn_of_at_once_is_one_line_a_minute(caplog: pytest.LogCaptureFixture):
+    files = MemoryFiles()
+    broker = Broker(files)
+    manager = await broker.start()
+    logs = [manager.create("orders", n, TOPIC_ID, LogConfig(segment_bytes=150)) for n in range(3)]
+
+    async def without_descriptors() -> None:
+        """Roll all logs, of which not one can be flushed; then fail to roll them."""
+        files.fail("sync", errno.EMFILE, times=3)
+        for log in logs:
+            log.roll()
+            append(log, b"a")
+        await settle()
+        files.heal()
+        files.fail("create", errno.EMFILE, times=3)
+        for log in logs:
+            with pytest.raises(KafkaError):
+                log.roll()
+        files.heal()
+
+    for log in logs:
+        append(log, b"a")
+    caplog.clear()
+    await without_descriptors()
+    unflushed = (
+        "orders-0: the rolled segment is not flushed yet: KAFKA_STORAGE_ERROR: "
+        "Error while appending records to orders-0: Too many open files"
+    )
+    closing = "Too many open files: closing those of all logs; raise the limit (ulimit -n)"
+    assert caplog.messages == [unflushed, closing]
+    broker.now_ms += WARNING_INTERVAL_MS
+    await without_descriptors()
+    again = " (2 more of these since the last such line)"
+    assert caplog.messages == [unflushed, closing, unflushed + again, closing + again]
 
 
 async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable
 
 from pykafka_broker.descriptors import EXHAUSTED_ERRORS
 from pykafka_broker.log.files import FileSystem
+
+logger = logging.getLogger(__name__)
 
 #: Errors that may pass by themselves: disk full, over quota, mounted read-only for now, out of descriptors
 #: or memory.
@@ -28,6 +31,7 @@ class Environment:
         "files",
         "run_in_turn",
         "run_later",
+        "warn",
         "write_behind_bytes",
     )
 
@@ -41,6 +45,7 @@ class Environment:
         on_failure: Callable[[OSError], None] | None = None,
         on_exhausted: Callable[[], None] | None = None,
         on_write_failed: Callable[[OSError], None] | None = None,
+        warn: Callable[[str, str], None] | None = None,
         write_behind_bytes: int = WRITE_BEHIND_BYTES,
     ) -> None:
         self.files = files
@@ -52,6 +57,8 @@ class Environment:
         self.write_behind_bytes = write_behind_bytes
         #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
         self.bury = bury or _at_once
+        #: Log a warning that many logs may have at the same time, given its kind and text. Any thread.
+        self.warn = warn or _warn
         self._on_failure = on_failure
         self._on_exhausted = on_exhausted
         self._on_write_failed = on_write_failed
@@ -81,3 +88,7 @@ class Environment:
 
 def _at_once(job: Callable[[], object], delay_ms: int = 0) -> None:
     job()
+
+
+def _warn(_kind: str, text: str) -> None:
+    logger.warning("%s", text)

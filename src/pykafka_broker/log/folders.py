@@ -26,8 +26,12 @@ from pykafka_broker.log.names import LOG_SUFFIX, partition_folder, set_aside_fol
 from pykafka_broker.log.offset_files import clear_offsets
 from pykafka_broker.log.partition import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.repeated_lines import RepeatedLines
 
 logger = logging.getLogger(__name__)
+
+#: How often a directory's logs warn of the same, which concerns many of them at once.
+WARNING_INTERVAL_MS = 60_000
 
 
 class WantedLog(NamedTuple):
@@ -74,6 +78,7 @@ class LogFolders:
         #: Directories that refuse writes for now.
         self.full_disks = FullDisks(files, run_later=self._work.run_later, now_ms=now_ms)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._repeated_lines = RepeatedLines(logger, now_ms, WARNING_INTERVAL_MS)
         for log_dir in dirs.all:
             log_dir.environment = Environment(
                 files,
@@ -83,6 +88,7 @@ class LogFolders:
                 on_failure=partial(self._disk_failed, log_dir),
                 on_exhausted=self._release_files,
                 on_write_failed=partial(self.full_disks.write_failed, log_dir),
+                warn=partial(self._warn, log_dir.path),
             )
 
     def __iter__(self) -> Iterator[PartitionLog]:
@@ -90,10 +96,11 @@ class LogFolders:
 
     def all_logs(self) -> Iterator[PartitionLog]:
         """The logs that are served, and those that are being filled to take their places."""
-        yield from self.logs.values()
-        for move in self.moves.values():
+        # As of now: other threads go through them, too.
+        yield from list(self.logs.values())
+        for move in list(self.moves.values()):
             yield move.future
-        yield from self._copies.values()
+        yield from list(self._copies.values())
 
     def __len__(self) -> int:
         return len(self.logs)
@@ -199,10 +206,16 @@ class LogFolders:
 
     def _release_files(self) -> None:
         """Too many files are open: give all descriptors back, they return one by one. Any thread."""
-        logger.warning("Too many open files: closing those of all logs; raise the limit (ulimit -n)")
+        self._warn(
+            "", "open files", "Too many open files: closing those of all logs; raise the limit (ulimit -n)"
+        )
         self.release_files()
 
     def release_files(self) -> None:
         """Give the descriptors of all logs back; they return one by one. Any thread."""
         for log in list(self.all_logs()):
             log.release_files()
+
+    def _warn(self, subject: str, kind: str, text: str) -> None:
+        """Log a warning, unless there was one of its kind just now. Any thread."""
+        self._repeated_lines.log(logging.WARNING, kind, subject, text)

@@ -506,7 +506,7 @@ class WritableLog(ReadableLog):
         try:
             self.flush()
         except KafkaError as error:
-            logger.warning("%s: not flushed in the background: %s", self.name, error)
+            self._warn_unflushed("not flushed in the background", error)
 
     def flush_closed(self) -> None:
         """Make all but the active segment durable. Worker thread."""
@@ -517,7 +517,10 @@ class WritableLog(ReadableLog):
         try:
             self.flush_closed()
         except KafkaError as error:
-            logger.warning("%s: the rolled segment is not flushed yet: %s", self.name, error)
+            self._warn_unflushed("the rolled segment is not flushed yet", error)
+
+    def _warn_unflushed(self, what: str, error: KafkaError) -> None:
+        self._environment.warn(what, f"{self.name}: {what}: {error}")
 
     def flush(self) -> int:
         """Return once everything appended before the call is on stable storage; the new recovery point.

@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-import resource
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from pykafka_broker.descriptors import DescriptorReserve
-from pykafka_broker.log.files import OsFileSystem, write_fully
+from pykafka_broker.descriptors import MAX_RECLAIMS, DescriptorReserve
+from pykafka_broker.log.files import File, OsFileSystem, write_fully
+from tests.support.descriptors import descriptors_left
 
 
 @pytest.fixture
 def exhaust() -> Iterator[Callable[[], None]]:
     """Lower the limit of this process so that it can open nothing more."""
-    limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-
-    def lower() -> None:
-        free = os.open(os.devnull, os.O_RDONLY)
-        os.close(free)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (free, limit[1]))
-
-    yield lower
-    resource.setrlimit(resource.RLIMIT_NOFILE, limit)
+    with ExitStack() as undo:
+        yield lambda: undo.enter_context(descriptors_left(0))
 
 
 def test_files_are_opened_with_the_reserve_when_there_is_nothing_else(
@@ -53,6 +47,39 @@ def test_files_are_opened_with_the_reserve_when_there_is_nothing_else(
     files.reserve.refill()
     assert [files.reserve.lend() for _ in range(3)] == [True, True, False]
     files.reserve.hold(0)
+
+
+def test_files_are_closed_for_others_that_are_to_be_opened_as_long_as_there_are_any(
+    exhaust: Callable[[], None], tmp_path: Path
+) -> None:
+    files = OsFileSystem()
+    idle = [files.open(str(tmp_path / f"{number}"), create=True) for number in range(3)]
+    reserve = files.reserve = DescriptorReserve(close_files=lambda: idle and idle.pop().close())
+    reserve.hold(1)
+    exhaust()
+
+    opened: list[File] = [files.open(str(tmp_path / "0")) for _ in range(4)]
+    assert idle == []
+    with pytest.raises(OSError) as refused:
+        files.open(str(tmp_path / "0"))
+    assert refused.value.errno == errno.EMFILE
+    for file in opened:
+        file.close()
+    reserve.hold(0)
+
+
+def test_what_takes_more_descriptors_than_can_be_freed_is_given_up() -> None:
+    closings: list[str] = []
+    reserve = DescriptorReserve(close_files=lambda: closings.append("closed"))
+    reserve.hold(2)
+
+    def open_() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with pytest.raises(OSError, match="Too many open files"):
+        reserve.use(open_)
+    assert closings == ["closed"] * MAX_RECLAIMS
+    reserve.hold(0)
 
 
 def test_what_is_held_is_given_back() -> None:

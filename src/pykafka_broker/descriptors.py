@@ -1,8 +1,9 @@
 """File descriptors kept for the moment when the process has no other left.
 
 A log that must roll a segment then needs some, and so does turning a new client away: it has to be accepted
-to be closed. One that is given back here can be had there at once. That they are few is why `on_short` is
-told: the owner can close files that can be opened again later.
+to be closed. One that is given back here can be had there at once. When all are lent, the owner closes files
+that can be opened again later; what that frees comes into the reserve first, and new clients are let in only
+while that is whole.
 """
 
 from __future__ import annotations
@@ -18,17 +19,27 @@ Result = TypeVar("Result")
 
 #: What the system says when the process, or the machine, may open no more files.
 EXHAUSTED_ERRORS = frozenset({errno.EMFILE, errno.ENFILE})
+#: How often files are closed for one that is to be opened: other threads may take what that frees.
+MAX_RECLAIMS = 5
 
 
 class DescriptorReserve:
     """Some descriptors, open on nothing. Any thread."""
 
-    def __init__(self, on_short: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        on_short: Callable[[], object] = lambda: None,
+        close_files: Callable[[], object] = lambda: None,
+    ) -> None:
         #: Called whenever a descriptor is lent, or cannot be, in the thread that needs it.
         self.on_short = on_short
+        #: Closes files that can be opened again, in the thread that needs a descriptor while all are lent.
+        self.close_files = close_files
         self._size = 0
         self._held: list[int] = []
         self._lock = threading.Lock()
+        #: Held while files are closed, for which other threads then need not ask again.
+        self._reclaim_lock = threading.Lock()
 
     @property
     def held(self) -> int:
@@ -43,11 +54,12 @@ class DescriptorReserve:
                 os.close(self._held.pop())
         self.refill()
 
-    def refill(self) -> None:
-        """Take back what was lent, as far as there are descriptors."""
+    def refill(self) -> bool:
+        """Take back what was lent, as far as there are descriptors; whether that is all."""
         with self._lock, suppress(OSError):
             while len(self._held) < self._size:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))
+        return len(self._held) >= self._size
 
     def lend(self) -> bool:
         """Let the next call that opens something have a descriptor; False if none is left."""
@@ -62,10 +74,25 @@ class DescriptorReserve:
         return is_lent
 
     def use(self, open_: Callable[[], Result]) -> Result:
-        """Open something, with a descriptor of the reserve if there is no other."""
+        """Open something, with a descriptor of the reserve if there is no other, if need be one of a file
+        that is closed for it.
+        """
+        reclaims = 0
         while True:
             try:
                 return open_()
             except OSError as error:
-                if error.errno not in EXHAUSTED_ERRORS or not self.lend():
+                if error.errno not in EXHAUSTED_ERRORS:
                     raise
+                if not self.lend():
+                    reclaims += 1
+                    if reclaims > MAX_RECLAIMS or not self._reclaim():
+                        raise
+
+    def _reclaim(self) -> bool:
+        """Have files closed, and lend what that frees; False if that is nothing."""
+        with self._reclaim_lock:
+            if not self._held:
+                self.close_files()
+                self.refill()
+        return self.lend()

@@ -21,6 +21,7 @@ from pykafka_broker.server.listeners import CreationRate, Endpoint, ListenerLimi
 from pykafka_broker.server.network import ConnectionLimits, Network
 from tests.support.broker import PATIENCE_SECONDS, until
 from tests.support.clock import VirtualClock
+from tests.support.descriptors import descriptors_left
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 
 LOCAL = Endpoint("PLAINTEXT", "127.0.0.1", 0)
@@ -367,6 +368,26 @@ async def test_without_descriptors_new_clients_are_closed_at_once_and_later_ones
         "This process has no file descriptor left: new connections are closed at once; raise the limit of "
         "open files (ulimit -n)"
     ]
+    reserve.hold(0)
+
+
+async def test_new_clients_do_not_take_what_is_freed_while_the_reserve_is_lent(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reserve = DescriptorReserve()
+    reserve.hold(3)
+    async with listening(reserve=reserve) as listeners:
+        async with connected(listeners) as [client]:
+            assert await served(client)
+        with socket.create_connection(listeners.listeners["PLAINTEXT"].address) as sock:
+            sock.setblocking(False)
+            assert [reserve.lend() for _ in range(3)] == [True] * 3
+            with descriptors_left(1):
+                assert await Client(sock).receive() == b""
+            assert reserve.held == 1
+        async with connected(listeners) as [client]:
+            assert await served(client)
+        assert (reserve.held, listeners.network.counters.connections_rejected) == (3, 1)
     reserve.hold(0)
 
 

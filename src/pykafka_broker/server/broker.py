@@ -421,6 +421,7 @@ class Broker:
             loop = asyncio.get_running_loop()
             reserve = self._descriptors
             reserve.on_short = lambda: loop.call_soon_threadsafe(self._give_descriptors_back)
+            reserve.close_files = self.logs.release_files
             undo.callback(reserve.hold, 0)
             reserve.hold(min(RESERVED_DESCRIPTORS, limit // 8))
             self._files.reserve = reserve

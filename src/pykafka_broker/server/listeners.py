@@ -431,12 +431,15 @@ class Listeners:
         Raises:
             OSError: nobody waits any more, or accepting failed.
         """
-        try:
-            client: tuple[socket.socket, tuple[str, int]] = sock.accept()
-            return client
-        except OSError as error:
-            if error.errno not in EXHAUSTED_ERRORS or not self._reserve.lend():
-                raise
+        # Before the reserve is whole again, a client would take what was freed for logs.
+        if self._reserve.refill():
+            try:
+                client: tuple[socket.socket, tuple[str, int]] = sock.accept()
+                return client
+            except OSError as error:
+                if error.errno not in EXHAUSTED_ERRORS:
+                    raise
+        self._reserve.lend()
         try:
             # Else it would wait until its own time-out.
             sock.accept()[0].close()

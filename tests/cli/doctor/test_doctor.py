@@ -156,7 +156,8 @@ def test_a_group_without_members_is_told_from_one_that_does_not_exist(run: Run, 
     level, message = said(found, "groups", "leaver")
     assert (level, message) == (
         "problem",
-        "Group 'leaver' does not exist: it has neither members nor committed offsets.",
+        "Group 'leaver' does not exist: it has neither members nor committed offsets. "
+        "Did you mean 'leavers'?",
     )
 
 

@@ -125,7 +125,7 @@ def test_members_without_a_partition_are_more_than_can_read() -> None:
 
 
 def test_a_missing_group_is_compared_with_those_that_exist() -> None:
-    assert judge_missing("biling", ["billing"]).remedy.startswith("Did you mean 'billing'? ")
+    assert judge_missing("biling", ["billing"]).message.endswith(" Did you mean 'billing'?")
 
 
 def test_a_group_that_never_committed_cannot_be_told_from_one_that_does_not_read() -> None:

@@ -13,6 +13,7 @@ from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, plain, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.cli.group_state import Group, Member, committed_offsets, describe_group, list_groups
+from pykafka_broker.cli.suggestions import did_you_mean
 from pykafka_broker.cli.wording import counted
 
 #: States in which members wait for each other.
@@ -68,16 +69,13 @@ def may_be_stuck(seen: Look, offsets: Mapping[TopicPartition, Offsets]) -> bool:
 
 def judge_missing(name: str, existing: Sequence[str]) -> Finding:
     """A group that was named and does not exist."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, existing, n=1)
-    hint = f"Did you mean {near[0]!r}? " if near else ""
     return problem(
         "groups",
         name,
-        f"Group {name!r} does not exist: it has neither members nor committed offsets.",
-        f"{hint}Check group.id of the consumers, and whether they reach this cluster. A consumer that "
-        "assigns its partitions itself, as Spark's does, has no group unless it commits.",
+        f"Group {name!r} does not exist: it has neither members nor committed offsets."
+        f"{did_you_mean(name, existing)}",
+        "Check group.id of the consumers, and whether they reach this cluster. A consumer that assigns its "
+        "partitions itself, as Spark's does, has no group unless it commits.",
     )
 
 

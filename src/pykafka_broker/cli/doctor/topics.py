@@ -11,8 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.doctor.findings import Finding, listed, ok, problem, warning
+from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.cli.suggestions import did_you_mean
 from pykafka_broker.cli.wording import counted
 from pykafka_broker.protocol.errors import KafkaError
 
@@ -182,11 +183,9 @@ def _transactional_ids(client: Client, producer_ids: Collection[int]) -> dict[in
 
 def judge_missing(name: str, existing: Sequence[str], is_created_on_first_use: bool) -> Finding:
     """A topic that was named and does not exist."""
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, existing, n=1)
-    hint = f"Did you mean {near[0]!r}? Otherwise create it:" if near else "Create it:"
-    remedy = f"{hint}\n  pykafka-broker topics create {name}"
+    meant = did_you_mean(name, existing).strip()
+    hint = f"{meant} Otherwise create it:" if meant else "Create it:"
+    remedy = f"{hint}\n  pykafka-broker topics create {argument(name)}"
     if is_created_on_first_use:
         return warning(
             "topics",

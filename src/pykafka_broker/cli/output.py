@@ -78,6 +78,8 @@ class Styled(NamedTuple):
 
 #: What stands in a table; None is shown as "-".
 Cell = str | int | None | Styled
+#: A line, or the parts of one, of which some are coloured where colours are wanted.
+Line = str | tuple[str | Styled, ...]
 
 
 class Column(NamedTuple):
@@ -119,7 +121,7 @@ class Output:
         self.key = key
         self._has_tables = False
 
-    def show(self, result: Any, lines: Iterable[str], tables: Iterable[Table] | None = None) -> None:
+    def show(self, result: Any, lines: Iterable[Line], tables: Iterable[Table] | None = None) -> None:
         """Say one result. Only the form that is wanted is looked at; without tables, people get the lines."""
         if self.form is Form.JSON:
             click.echo(compact_json(json_value(result)))
@@ -129,11 +131,27 @@ class Output:
             print_tables(tables, gap_above=self._has_tables)
             self._has_tables = True
         elif said := list(lines):
-            text = "\n".join(said)
-            click.echo(printable_lines(text) if self.form is Form.TABLES else text)
+            is_coloured = any(isinstance(line, tuple) for line in said) and wants_colour(
+                sys.stdout, os.environ
+            )
+            text = "\n".join(self._written(line, is_coloured) for line in said)
+            # Without its word on it, click takes colours off where no terminal reads.
+            click.echo(text, color=is_coloured or None)
+
+    def _written(self, line: Line, is_coloured: bool) -> str:
+        if isinstance(line, str):
+            return printable_lines(line) if self.form is Form.TABLES else line
+        return "".join(self._part(part, is_coloured) for part in line)
+
+    def _part(self, part: str | Styled, is_coloured: bool) -> str:
+        if isinstance(part, str):
+            return self._written(part, is_coloured)
+        text = self._written(part.text, is_coloured)
+        *attributes, colour = part.style.split()
+        return click.style(text, fg=colour, bold="bold" in attributes) if is_coloured else text
 
     def show_all(
-        self, results: Sequence[Any], lines: Iterable[str], tables: Iterable[Table] | None = None
+        self, results: Sequence[Any], lines: Iterable[Line], tables: Iterable[Table] | None = None
     ) -> None:
         """Say all results at once."""
         assert self.key is not None
@@ -168,7 +186,7 @@ class Collecting(Output):
         super().__init__(Form.JSON)
         self.results: list[Any] = []
 
-    def show(self, result: Any, lines: Iterable[str], tables: Iterable[Table] | None = None) -> None:
+    def show(self, result: Any, lines: Iterable[Line], tables: Iterable[Table] | None = None) -> None:
         self.results.append(result)
 
 

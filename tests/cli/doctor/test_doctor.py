@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import sys
@@ -17,6 +19,7 @@ from pykafka_broker.cli.doctor import shown
 from pykafka_broker.cli.doctor.examination import Question, examine, guarded
 from pykafka_broker.cli.doctor.findings import CHECKS, Finding, Level, ok, problem
 from pykafka_broker.cli.group_state import commit
+from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.doctor.test_reach import serving
@@ -201,19 +204,38 @@ def test_a_topic_without_a_name_is_wrong_usage(run: Run) -> None:
     assert run("doctor", "--topic", "").status == 2
 
 
+LONG = problem(
+    "topics",
+    "x",
+    "The topic does not exist, and is not created.",
+    "Create it:\n  pykafka-broker topics create " + "x" * 30,
+)
+
+
+def said_by(form: Form, finding: Finding, width: int | None) -> str:
+    """What is written to standard output."""
+    written = io.StringIO()
+    with contextlib.redirect_stdout(written):
+        Output(form).show(finding, shown(finding, width))
+    return written.getvalue()
+
+
 def test_on_a_terminal_sentences_are_folded_and_commands_are_not() -> None:
-    command = "  pykafka-broker topics create " + "x" * 30
-    long = problem("topics", "x", "The topic does not exist, and is not created.", f"Create it:\n{command}")
-    assert list(shown(long, width=40)) == [
+    assert said_by(Form.TABLES, LONG, 40).splitlines() == [
         "PROBLEM The topic does not exist, and is",
         "        not created.",
         "        Create it:",
-        "        " + command,
+        "          pykafka-broker topics create " + "x" * 30,
     ]
+    assert said_by(Form.LINES, LONG, None).splitlines()[0] == (
+        "PROBLEM The topic does not exist, and is not created."
+    )
 
 
-def test_findings_are_coloured_by_their_level_where_colours_are_wanted() -> None:
-    bad = problem("disks", "/data", "It is full.", "Make room:\n  rm")
-    assert list(shown(bad)) == ["PROBLEM It is full.", "        Make room:", "          rm"]
-    assert next(shown(bad, is_coloured=True)) == "\x1b[31m\x1b[1mPROBLEM \x1b[0mIt is full."
-    assert list(shown(ok("disks", "", "Fine."))) == ["ok      Fine."]
+def test_only_the_level_is_coloured_and_what_a_terminal_obeys_is_escaped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    hostile = ok("groups", "g", "Group \x1b[2J is fine.")
+    assert said_by(Form.TABLES, hostile, 80) == ("\x1b[32m\x1b[1mok      \x1b[0mGroup \\x1b[2J is fine.\n")

@@ -13,9 +13,7 @@ A check that needs what an earlier one did not find is left out.
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -25,16 +23,16 @@ from pykafka_broker.cli.client import parse_addresses
 from pykafka_broker.cli.doctor.examination import Question, examine
 from pykafka_broker.cli.doctor.findings import Finding, Level
 from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER, Seconds
-from pykafka_broker.cli.output import Form, Output, json_option, wants_colour
+from pykafka_broker.cli.output import Form, Line, Output, Styled, json_option
 
-#: How a finding begins, and in which colour on a terminal.
+#: How a finding begins.
 MARKS = {
-    Level.OK: ("ok", "green"),
-    Level.WARNING: ("WARNING", "yellow"),
-    Level.PROBLEM: ("PROBLEM", "red"),
-    Level.SKIPPED: ("skipped", "bright_black"),
+    Level.OK: Styled("ok", "bold green"),
+    Level.WARNING: Styled("WARNING", "bold yellow"),
+    Level.PROBLEM: Styled("PROBLEM", "bold red"),
+    Level.SKIPPED: Styled("skipped", "bold bright_black"),
 }
-INDENT = max(len(mark) for mark, _ in MARKS.values()) + 1
+INDENT = max(len(mark.text) for mark in MARKS.values()) + 1
 
 
 @click.command()
@@ -92,25 +90,23 @@ def doctor(
         raise click.BadParameter(str(error), param_hint="HOST:PORT") from None
     if "" in topics:
         raise click.BadParameter("a topic has a name", param_hint="--topic")
-    is_coloured = wants_colour(sys.stdout, os.environ)
     width = shutil.get_terminal_size().columns if output.form is Form.TABLES else None
     status = 0
     for finding in examine(Question(addresses, topics, groups, timeout_s, watch_s)):
         if finding.level is Level.PROBLEM:
             status = 1
-        output.show(finding, shown(finding, is_coloured, width))
+        output.show(finding, shown(finding, width))
     return status
 
 
-def shown(finding: Finding, is_coloured: bool = False, width: int | None = None) -> Iterator[str]:
+def shown(finding: Finding, width: int | None = None) -> Iterator[Line]:
     """A finding as lines: its mark and its sentence, and below it, indented, the remedy.
 
     On a terminal, sentences are folded at its width; commands are not, for they are copied.
     """
-    name, colour = MARKS[finding.level]
-    mark = f"{name:<{INDENT}}"
+    mark = MARKS[finding.level]
     first, *others = _folded(finding.message, width)
-    yield (click.style(mark, fg=colour, bold=True) if is_coloured else mark) + first
+    yield mark._replace(text=f"{mark.text:<{INDENT}}"), first
     for line in finding.remedy.splitlines():
         others += [line] if line.startswith(" ") else _folded(line, width)
     for line in others:

@@ -250,7 +250,7 @@ class Node(Protocol):
         ...
 
     def give_up_read(self, log: PartitionLog, read: Reading[Any]) -> None:
-        """Nobody waits for a read any more. It goes on, and when it ends the log is said to have moved."""
+        """No fetch waits for a read any more. It goes on, and when it ends the log is said to have moved."""
         ...
 
     def is_read_late(self, log: PartitionLog) -> bool:

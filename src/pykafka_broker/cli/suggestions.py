@@ -1,6 +1,6 @@
 """What may have been meant by a name that is none: of a command, a topic, a group, a configuration key.
 
-Asked for after a mistake only, so what this loads and asks the cluster for costs nobody else anything.
+Asked for after a mistake only, so what this loads and asks the cluster for costs no other run anything.
 """
 
 from __future__ import annotations

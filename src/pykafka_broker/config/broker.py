@@ -602,7 +602,7 @@ BROKER_KEYS: tuple[Key, ...] = (
 
     # Authentication and authorization
     Key("authorizer.class.name", STRING, "", NotNull(), LOW, READ_ONLY, REFUSED,
-        "Who decides what a principal may do; empty lets everybody do everything."),
+        "Who decides what a principal may do; empty lets all do everything."),
     Key("principal.builder.class", CLASS,
         "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
         None, MEDIUM, PER_BROKER, UNHEEDED,

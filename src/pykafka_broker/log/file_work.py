@@ -52,7 +52,7 @@ class FileWork:
         self._jobs: set[asyncio.Future[Any]] = set()
         #: By what it is and log directory: work of `in_each` that has not ended.
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
-        #: Of these, those that nobody waits for any more.
+        #: Of these, those that no fetch waits for any more.
         self._given_up: set[asyncio.Future[Any]] = set()
         #: By log directory: jobs that run one after the other, the one that runs among them.
         self._in_turn: defaultdict[str, deque[Callable[[], object]]] = defaultdict(deque)

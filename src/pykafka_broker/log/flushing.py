@@ -93,11 +93,11 @@ class Flusher:
             self._unsynced = moved | {directory, directory_name(directory)}
 
     def retire(self) -> None:
-        """The folder is about to be renamed: nobody begins to touch a file of it by name from now on."""
+        """The folder is about to be renamed: no worker touches a file of it by name from now on."""
         self.retired = True
 
     def settle(self) -> None:
-        """Return when nobody touches a file of the retired folder by name any more. May take long."""
+        """Return when no worker touches a file of the retired folder by name any more. May take long."""
         with self._names_lock, self._making_lock:
             assert self.retired
 
@@ -118,14 +118,14 @@ class Flusher:
             return not self.retired
 
     def replace_epochs(self, encoded: Callable[[], bytes]) -> None:
-        """Replace the file of leader epochs, unless the folder is somebody else's. May wait for the disk."""
+        """Replace the file of leader epochs, unless another log has the folder. May wait for the disk."""
         with self._making_lock:
             if not self.retired:
                 self._environment.files.replace_file(self._epochs_path, encoded(), sync=False)
                 self.note_epochs()
 
     def create_segment(self, base_offset: int, index_interval_bytes: int) -> Segment | None:
-        """Make the files of a new segment; None if the folder is somebody else's. May wait for the disk."""
+        """Make the files of a new segment; None if another log has the folder. May wait for the disk."""
         with self._making_lock:
             if self.retired:
                 return None

@@ -58,7 +58,7 @@ class ColdReads:
                 read.remove_done_callback(wake)
 
     def give_up(self, log: PartitionLog, read: asyncio.Future[Any]) -> None:
-        """Nobody waits for the read any more."""
+        """No fetch waits for the read any more."""
         self._late[log] += 1
         read.add_done_callback(partial(self._ended, log))
 

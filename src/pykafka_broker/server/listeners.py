@@ -158,7 +158,7 @@ class Listener:
         """Let connections queue up.
 
         Raises:
-            OSError: somebody else listens here since `bind`.
+            OSError: another process listens here since `bind`.
         """
         try:
             for sock in self.sockets:
@@ -429,7 +429,7 @@ class Listeners:
         """Accept a client; None if it was turned away because there is no descriptor for it.
 
         Raises:
-            OSError: nobody waits any more, or accepting failed.
+            OSError: no client waits any more, or accepting failed.
         """
         # Before the reserve is whole again, a client would take what was freed for logs.
         if self._reserve.refill():

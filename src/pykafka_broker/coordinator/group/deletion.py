@@ -96,7 +96,7 @@ def on_timer(
 
 
 def on_refused(groups: Groups, event: DeletionRefused) -> Step[Groups]:
-    """Answer with the error of the log whoever waits. What has begun goes on: half a group is no group."""
+    """Answer all who wait with the error of the log. What has begun goes on: half a group is no group."""
     group_id = event.group_id
     deletion = groups.deletions[group_id]
     if deletion.is_done:

@@ -66,11 +66,6 @@ def _escaped(character: str) -> str:
     return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
-def plain(text: str) -> str:
-    """Text that others chose, without anything that a terminal obeys."""
-    return text if text.isprintable() else repr(text)
-
-
 def listed(names: list[str], most: int = 3) -> str:
     """A few names as a sentence has them, and how many more there are."""
     shown = ", ".join(names[:most])

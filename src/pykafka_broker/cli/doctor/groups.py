@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pykafka_broker.cli.client import Client
-from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, plain, problem, warning
+from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.cli.group_state import Group, Member, committed_offsets, describe_group, list_groups
 from pykafka_broker.cli.suggestions import did_you_mean
-from pykafka_broker.cli.wording import counted
+from pykafka_broker.cli.wording import counted, printable
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
@@ -293,7 +293,7 @@ def _about_idle_members(group: Group) -> list[Finding]:
 
 
 def _clients(members: Iterable[Member]) -> str:
-    return listed(sorted({f"{plain(m.client_id)} at {plain(m.host)}" for m in members}))
+    return listed(sorted({f"{printable(m.client_id)} at {printable(m.host)}" for m in members}))
 
 
 def _shown(partitions: Sequence[TopicPartition]) -> str:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 from pykafka_broker import __version__
 from pykafka_broker.cli.doctor.findings import Finding, ok, problem
 from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.frames import foreign_protocol
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 
@@ -26,8 +27,6 @@ Address = tuple[str, int]
 #: ApiVersions at the version whose request is the simplest; every broker knows it.
 _API_VERSIONS_VERSION = 0
 _CORRELATION_ID = 0x70796B62
-#: The first bytes of TLS records: an alert, or a handshake, of any version since SSL 3.
-_TLS_ALERT, _TLS_HANDSHAKE, _TLS_MAJOR_VERSION = 0x15, 0x16, 0x03
 #: The key of Metadata, which controllers do not serve to clients.
 METADATA = 3
 _HTTP_REQUEST = b"GET / HTTP/1.0\r\n\r\n"
@@ -50,6 +49,10 @@ class Kind(Enum):
     REFUSED = "refused"
     TIMED_OUT = "timed out"
     UNREACHABLE = "unreachable"
+
+
+#: What the first bytes of an answer may tell.
+FOREIGN = {"TLS": Kind.TLS, "HTTP": Kind.HTTP}
 
 
 class Answer(NamedTuple):
@@ -154,10 +157,8 @@ def _recognised(start: bytes | None) -> Answer | None:
     """Who begins like this; None if that cannot be told yet."""
     if not start:
         return None
-    if start.startswith(b"HTTP/"):
-        return Answer(Kind.HTTP)
-    if start[0] in (_TLS_ALERT, _TLS_HANDSHAKE) and start[1:2] == bytes([_TLS_MAJOR_VERSION]):
-        return Answer(Kind.TLS)
+    if foreign := foreign_protocol(start[:4]):
+        return Answer(FOREIGN[foreign])
     if len(start) < 8:
         return None
     if struct.unpack_from(">i", start, 4) == (_CORRELATION_ID,):

@@ -53,9 +53,9 @@ def interrupted(folder: Path, module: str, *command: str) -> tuple[int, str]:
         "pykafka_broker.cli.start",
         "logging",
         "pykafka_broker.config.sources",
-        "pykafka_broker.server.event_loop",
+        "pykafka_broker.system.event_loop",
         "asyncio",
-        "pykafka_broker.server.broker",
+        "pykafka_broker.broker.broker",
     ],
 )
 def test_an_interrupt_during_the_imports_of_a_start_leaves_no_traceback(module: str, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from interop.conformance.compare import MISSING, Difference
 from interop.conformance.conversation import Case
 from interop.conformance.not_yet_served import NOT_YET_SERVED, missing_keys
-from pykafka_broker.log.validation import MAX_RECORD_ERRORS, MAX_RECORDS_LOOKED_AT
+from pykafka_broker.log.partition.validation import MAX_RECORD_ERRORS, MAX_RECORDS_LOOKED_AT
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES
 from pykafka_broker.protocol.wire import MAX_ELEMENTS, MAX_TAGS
 

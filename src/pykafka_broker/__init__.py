@@ -22,9 +22,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pykafka_broker.broker.broker import Broker
     from pykafka_broker.config import BrokerConfig
     from pykafka_broker.config.sources import load_config
-    from pykafka_broker.server.broker import Broker
 
 __version__ = "0.1.0"
 __all__ = ["Broker", "BrokerConfig", "__version__", "load_config"]
@@ -32,7 +32,7 @@ __all__ = ["Broker", "BrokerConfig", "__version__", "load_config"]
 
 def __getattr__(name: str) -> Any:
     if name == "Broker":
-        from pykafka_broker.server.broker import Broker
+        from pykafka_broker.broker.broker import Broker
 
         return Broker
     if name == "BrokerConfig":

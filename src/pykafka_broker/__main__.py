@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.interrupts import end_at_once
+from pykafka_broker.system.interrupts import end_at_once
 
 
 def main() -> None:

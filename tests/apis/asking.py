@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from pykafka_broker.apis.api import Api
-from pykafka_broker.log.partition import NamesDue
+from pykafka_broker.log.partition.partition_log import NamesDue
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import join_group as joining

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
+from pykafka_broker.broker.broker import Broker
 from pykafka_broker.cli import main
 from pykafka_broker.config.sources import load_config
-from pykafka_broker.server.broker import Broker
-from pykafka_broker.server.event_loop import loop_factory
+from pykafka_broker.system.event_loop import loop_factory
 
 
 class Result(NamedTuple):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import OsFileSystem
-from pykafka_broker.log.loading import create_log
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import init_producer_id as initialising

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.producers import ProducerState, snapshot_bytes
+from pykafka_broker.log.partition.producers import ProducerState, snapshot_bytes
 from tests.cli.conftest import Result, run_command
 
 APACHE = Path(__file__).parent / "apache"

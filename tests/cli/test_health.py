@@ -120,7 +120,7 @@ def test_a_health_check_imports_neither_the_broker_nor_its_configuration() -> No
     script = (
         "import sys\nfrom pykafka_broker.cli import main\n"
         f"try: main(['health', '{unused_address()}'])\nexcept SystemExit: pass\n"
-        "heavy = ('asyncio', 'logging', 'dataclasses', 'pykafka_broker.config', 'pykafka_broker.server',"
+        "heavy = ('asyncio', 'logging', 'dataclasses', 'pykafka_broker.config', 'pykafka_broker.broker',"
         " 'pykafka_broker.log')\n"
         "sys.exit(', '.join(name for name in heavy if name in sys.modules) or 0)"
     )

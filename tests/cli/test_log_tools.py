@@ -18,12 +18,12 @@ import pytest
 from pykafka_broker.cli import progress
 from pykafka_broker.cli.log_report import LARGEST
 from pykafka_broker.cli.wording import human_size
-from pykafka_broker.log import checking
+from pykafka_broker.log.check import partition_check as checking
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import FileSystem, OsFileSystem, lock_holder
-from pykafka_broker.log.loading import create_log, open_log
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import FileSystem, OsFileSystem, lock_holder
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import Codec, build_batch, iter_batches
 from tests.cli.conftest import Output, Result, run_command
@@ -194,7 +194,7 @@ def test_nothing_is_repaired_while_a_broker_runs(folder: Path) -> None:
 @pytest.fixture
 def other_process(folder: Path) -> Iterator[int]:
     """The id of a process that has the folder's log directory, as a broker would."""
-    program = "import sys; from pykafka_broker.log.files import OsFileSystem; " + (
+    program = "import sys; from pykafka_broker.log.disk.files import OsFileSystem; " + (
         "lock = OsFileSystem().lock(sys.argv[1]); print('locked', flush=True); sys.stdin.read()"
     )
     command = [sys.executable, "-c", program, str(folder.parent / ".lock")]

@@ -11,7 +11,7 @@ import pytest
 from pykafka_broker.coordinator.group import transitions
 from pykafka_broker.coordinator.group.classic import join, kind, leave, rebalance, sync, turn
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
-from pykafka_broker.step import Step
+from pykafka_broker.machine.step import Step
 from tests.support.classic_model import World
 
 SEEDS = range(20)

@@ -8,9 +8,9 @@ from pykafka_broker.coordinator.group.classic.records import group_record
 from pykafka_broker.coordinator.group.classic.state import Phase
 from pykafka_broker.coordinator.group.events import LeaveResult, LeavingMember, SyncResult
 from pykafka_broker.coordinator.group.records import replay
+from pykafka_broker.machine.step import Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
-from pykafka_broker.step import Reply, SetTimer
 from tests.support.groups import GroupWorld, durable, through_bytes
 
 

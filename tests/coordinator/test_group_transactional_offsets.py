@@ -20,10 +20,10 @@ from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, transition
 from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
-from pykafka_broker.step import Reply
 from tests.support.groups import GroupWorld
 
 WEEK_MS = 7 * 24 * 60 * 60 * 1000

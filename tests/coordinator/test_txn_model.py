@@ -10,10 +10,10 @@ import pytest
 
 from pykafka_broker.coordinator.txn import ending, init_producer_id, partitions, timers, turn
 from pykafka_broker.coordinator.txn.state import TransactionMetadata, TransactionState
-from pykafka_broker.log import producers
-from pykafka_broker.log.producers import ProducerStates
+from pykafka_broker.log.partition import producers
+from pykafka_broker.log.partition.producers import ProducerStates
+from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.step import Start, Step
 from tests.support.transaction_model import World
 
 SEEDS = range(20)

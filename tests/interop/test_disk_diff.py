@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interop.disk_diff import Folder, compare, evened, of_topics
-from pykafka_broker.log.producers import BatchSummary, ProducerState, snapshot_bytes
+from pykafka_broker.log.partition.producers import BatchSummary, ProducerState, snapshot_bytes
 from pykafka_broker.protocol.records.batch import build_batch
 
 NOW = 1_700_000_000_000

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.loading import create_log, open_log
-from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
-from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
+from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch

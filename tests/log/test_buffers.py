@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.log.buffers import MAX_BYTES, MAX_KEPT, MIN_BYTES, ReadBuffers
+from pykafka_broker.log.disk.buffers import MAX_BYTES, MAX_KEPT, MIN_BYTES, ReadBuffers
 
 LARGE = MIN_BYTES * 2
 

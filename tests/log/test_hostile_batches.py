@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.validation import Prepared, prepare_client_batch
+from pykafka_broker.log.partition.validation import Prepared, prepare_client_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
     NO_TIMESTAMP,

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 import pytest
 
-from pykafka_broker.log.accepting import accept, losses
-from pykafka_broker.log.checking import check_partition, mend
-from pykafka_broker.log.names import DAMAGED_SUFFIX, offset_file
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.check.accept_loss import accept, losses
+from pykafka_broker.log.check.partition_check import check_partition, mend
+from pykafka_broker.log.disk.names import DAMAGED_SUFFIX, offset_file
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 from tests.log.logs import FOLDER, NOW, names, new_log, reopened

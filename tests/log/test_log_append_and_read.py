@@ -7,9 +7,9 @@ import errno
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.loading import create_log, open_log
-from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
 from tests.log.logs import (

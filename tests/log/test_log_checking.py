@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.checking import Checked, check_partition, open_segments
+from pykafka_broker.log.check.partition_check import Checked, check_partition, open_segments
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.files import Entry, OsFileSystem
-from pykafka_broker.log.recovery import walk
+from pykafka_broker.log.disk.files import Entry, OsFileSystem
+from pykafka_broker.log.segment.batch_walk import walk
 from tests.log.cleaner.test_cleaning import COMPACT, a_broker, a_log, cleaned, fill
 from tests.support.memory_files import Inode, MemoryFile, MemoryFiles
 

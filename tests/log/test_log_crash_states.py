@@ -20,9 +20,9 @@ from collections.abc import Callable
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.index import AbortedTxn
-from pykafka_broker.log.manager import LogManager
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.segment.index import AbortedTxn
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
 from tests.log.test_log_manager import Broker

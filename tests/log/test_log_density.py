@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.checking import Remedy, check_partition
-from pykafka_broker.log.cleaner.swap import recovery
-from pykafka_broker.log.names import DENSE_SUFFIX, offset_file
-from pykafka_broker.log.partition import AppendOrigin, PartitionLog
+from pykafka_broker.log.check.partition_check import Remedy, check_partition
+from pykafka_broker.log.disk.names import DENSE_SUFFIX, offset_file
+from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.segment.swap import recovery
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from tests.log.logs import FOLDER, NOW, names, new_log, records, reopened

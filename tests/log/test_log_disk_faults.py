@@ -9,9 +9,9 @@ import errno
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.log.logs import (
     FOLDER,

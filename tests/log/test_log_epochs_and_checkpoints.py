@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.log.checkpoints import (
+from pykafka_broker.log.disk.checkpoints import (
+    EpochEntry,
     MalformedFile,
     MetaProperties,
     decode_clean_shutdown,
@@ -22,14 +23,14 @@ from pykafka_broker.log.checkpoints import (
     uuid_bytes,
     uuid_text,
 )
-from pykafka_broker.log.epochs import EpochEntry, LeaderEpochs
-from pykafka_broker.log.names import (
+from pykafka_broker.log.disk.names import (
     FolderName,
     offset_file,
     parse_offset_file,
     parse_partition_folder,
     set_aside_folder,
 )
+from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 
 
 def epochs(*entries: tuple[int, int]) -> LeaderEpochs:

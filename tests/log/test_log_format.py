@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pykafka_broker.log
-from pykafka_broker.log import names as file_names
+from pykafka_broker.log.disk import names as file_names
 from tests.log.logs import FOLDER, NOW, end_transaction, names, new_log, produce
 from tests.support.memory_files import MemoryFiles
 

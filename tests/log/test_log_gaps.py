@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.log.checking import Remedy, check_partition, mend
-from pykafka_broker.log.partition import AppendOrigin, PartitionLog
-from pykafka_broker.log.scrubbing import job_for, scrub
+from pykafka_broker.log.check.partition_check import Remedy, check_partition, mend
+from pykafka_broker.log.check.scrubber import job_for, scrub
+from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 from tests.log.logs import FOLDER, append, batch, new_log, records, reopened

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.log.index import (
+from pykafka_broker.log.segment.index import (
     AbortedTxn,
     InvalidIndexError,
     OffsetIndex,

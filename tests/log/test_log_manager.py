@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.folders import WARNING_INTERVAL_MS, WantedLog
-from pykafka_broker.log.manager import Intervals, LogManager
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.disk.directories import LogDirError
+from pykafka_broker.log.manager.folders import WARNING_INTERVAL_MS, WantedLog
+from pykafka_broker.log.manager.log_manager import Intervals, LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.log.logs import NOW, TOPIC_ID, append, batch, values
 from tests.support.clock import settle

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log import moves as moves_module
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.manager import LogManager
-from pykafka_broker.log.moving import LogMove
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.disk.directories import LogDirError
+from pykafka_broker.log.manager import moves as moves_module
+from pykafka_broker.log.manager.future_log import LogMove
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values

@@ -11,8 +11,8 @@ import random
 
 import pytest
 
-from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.recovery import Damage
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.segment.batch_walk import Damage
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, build_batch, iter_batches, read_records
 from tests.log.logs import FOLDER, NOW, append, new_log, reopened

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.files import FileLockedError, FileSystem, OsFileSystem, write_fully
+from pykafka_broker.log.disk.files import FileLockedError, FileSystem, OsFileSystem, write_fully
 from tests.support.memory_files import MemoryFiles
 
 

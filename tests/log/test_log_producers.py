@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.log.partition import AppendResult
-from pykafka_broker.log.producers import (
+from pykafka_broker.log.partition.partition_log import AppendResult
+from pykafka_broker.log.partition.producers import (
     BatchSummary,
     CorruptSnapshotError,
     ProducerState,

@@ -10,15 +10,15 @@ import logging
 
 import pytest
 
-from pykafka_broker.log.checkpoints import decode_epochs
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.index import TIME_ENTRY_BYTES
-from pykafka_broker.log.loading import open_log, read_topic_id
-from pykafka_broker.log.names import parse_partition_folder
-from pykafka_broker.log.opening import UNKNOWN_TOPIC_ID
-from pykafka_broker.log.partition import AppendOrigin, PartitionLog
-from pykafka_broker.log.recovery import Damage, Scan
+from pykafka_broker.log.disk.checkpoints import decode_epochs
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.names import parse_partition_folder
+from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
+from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.log.segment.batch_walk import Damage, Scan
+from pykafka_broker.log.segment.index import TIME_ENTRY_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, Codec, iter_batches, read_records
 from tests.log.logs import (

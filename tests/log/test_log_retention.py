@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.partition import FoundOffset, PartitionLog
-from pykafka_broker.log.retention import Expired, SegmentFacts, expired_segments
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.partition_log import FoundOffset, PartitionLog
+from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expired_segments
+from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.log.logs import (

@@ -10,13 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import OsFileSystem
-from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.scrub_process import ScrubProcess
-from pykafka_broker.log.scrubbing import (
+from pykafka_broker.log.check.scrub_process import ScrubProcess
+from pykafka_broker.log.check.scrubber import (
     ScrubAborted,
     Scrubbed,
     ScrubJob,
@@ -25,6 +20,11 @@ from pykafka_broker.log.scrubbing import (
     heed,
     job_for,
 )
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.load_partition import create_log
 from tests.log.logs import NOW, TOPIC_ID, append, batch
 from tests.log.test_log_manager import Broker
 from tests.support.memory_files import MemoryFile, MemoryFiles

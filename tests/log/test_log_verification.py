@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.partition import AppendOrigin, AppendResult, PartitionLog
-from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.log.logs import NOW, append, batch, end_transaction, new_log, produce

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.validation import (
+from pykafka_broker.log.partition.validation import (
     MAX_RECORD_ERRORS,
     MAX_RECORDS_LOOKED_AT,
     NotOneBatch,

@@ -8,9 +8,9 @@ import errno
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import join
-from pykafka_broker.log.loading import create_log, open_log
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import join
+from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.transitions import ElectionState

@@ -18,9 +18,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pykafka_broker.broker.broker import Broker
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.sources import load_config
-from pykafka_broker.log.files import FileSystem
+from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.protocol.messages import delete_topics as deletion
@@ -35,8 +37,6 @@ from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
-from pykafka_broker.server.broker import Broker
-from pykafka_broker.server.clock import Clock
 from tests.support.client import Client
 from tests.support.clock import VirtualClock
 from tests.support.memory_files import MemoryFiles

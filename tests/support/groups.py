@@ -30,7 +30,7 @@ from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import transition
-from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Start
+from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Start
 
 START_MS = 1_000_000
 

@@ -26,7 +26,7 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pykafka_broker.log.files import Buffer, Entry, FileLockedError
+from pykafka_broker.log.disk.files import Buffer, Entry, FileLockedError
 
 #: What reaches a disk as a whole, or not at all.
 PAGE_BYTES = 512

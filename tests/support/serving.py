@@ -8,6 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
+from pykafka_broker.network.connection import Connection
+from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
+from pykafka_broker.network.network import ConnectionLimits, Network
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages import response_type
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -21,10 +25,6 @@ from pykafka_broker.protocol.messages.headers import (
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.server.connection import Connection
-from pykafka_broker.server.dispatch import Dispatch
-from pykafka_broker.server.memory import RequestMemory, UnsentAnswers
-from pykafka_broker.server.network import ConnectionLimits, Network
 from tests.support.clock import VirtualClock
 from tests.support.transport import MemoryTransport
 

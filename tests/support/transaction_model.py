@@ -18,8 +18,8 @@ from random import Random
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.events import WriteMarkers
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.partition import AppendOrigin, PartitionLog
-from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch

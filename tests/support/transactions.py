@@ -25,8 +25,8 @@ from pykafka_broker.coordinator.txn.state import (
     Transactions,
 )
 from pykafka_broker.coordinator.txn.transitions import transition
+from pykafka_broker.machine.step import CancelTimer, Reply, SetTimer, Start
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import CancelTimer, Reply, SetTimer, Start
 
 START_MS = 1_000_000
 MINUTE_MS = 60_000

@@ -19,9 +19,9 @@ from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.events import FetchResult, JoinResult, LeaveResult, SyncResult
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.record import AnyRecord
+from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
-from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer
 from tests.support.groups import START_MS, GroupWorld, subscription
 
 

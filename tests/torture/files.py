@@ -26,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pykafka_broker.log.files import Buffer, File, OsFileSystem
+from pykafka_broker.log.disk.files import Buffer, File, OsFileSystem
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def main() -> None:
 
         plant(plan.mutant)
 
-    import pykafka_broker.server.broker as broker_module
+    import pykafka_broker.broker.broker as broker_module
     from pykafka_broker.cli import main as start
 
     class PlannedFiles(TorturedFiles):

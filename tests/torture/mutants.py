@@ -51,7 +51,7 @@ def mutant(
 
 @mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
 def skip_the_sync_of_a_segment() -> None:
-    from pykafka_broker.log.segment import Segment
+    from pykafka_broker.log.segment.segment import Segment
 
     original = Segment.sync
 
@@ -64,7 +64,7 @@ def skip_the_sync_of_a_segment() -> None:
 
 @mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
 def acknowledge_before_the_sync() -> None:
-    from pykafka_broker.server.replicas import Partition
+    from pykafka_broker.replication.replica_manager import Partition
 
     Partition.acknowledged = lambda self, next_offset: None  # type: ignore[method-assign]
 
@@ -72,7 +72,7 @@ def acknowledge_before_the_sync() -> None:
 @mutant("lost", plans=TWO_KILLS)
 def acknowledge_before_the_write() -> None:
     """A batch is kept in the process until the next one comes."""
-    import pykafka_broker.log.segment as segments
+    import pykafka_broker.log.segment.segment as segments
 
     kept: dict[str, tuple[Any, bytes, int]] = {}
     original = segments.Segment.append
@@ -101,8 +101,8 @@ def acknowledge_before_the_write() -> None:
 
 @mutant("lost", "vanished", plans=TORN_WRITES)
 def leave_a_torn_tail() -> None:
-    import pykafka_broker.log.loading as loading
-    import pykafka_broker.log.segment as segments
+    import pykafka_broker.log.recovery.load_partition as loading
+    import pykafka_broker.log.segment.segment as segments
 
     # Else the next start finds it, fences it off, and nobody notices.
     segments.Segment.is_checked = lambda self, start, end: True  # type: ignore[method-assign]
@@ -122,7 +122,7 @@ def leave_a_torn_tail() -> None:
 
 @mutant("wrong seek", plans=TWO_KILLS)
 def look_one_entry_too_far_in_an_index() -> None:
-    from pykafka_broker.log.index import OffsetIndex
+    from pykafka_broker.log.segment.index import OffsetIndex
 
     original = OffsetIndex.position_before
 
@@ -136,7 +136,7 @@ def look_one_entry_too_far_in_an_index() -> None:
 
 @mutant("duplicated", plans=UNANSWERED)
 def forget_producers_at_a_restart() -> None:
-    from pykafka_broker.log.producer_files import ProducerFiles
+    from pykafka_broker.log.partition.producer_snapshots import ProducerFiles
 
     original = ProducerFiles.rebuild
 
@@ -150,7 +150,7 @@ def forget_producers_at_a_restart() -> None:
 
 @mutant("duplicated", plans=UNANSWERED)
 def append_a_retry_again() -> None:
-    from pykafka_broker.log.producers import ProducerStates
+    from pykafka_broker.log.partition.producers import ProducerStates
 
     ProducerStates.check = lambda self, *arguments, **details: None  # type: ignore[method-assign]
 
@@ -161,7 +161,7 @@ def append_a_retry_again() -> None:
     properties=FSYNC,
 )
 def serve_past_the_high_watermark() -> None:
-    from pykafka_broker.log.partition import PartitionLog
+    from pykafka_broker.log.partition.partition_log import PartitionLog
 
     PartitionLog.limit_offset = lambda self, limit: self.log_end_offset  # type: ignore[method-assign]
     PartitionLog.available_bytes = lambda self, offset, limit: 1  # type: ignore[method-assign]
@@ -169,7 +169,7 @@ def serve_past_the_high_watermark() -> None:
 
 @mutant("lost", plans=TWO_KILLS)
 def drop_the_last_batch_at_recovery() -> None:
-    from pykafka_broker.log.recovery import Scan
+    from pykafka_broker.log.segment.batch_walk import Scan
 
     original = Scan.__iter__
 
@@ -189,7 +189,7 @@ def drop_the_last_batch_at_recovery() -> None:
 
 
 def acknowledge_what_a_full_disk_refused() -> None:
-    from pykafka_broker.log.segment import Segment
+    from pykafka_broker.log.segment.segment import Segment
 
     original = Segment.append
 
@@ -201,13 +201,13 @@ def acknowledge_what_a_full_disk_refused() -> None:
 
 
 def keep_the_descriptors_of_all_logs() -> None:
-    from pykafka_broker.log.manager import LogManager
+    from pykafka_broker.log.manager.log_manager import LogManager
 
     LogManager.release_files = lambda self: None  # type: ignore[method-assign]
 
 
 def share_the_threads_of_all_disks() -> None:
-    from pykafka_broker.server.disk_threads import DiskThreads
+    from pykafka_broker.broker.disk_threads import DiskThreads
 
     original = DiskThreads.run_in
     DiskThreads.run_in = lambda self, directory, job: original(self, "all", job)  # type: ignore[assignment]

@@ -18,16 +18,24 @@ from typing import NamedTuple
 
 import pytest
 
-from pykafka_broker.log import loading, offset_files, producer_files, producers
-from pykafka_broker.log.checkpoints import MalformedFile, PartitionKey, decode_epochs, decode_offsets
-from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.epochs import EpochEntry
-from pykafka_broker.log.index import OffsetIndex
-from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.producers import ProducerState
-from pykafka_broker.log.recovery import Damage as Damaged
-from pykafka_broker.log.recovery import Scan
-from pykafka_broker.log.segment import Segment
+from pykafka_broker.log.disk.checkpoints import (
+    EpochEntry,
+    MalformedFile,
+    PartitionKey,
+    decode_epochs,
+    decode_offsets,
+)
+from pykafka_broker.log.disk.directories import LogDirError
+from pykafka_broker.log.partition import producer_snapshots as producer_files
+from pykafka_broker.log.partition import producers
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import ProducerState
+from pykafka_broker.log.recovery import load_partition as loading
+from pykafka_broker.log.recovery import offset_checkpoints as offset_files
+from pykafka_broker.log.segment.batch_walk import Damage as Damaged
+from pykafka_broker.log.segment.batch_walk import Scan
+from pykafka_broker.log.segment.index import OffsetIndex
+from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
 from pykafka_broker.raft.format import StorageFormatError

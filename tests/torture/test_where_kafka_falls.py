@@ -16,16 +16,16 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from interop.brokers import REPOSITORY, OurBroker
-from pykafka_broker.log.checkpoints import encode_offsets
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import OsFileSystem
-from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.names import (
+from pykafka_broker.log.disk.checkpoints import encode_offsets
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.disk.names import (
     HIGH_WATERMARK_CHECKPOINT,
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
 )
+from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.torture.clients import QUIET, TOPIC, create_ledger
 
@@ -55,13 +55,13 @@ SHOWN_BY = {
         "torture/test_damage.py::test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte",
     ],
     "partition.metadata lost: recognised from the metadata, written again": [
-        "server/test_storage.py::test_a_lost_partition_metadata_does_not_make_a_stray",
+        "broker/test_storage.py::test_a_lost_partition_metadata_does_not_make_a_stray",
     ],
     "disk full: producers are told, consumers served, service returns": [
         "torture/test_resources.py::test_a_full_disk_refuses_producers_serves_consumers_and_heals_by_itself",
     ],
     "a second process on the same folder: refused before it touches anything": [
-        "server/test_process.py::test_a_second_process_on_a_folder_is_refused_and_the_first_serves_on",
+        "broker/test_process.py::test_a_second_process_on_a_folder_is_refused_and_the_first_serves_on",
     ],
     "frames of 20 million tagged fields or empty names: refused, memory bounded": [
         "protocol/test_compile.py::test_more_than_ten_thousand_tags_are_refused",
@@ -69,12 +69,12 @@ SHOWN_BY = {
         "protocol/test_hostile.py::test_a_claim_of_billions_costs_nothing",
     ],
     "300 connections announce 100 MB each and fall silent: memory follows what arrives": [
-        "server/test_connection.py::"
+        "network/test_connection.py::"
         "test_a_thousand_peers_that_announce_100_mb_and_fall_silent_cost_next_to_nothing",
     ],
     "2,000 fetches that wait 500 s, clients gone: noticed and freed": [
-        "server/test_waiting.py::test_two_thousand_parked_clients_disconnect_and_everything_is_freed",
-        "server/test_waiting.py::"
+        "network/test_purgatory.py::test_two_thousand_parked_clients_disconnect_and_everything_is_freed",
+        "network/test_purgatory.py::"
         "test_two_thousand_connections_parked_in_a_handler_disconnect_and_nothing_is_left",
     ],
     "out of descriptors: those connected are served, one line per interval": [
@@ -82,7 +82,7 @@ SHOWN_BY = {
         "test_a_broker_out_of_descriptors_serves_who_is_there_writes_on_and_takes_new_clients_later",
     ],
     "84,000 malformed frames: one line per kind and interval": [
-        "server/test_connection.py::test_a_misbehaving_peer_fills_no_log",
+        "network/test_connection.py::test_a_misbehaving_peer_fills_no_log",
         "test_repeated_lines.py::test_the_first_line_is_written_at_once_and_the_rest_counted",
     ],
     "offset deltas out of order, a producer id without epoch, half a second batch: INVALID_RECORD": [

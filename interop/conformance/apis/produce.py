@@ -10,7 +10,7 @@ from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import ANY, CLOSED, E, Talk, Topic
 from interop.conformance.transactions import LAST_PRODUCE_VERSION_OF_OLD_CLIENTS
 from interop.conformance.transactions import Producer as TransactionalProducer
-from pykafka_broker.log.validation import FIRST_ZSTD_PRODUCE_VERSION
+from pykafka_broker.log.partition.validation import FIRST_ZSTD_PRODUCE_VERSION
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -1,7 +1,7 @@
 """What a handler may ask for: the facts of its request, and the services of the node that serves it.
 
 `RequestContext` is made by the connection for each request. `Node` is the broker as handlers see it; the
-composition root (`server/broker.py`) implements it. Handlers get everything through these two, so that they
+composition root (`broker/broker.py`) implements it. Handlers get everything through these two, so that they
 can be run against any node a test puts together.
 """
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     )
     from pykafka_broker.cluster.image import ClusterImage
     from pykafka_broker.config import BrokerConfig, DynamicConfig
+    from pykafka_broker.coordination.groups import GroupService
+    from pykafka_broker.coordination.transactions import TransactionService
     from pykafka_broker.coordinator.markers import Marker
-    from pykafka_broker.coordinator.service import GroupService
     from pykafka_broker.coordinator.txn.state import TopicPartition
-    from pykafka_broker.coordinator.txn_service import TransactionService
-    from pykafka_broker.log.manager import LogManager
-    from pykafka_broker.log.partition import AppendResult, PartitionLog
+    from pykafka_broker.log.manager.log_manager import LogManager
+    from pykafka_broker.log.partition.partition_log import AppendResult, PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
 
 Result = TypeVar("Result")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.topology import INTERNAL_TOPICS
+from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,

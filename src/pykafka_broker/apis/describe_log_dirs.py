@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.log.checkpoints import PartitionKey
-from pykafka_broker.log.directories import LogDir
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.disk.checkpoints import PartitionKey
+from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.topology import INTERNAL_TOPICS, NO_TOPIC_ID, TOPIC_OPERATIONS, leadership
-from pykafka_broker.cluster.topic_names import why_invalid_name
+from pykafka_broker.apis.topology import NO_TOPIC_ID, TOPIC_OPERATIONS, leadership
+from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
     Cursor,

@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.log.stored import LEAST_BYTES
+from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -35,9 +35,9 @@ from pykafka_broker.protocol.messages.fetch import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import LedPartition, Node, Reading, RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
-    from pykafka_broker.log.partition import PartitionLog
-    from pykafka_broker.log.reading import ReadPlan
-    from pykafka_broker.log.stored import ReadCold
+    from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.read_plan import ReadPlan
+    from pykafka_broker.log.segment.stored_records import ReadCold
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 NO_LEADER_EPOCH = -1

@@ -26,7 +26,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import LedPartition, RequestContext
-    from pykafka_broker.log.partition import PartitionLog
+    from pykafka_broker.log.partition.partition_log import PartitionLog
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1,

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.topology import (
     CLUSTER_OPERATIONS,
-    INTERNAL_TOPICS,
     NO_TOPIC_ID,
     OPERATIONS_NOT_ASKED,
     TOPIC_OPERATIONS,
     alive_brokers,
     leadership,
 )
-from pykafka_broker.cluster.topic_names import why_invalid_name
+from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.metadata import (
     MetadataRequest,

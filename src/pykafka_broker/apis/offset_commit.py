@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
-from pykafka_broker.coordinator.shard import Prompt
+from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -12,8 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.coordination.groups.offsets import GroupOffsets
 from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
-from pykafka_broker.coordinator.service.offsets import GroupOffsets
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

@@ -20,7 +20,6 @@ from collections.abc import Awaitable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
-from pykafka_broker.apis.topology import INTERNAL_TOPICS
 from pykafka_broker.apis.verification import (
     NOTHING_TO_VERIFY,
     Refusal,
@@ -28,10 +27,11 @@ from pykafka_broker.apis.verification import (
     finish_verification,
     start_verification,
 )
+from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.partition import NamesDue
-from pykafka_broker.log.validation import NotOneBatch, RecordErrors, check_framing, check_one_batch
-from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.log.partition.partition_log import NamesDue
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
+from pykafka_broker.log.partition.validation import NotOneBatch, RecordErrors, check_framing, check_one_batch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     BatchIndexAndErrorMessage,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 NO_LEADER_ID = -1
 NO_TOPIC_ID = bytes(16)
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 #: Operation bits (AclOperation codes) a resource supports; without an authorizer everybody may do all of
 #: them.

@@ -13,7 +13,7 @@ from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
 from pykafka_broker.apis.verification import participation
 from pykafka_broker.coordinator.group.events import PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pykafka_broker.coordination.transactions import Participation
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.coordinator.txn_service import Participation
-from pykafka_broker.log.verification import NO_GUARD
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import read_header
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykafka_broker.interrupts import INTERRUPTED, raise_again
+from pykafka_broker.system.interrupts import INTERRUPTED, raise_again
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -187,7 +187,7 @@ def _described(error: Exception) -> Failure | None:
     # Imported by whoever raised them; looking here must not import them.
     for module, name in (
         ("pykafka_broker.config.keys", "ConfigError"),
-        ("pykafka_broker.log.directories", "LogDirError"),
+        ("pykafka_broker.log.disk.directories", "LogDirError"),
         ("pykafka_broker.raft.format", "StorageFormatError"),
     ):
         kind = getattr(sys.modules.get(module), name, None)

@@ -42,9 +42,9 @@ def format_storage(
 
     Configuration comes from the same places as for `start`.
     """
+    from pykafka_broker.broker.storage import format_directories, metadata_version_name
     from pykafka_broker.config.sources import load_config
-    from pykafka_broker.log.files import OsFileSystem
-    from pykafka_broker.server.storage import format_directories, metadata_version_name
+    from pykafka_broker.log.disk.files import OsFileSystem
 
     config = load_config(
         file=file, environ=os.environ, overrides=overrides, data_dir=data_dir, cluster_id=cluster_id

@@ -10,7 +10,7 @@ import click
 
 from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table
 from pykafka_broker.cli.wording import counted, human_size
-from pykafka_broker.log.checking import Checked, Remedy
+from pykafka_broker.log.check.partition_check import Checked, Remedy
 
 #: How many partitions `log stats` shows on a terminal without --all: the largest that have records.
 LARGEST = 20

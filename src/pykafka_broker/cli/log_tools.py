@@ -18,11 +18,18 @@ from pykafka_broker.cli import Group, progress
 from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.log_report import PartitionStats, Report, Verified, stats_line, stats_table
 from pykafka_broker.cli.output import Form, Output, json_option
-from pykafka_broker.log.accepting import accept, losses
-from pykafka_broker.log.checking import Checked, Remedy, check_partition, mend, open_segments, segment_offsets
-from pykafka_broker.log.directories import LogDirError
-from pykafka_broker.log.files import FileLockedError, OsFileSystem, lock_holder
-from pykafka_broker.log.names import (
+from pykafka_broker.log.check.accept_loss import accept, losses
+from pykafka_broker.log.check.partition_check import (
+    Checked,
+    Remedy,
+    check_partition,
+    mend,
+    open_segments,
+    segment_offsets,
+)
+from pykafka_broker.log.disk.directories import LogDirError
+from pykafka_broker.log.disk.files import FileLockedError, OsFileSystem, lock_holder
+from pykafka_broker.log.disk.names import (
     CLEAN_SHUTDOWN_FILE,
     LOCK_FILE,
     LOG_START_CHECKPOINT,
@@ -30,7 +37,7 @@ from pykafka_broker.log.names import (
     RECOVERY_POINT_CHECKPOINT,
     parse_partition_folder,
 )
-from pykafka_broker.processes import described
+from pykafka_broker.system.processes import described
 
 Found = TypeVar("Found")
 
@@ -152,7 +159,7 @@ def stats(paths: tuple[str, ...], show_all: bool, output: Output) -> int:
 
 def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) -> PartitionStats:
     """What there is in a partition, by batch headers."""
-    from pykafka_broker.log.recovery import walk
+    from pykafka_broker.log.segment.batch_walk import walk
 
     opened = open_segments(OsFileSystem(), folder)
     segments = [(segment.base_offset, segment.size) for segment in opened]
@@ -259,7 +266,7 @@ def _each(
     the look is repeated, and `look` is told which is the last one; a folder that a broker has removed is left
     out.
     """
-    from pykafka_broker.server.event_loop import raise_open_file_limit
+    from pykafka_broker.system.event_loop import raise_open_file_limit
 
     raise_open_file_limit()  # a partition may have more segments than the usual 1024
     folders = list(_partitions(paths))

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from pykafka_broker.cli.output import Form, Output, json_option
-from pykafka_broker.interrupts import INTERRUPTED, end_at_once
+from pykafka_broker.system.interrupts import INTERRUPTED, end_at_once
 
 if TYPE_CHECKING:
     import asyncio
 
+    from pykafka_broker.broker.broker import Broker
     from pykafka_broker.cluster.events import NewTopic
     from pykafka_broker.config import BrokerConfig
-    from pykafka_broker.server.broker import Broker
 
 logger = logging.getLogger("kafka.server.KafkaRaftServer")
 lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
@@ -113,7 +113,7 @@ def start(
     topics = parse_topics(os.environ.get(VARIABLE, ""))
     report(config)
 
-    from pykafka_broker.server.event_loop import run
+    from pykafka_broker.system.event_loop import run
 
     run(serve(config, topics, output))
 
@@ -136,8 +136,8 @@ async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) ->
     """
     import asyncio
 
+    from pykafka_broker.broker.broker import Broker
     from pykafka_broker.cli.startup_topics import create_topics
-    from pykafka_broker.server.broker import Broker
 
     stop = asyncio.Event()
     watch_signals(asyncio.get_running_loop(), stop)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.config.keys import ConfigError
 
 if TYPE_CHECKING:
+    from pykafka_broker.broker.broker import Broker
     from pykafka_broker.cluster.events import NewTopic
-    from pykafka_broker.server.broker import Broker
 
 VARIABLE = "KAFKA_CREATE_TOPICS"
 FORM = "name:partitions:replicas or name:partitions:replicas:cleanup.policy"

@@ -21,8 +21,8 @@ from pykafka_broker.cluster import (
 )
 from pykafka_broker.cluster.image import replay
 from pykafka_broker.cluster.state import ControllerState, Decision
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import KafkaError
-from pykafka_broker.step import Reply, Step
 
 #: Which rule decides on which event.
 RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {

@@ -1,8 +1,11 @@
-"""What a topic may be called."""
+"""What a topic may be called, and which names are the broker's own."""
 
 from __future__ import annotations
 
 import re
+
+#: Topics in which the broker keeps its own state. Share groups keep theirs in the last one.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 MAX_NAME_LENGTH = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")

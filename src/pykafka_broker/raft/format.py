@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from os import urandom
 from typing import NamedTuple
 
-from pykafka_broker.log.checkpoints import (
+from pykafka_broker.log.disk.checkpoints import (
     MalformedFile,
     MetaProperties,
     decode_meta_properties,
@@ -24,8 +24,8 @@ from pykafka_broker.log.checkpoints import (
     is_reserved_id,
     uuid_text,
 )
-from pykafka_broker.log.files import FileSystem, join
-from pykafka_broker.log.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
+from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.log.disk.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, BOOTSTRAP_SNAPSHOT, encode_snapshot
 

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pykafka_broker.log.checkpoints import MalformedFile
+from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import Buffer, build_batch, iter_batches, read_records

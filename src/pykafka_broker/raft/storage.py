@@ -14,10 +14,10 @@ import logging
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from pykafka_broker.log.checkpoints import MalformedFile
-from pykafka_broker.log.files import FileSystem, join
-from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.producers import AppendOrigin
+from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import iter_batches, read_records

@@ -12,8 +12,8 @@ import pytest
 
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.manager import LogManager
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from tests.log.logs import NOW, TOPIC_ID, end_transaction

@@ -20,8 +20,8 @@ from interop.oracle import ApacheBroker
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.cleaner.process import CleaningProcess
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.files import OsFileSystem
-from pykafka_broker.log.manager import LogManager
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 
 TOPICS = ("plain", "gzip", "snappy", "lz4", "zstd", "idempotent", "transactional", "append-time")

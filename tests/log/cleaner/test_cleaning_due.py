@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.cleaner.due import (
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.partition.dirty import (
     Dirt,
     LogFacts,
     SegmentFacts,
@@ -15,7 +16,6 @@ from pykafka_broker.log.cleaner.due import (
     filthiest,
     groups,
 )
-from pykafka_broker.log.config import LogConfig
 
 NOW = 1_000_000
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, DamagedSegment, Job
 from pykafka_broker.log.cleaner.process import CleaningProcess, encode_job
-from pykafka_broker.log.cleaner.throttle import Throttle
 from pykafka_broker.log.config import LONG_MAX, LogConfig
-from pykafka_broker.log.environment import Environment
-from pykafka_broker.log.files import OsFileSystem
-from pykafka_broker.log.loading import create_log
-from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.worker_process import WorkerProcess
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.disk.throttle import Throttle
+from pykafka_broker.log.disk.worker_process import WorkerProcess
+from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAborted, DamagedSegment, Job
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from tests.log.logs import NOW, TOPIC_ID
 

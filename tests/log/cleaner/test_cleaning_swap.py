@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 
-from pykafka_broker.log.cleaner.swap import Renaming, into_service, out_of_service, recovery, to_swap
-from pykafka_broker.log.names import offset_file
+from pykafka_broker.log.disk.names import offset_file
+from pykafka_broker.log.segment.swap import Renaming, into_service, out_of_service, recovery, to_swap
 
 KINDS = (".log", ".index", ".timeindex")
 BASE, END = 100, 300

@@ -20,9 +20,9 @@ import pytest
 
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.density import Density
-from pykafka_broker.log.names import DENSE_SUFFIX
-from pykafka_broker.log.partition import PartitionLog
+from pykafka_broker.log.disk.names import DENSE_SUFFIX
+from pykafka_broker.log.partition.density import Density
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.records.batch import build_batch
 from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction, served
 from tests.log.test_log_crash_states import Recorder

@@ -10,8 +10,8 @@ from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
 from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
 from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, shown
-from pykafka_broker.processes import described, listening_on
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.system.processes import described, listening_on
 
 Refusal = (OSError, KafkaError, ProtocolError)
 

@@ -9,7 +9,7 @@ from pykafka_broker.coordinator.group.events import (
 from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
-from pykafka_broker.step import Step
+from pykafka_broker.machine.step import Step
 
 
 def on_list(groups: Groups, event: ListGroups) -> Step[Groups]:

@@ -31,8 +31,8 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.record import AnyRecord
 from pykafka_broker.coordinator.group.state import Deletion, Groups
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import AT_ONCE_MS, Effect, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import AT_ONCE_MS, Effect, Reply, SetTimer, Step
 
 #: The first part of the keys of the timers that bring the next slices; the group's id is the second.
 TIMER = "deletion"

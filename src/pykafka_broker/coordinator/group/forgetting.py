@@ -32,8 +32,8 @@ from pykafka_broker.coordinator.group.state import (
     Groups,
 )
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import AT_ONCE_MS, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import AT_ONCE_MS, Reply, SetTimer, Step
 
 #: How many offsets are forgotten in one go; then others have their turn.
 OFFSETS_PER_SLICE = 1_000

@@ -28,8 +28,8 @@ from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
 from pykafka_broker.coordinator.group.state import LATEST_TIMESTAMP_MS, NO_EXPIRY, CommittedOffset, Groups
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
 
 #: OffsetCommit versions from which on a missing group is named as such.
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9

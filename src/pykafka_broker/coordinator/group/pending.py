@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.machine.versioned_map import VersionedMap
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.group.state import CommittedOffset

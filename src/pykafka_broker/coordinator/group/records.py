@@ -18,7 +18,7 @@ from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
-from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey, GroupMetadataValue
 
 #: What stands in the log of a shard.

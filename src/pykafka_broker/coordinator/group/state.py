@@ -14,7 +14,7 @@ from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
-from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.machine.versioned_map import VersionedMap
 
 NO_TOPIC_ID = bytes(16)
 NO_EXPIRY = -1

@@ -22,8 +22,8 @@ from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Group
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
 
 
 def on_commit(

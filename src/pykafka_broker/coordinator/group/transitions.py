@@ -45,7 +45,7 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.state import Groups
-from pykafka_broker.step import Effect, SetTimer, Step
+from pykafka_broker.machine.step import Effect, SetTimer, Step
 
 #: The timer of the search for offsets that are too old.
 EXPIRY_TIMER = ("expiry",)

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.state import Groups
-from pykafka_broker.step import CancelTimer, Effect, Reply, SetTimer, Step
+from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Step
 
 
 class GroupTurn:

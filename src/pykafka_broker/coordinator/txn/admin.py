@@ -10,8 +10,8 @@ from pykafka_broker.coordinator.txn.events import (
 )
 from pykafka_broker.coordinator.txn.state import TransactionMetadata, Transactions
 from pykafka_broker.coordinator.txn.turn import answer
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Step
 
 
 def on_describe(state: Transactions, event: DescribeTransaction) -> Step[Transactions]:

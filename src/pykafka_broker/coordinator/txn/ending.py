@@ -39,8 +39,8 @@ from pykafka_broker.coordinator.txn.state import (
     TransactionState,
 )
 from pykafka_broker.coordinator.txn.turn import answer, markers_of, written
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
 
 _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
 

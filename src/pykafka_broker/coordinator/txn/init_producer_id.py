@@ -24,8 +24,8 @@ from pykafka_broker.coordinator.txn.state import (
     is_epoch_exhausted,
 )
 from pykafka_broker.coordinator.txn.turn import answer, markers_of, written
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
 
 
 def on_init_producer_id(

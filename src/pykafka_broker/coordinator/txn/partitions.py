@@ -10,8 +10,8 @@ from pykafka_broker.coordinator.txn.state import (
     TransactionState,
 )
 from pykafka_broker.coordinator.txn.turn import answer, written
+from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, Step
 
 
 def on_add_partitions(

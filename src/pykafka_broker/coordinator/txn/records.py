@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.txn.state import (
     Transactions,
     TransactionState,
 )
-from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages.records.txn import (
     PartitionsSchema,

@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.machine.versioned_map import VersionedMap
 
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.txn.state import (
     TransactionState,
 )
 from pykafka_broker.coordinator.txn.turn import markers_of
-from pykafka_broker.step import AT_ONCE_MS, Effect, SetTimer, Start, Step
+from pykafka_broker.machine.step import AT_ONCE_MS, Effect, SetTimer, Start, Step
 
 ABORT_TIMER = ("abort timed out transactions",)
 EXPIRY_TIMER = ("forget unused ids",)

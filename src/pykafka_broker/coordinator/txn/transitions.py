@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.txn.events import (
     VerifyPartitions,
 )
 from pykafka_broker.coordinator.txn.state import TransactionConfig, Transactions
-from pykafka_broker.step import Step
+from pykafka_broker.machine.step import Step
 
 
 def transition(state: Transactions, event: Event, config: TransactionConfig) -> Step[Transactions]:

@@ -10,7 +10,7 @@ from pykafka_broker.coordinator.txn.state import (
     Transactions,
     TransactionState,
 )
-from pykafka_broker.step import Effect, Reply, Start, Step
+from pykafka_broker.machine.step import Effect, Reply, Start, Step
 
 
 def answer(state: Transactions, token: int, result: object) -> Step[Transactions]:

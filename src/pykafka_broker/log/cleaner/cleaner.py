@@ -15,11 +15,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from pykafka_broker.log.cleaner.due import Dirt, filthiest
-from pykafka_broker.log.cleaner.job import CleanedSegment, CleaningAborted, DamagedSegment, Job
-from pykafka_broker.log.files import FileSystem
-from pykafka_broker.log.partition import PartitionLog
-from pykafka_broker.log.retention import Expired
+from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAborted, DamagedSegment, Job
+from pykafka_broker.log.partition.dirty import Dirt, filthiest
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.retention import Expired
 from pykafka_broker.protocol.errors import KafkaError
 
 logger = logging.getLogger("kafka.log.LogCleaner")
@@ -59,8 +59,8 @@ class ThreadWorker:
         self._is_closed = False
 
     def clean(self, job: Job, bytes_per_second: float, on_group: Callable[[CleanedSegment], None]) -> int:
-        from pykafka_broker.log.cleaner.throttle import Throttle  # no start needs what goes through records
         from pykafka_broker.log.cleaner.work import clean
+        from pykafka_broker.log.disk.throttle import Throttle  # no start needs what goes through records
 
         throttle = Throttle(bytes_per_second, now_s=self._now_s, sleep=self._sleep)
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pykafka_broker.log.cleaner.job import LastRecord
 from pykafka_broker.log.cleaner.key_map import KeyMap
 from pykafka_broker.log.cleaner.transactions import CleanedTransactions
+from pykafka_broker.log.partition.cleaning_job import LastRecord
 from pykafka_broker.protocol.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,

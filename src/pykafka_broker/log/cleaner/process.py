@@ -10,7 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pykafka_broker.log.cleaner.job import (
+from pykafka_broker.log.cleaner.work import clean
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.disk.throttle import Throttle
+from pykafka_broker.log.disk.worker_process import WorkerProcess, say, serve
+from pykafka_broker.log.partition.cleaning_job import (
     CleanedSegment,
     CleaningAborted,
     DamagedSegment,
@@ -18,11 +22,7 @@ from pykafka_broker.log.cleaner.job import (
     LastRecord,
     SegmentToClean,
 )
-from pykafka_broker.log.cleaner.throttle import Throttle
-from pykafka_broker.log.cleaner.work import clean
-from pykafka_broker.log.files import OsFileSystem
-from pykafka_broker.log.index import AbortedTxn
-from pykafka_broker.log.worker_process import WorkerProcess, say, serve
+from pykafka_broker.log.segment.index import AbortedTxn
 
 _NICENESS = 10
 _MODULE = "pykafka_broker.log.cleaner.process"

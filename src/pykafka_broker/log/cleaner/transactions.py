@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafka_broker.log.index import AbortedTxn
-from pykafka_broker.log.producers import transaction_marker
+from pykafka_broker.log.partition.producers import transaction_marker
+from pykafka_broker.log.segment.index import AbortedTxn
 from pykafka_broker.protocol.records.batch import BatchHeader, Buffer
 
 

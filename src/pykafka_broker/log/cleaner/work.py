@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from pykafka_broker.log.cleaner.due import SegmentSize, groups
 from pykafka_broker.log.cleaner.filtering import Rules, remains
-from pykafka_broker.log.cleaner.job import CleanedSegment, DamagedSegment, Job, SegmentToClean
 from pykafka_broker.log.cleaner.key_map import KeyMap
 from pykafka_broker.log.cleaner.transactions import CleanedTransactions
-from pykafka_broker.log.files import File, FileSystem, join, write_fully
-from pykafka_broker.log.index import AbortedTxn, OffsetIndex, TimeIndex
-from pykafka_broker.log.names import (
+from pykafka_broker.log.disk.files import File, FileSystem, join, write_fully
+from pykafka_broker.log.disk.names import (
     CLEANED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -24,6 +21,9 @@ from pykafka_broker.log.names import (
     TXN_INDEX_SUFFIX,
     offset_file,
 )
+from pykafka_broker.log.partition.cleaning_job import CleanedSegment, DamagedSegment, Job, SegmentToClean
+from pykafka_broker.log.partition.dirty import SegmentSize, groups
+from pykafka_broker.log.segment.index import AbortedTxn, OffsetIndex, TimeIndex
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import (
     HEADER,

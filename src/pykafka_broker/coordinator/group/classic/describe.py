@@ -10,8 +10,8 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Step
 
 #: DescribeGroups versions from which on a missing group is an error and not a dead group.
 FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6

@@ -9,8 +9,8 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Reply, SetTimer, Step
 
 
 def on_heartbeat(groups: Groups, event: Heartbeat) -> Step[Groups]:

@@ -37,8 +37,8 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Step
 
 #: JoinGroup versions from which on a new dynamic member is first given its id and told to come back with it.
 FIRST_VERSION_WITH_HANDSHAKE = 4

@@ -12,8 +12,8 @@ from pykafka_broker.coordinator.group.kind import GroupKind
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.topics import TopicDirectory
+from pykafka_broker.machine.step import Effect, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Effect, SetTimer
 
 
 class ClassicKind(GroupKind[ClassicGroup]):

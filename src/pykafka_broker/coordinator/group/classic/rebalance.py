@@ -24,8 +24,8 @@ from pykafka_broker.coordinator.group.classic.turn import Turn, join_timer, sess
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import JoinedMember, JoinResult, SyncResult
 from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Step
 
 #: The member id in an answer that is not to be used any more.
 UNKNOWN_MEMBER = ""

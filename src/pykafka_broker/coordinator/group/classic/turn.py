@@ -9,8 +9,8 @@ from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Member,
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import GroupTurn
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.step import Step
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:

@@ -17,9 +17,9 @@ from pykafka_broker.coordinator.group.events import (
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, uuid_hash, walked
-from pykafka_broker.step import Step
 
 
 def on_describe(groups: Groups, event: DescribeConsumerGroup, config: GroupCoordinatorConfig) -> Step[Groups]:

@@ -39,9 +39,9 @@ from pykafka_broker.coordinator.group.consumer.turn import (
 from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
+from pykafka_broker.machine.step import Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import int_hash, string_hash, uuid_hash, walked
-from pykafka_broker.step import Reply, SetTimer, Step
 
 #: From this version on clients make their member ids themselves.
 CLIENT_MADE_MEMBER_ID_VERSION = 1

@@ -7,7 +7,7 @@ from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup, Membe
 from pykafka_broker.coordinator.group.consumer.turn import revocation_timer, session_timer
 from pykafka_broker.coordinator.group.events import TopicsChanged
 from pykafka_broker.coordinator.group.state import Groups
-from pykafka_broker.step import Effect, SetTimer, Step
+from pykafka_broker.machine.step import Effect, SetTimer, Step
 
 
 def on_topics_changed(groups: Groups, event: TopicsChanged) -> Step[Groups]:

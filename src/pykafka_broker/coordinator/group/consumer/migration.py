@@ -44,8 +44,8 @@ from pykafka_broker.coordinator.group.consumer.turn import ConsumerTurn
 from pykafka_broker.coordinator.group.events import JoinGroup, JoinResult, SyncResult
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory, group_hash
+from pykafka_broker.machine.step import CancelTimer, Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
-from pykafka_broker.step import CancelTimer, Reply, Step
 
 
 def group_to_join(

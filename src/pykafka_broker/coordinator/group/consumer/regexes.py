@@ -22,9 +22,9 @@ from pykafka_broker.coordinator.group.consumer.turn import (
 )
 from pykafka_broker.coordinator.group.events import RegexesResolved
 from pykafka_broker.coordinator.group.state import Groups
+from pykafka_broker.machine.step import Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash, walked
-from pykafka_broker.step import Step
 
 MIN_REFRESH_INTERVAL_MS = 10_000
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
-from pykafka_broker.coordinator.versioned_map import VersionedMap
+from pykafka_broker.machine.versioned_map import VersionedMap
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.group.classic.state import Protocol

@@ -13,7 +13,7 @@ from pykafka_broker.coordinator.group.records import after
 from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.topics import group_hash
 from pykafka_broker.coordinator.group.turn import GroupTurn
-from pykafka_broker.step import Start, Step
+from pykafka_broker.machine.step import Start, Step
 
 #: How long a group does not look at its topics again if nothing says that they have changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1

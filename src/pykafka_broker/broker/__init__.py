@@ -1,0 +1,1 @@
+"""The broker: what it is built of, its life, and its threads."""

@@ -1,0 +1,71 @@
+"""Reads that may wait for a disk, each in threads of its own disk, and those of them that are late.
+
+A fetch does not wait for a disk that stands still when others have something to answer. The read that it has
+given up goes on, and brings its bytes into the page cache. As long as it does, the log counts as late, so
+that the next fetch waits for it no longer than for a partition without new records; when it ends, whoever
+waits for the log is woken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any, TypeVar
+
+from pykafka_broker.broker.disk_threads import DiskThreads
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.clock import Clock
+
+Result = TypeVar("Result")
+
+
+class ColdReads:
+    """The reads of one node that the page cache could not serve. Event loop only."""
+
+    def __init__(self, threads: DiskThreads, clock: Clock) -> None:
+        self._threads = threads
+        self._clock = clock
+        #: Reads that were given up and have not ended.
+        self._late: Counter[PartitionLog] = Counter()
+
+    def run(self, log: PartitionLog, read: Callable[[], Result]) -> asyncio.Future[Result]:
+        """Read in a thread for the disk of a log."""
+        return self._threads.run(log, read)
+
+    def is_late(self, log: PartitionLog) -> bool:
+        """Whether a read of the log was given up and goes on."""
+        return log in self._late
+
+    async def first_done(self, reads: Collection[asyncio.Future[Any]], until_ms: int) -> None:
+        """Return when one of the reads has ended, or at `until_ms` of the wall clock."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def wake(*_: object) -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        remaining_ms = max(0, until_ms - self._clock.now_ms())
+        timer = self._clock.call_at(self._clock.monotonic_ms() + remaining_ms, wake)
+        for read in reads:
+            read.add_done_callback(wake)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            for read in reads:
+                read.remove_done_callback(wake)
+
+    def give_up(self, log: PartitionLog, read: asyncio.Future[Any]) -> None:
+        """No fetch waits for the read any more."""
+        self._late[log] += 1
+        read.add_done_callback(partial(self._ended, log))
+
+    def _ended(self, log: PartitionLog, read: asyncio.Future[Any]) -> None:
+        self._late[log] -= 1
+        if not self._late[log]:
+            del self._late[log]
+        if not read.cancelled():
+            read.exception()  # the next reader gets it
+        log.wake_waiting()

@@ -1,0 +1,76 @@
+"""Room for a start on a disk that is full.
+
+To start, a node writes some hundred bytes of metadata: who votes, who leads, that the broker is here again.
+Where the disk has no byte left, a broker that was killed could not come back, not even to be read from. A
+file in the metadata directory keeps that room: it is removed before a start that finds too little, and made
+again when the start has written what it must, before any producer can take the room.
+
+What it holds is random, because some file systems store zeros in no space at all.
+"""
+
+from __future__ import annotations
+
+import logging
+from os import urandom
+
+from pykafka_broker.log.disk.files import FileSystem, join, write_fully
+from pykafka_broker.log.disk.full_disks import REFUSALS
+
+logger = logging.getLogger(__name__)
+
+RESERVE_FILE = ".reserve"
+#: A start takes some KiB of it, rounded up to the blocks of the file system: enough for dozens of starts.
+RESERVE_BYTES = 256 * 1024
+#: It is made at the expense of others only where there is room for so many of them.
+ROOMY = 16
+
+
+class StartReserve:
+    """The file that keeps room in one directory. Everything here is blocking."""
+
+    def __init__(self, files: FileSystem, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+        self._path = join(directory, RESERVE_FILE)
+        #: Smaller than it should be, or not there.
+        self.is_short = True
+
+    def give_if_needed(self) -> bool:
+        """Let the start have the room, if there is too little beside it; whether that is so."""
+        if self._free_bytes() >= RESERVE_BYTES:
+            return False
+        self._files.remove(self._path)
+        return True
+
+    def hold_if_roomy(self) -> None:
+        """Keep the room for another start, where the disk has plenty."""
+        self.is_short = self._held_bytes() < RESERVE_BYTES
+        if self.is_short and self._free_bytes() >= ROOMY * RESERVE_BYTES:
+            self.hold()
+
+    def hold(self) -> None:
+        """Keep the room, or as much of it as there is."""
+        held_bytes = self._held_bytes()
+        try:
+            file = self._files.open(self._path, create=not self._files.exists(self._path))
+            try:
+                write_fully(file, urandom(RESERVE_BYTES - held_bytes), held_bytes)
+            finally:
+                file.close()
+        except OSError as error:
+            if error.errno not in REFUSALS:
+                raise
+            logger.debug("%s is smaller than it should be: %s", self._path, error)
+        self.is_short = self._held_bytes() < RESERVE_BYTES
+
+    def _held_bytes(self) -> int:
+        if not self._files.exists(self._path):
+            return 0
+        file = self._files.open(self._path, writable=False)
+        try:
+            return min(file.size(), RESERVE_BYTES)
+        finally:
+            file.close()
+
+    def _free_bytes(self) -> int:
+        return self._files.space(self._directory)[1]

@@ -1,0 +1,182 @@
+"""Log directories from nothing to ready: formatting, whose they are, and the metadata log's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka_broker.broker.start_reserve import RESERVE_FILE
+from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, SERVED_FEATURES, bootstrap_records
+from pykafka_broker.cluster.image import METADATA_VERSION, CorruptMetadataError
+from pykafka_broker.cluster.records import encode_record
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.log.disk.directories import LogDirError
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.log.disk.names import (
+    CLEAN_SHUTDOWN_FILE,
+    METADATA_TOPIC,
+    OFFSETS_SUFFIX,
+    parse_partition_folder,
+)
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.driver import OtherVotersError
+from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, random_uuid
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
+from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+
+#: Where a controller that nobody else needs to reach is said to be.
+UNREACHED_CONTROLLER = ("localhost", 9093)
+#: The metadata log rolls early: it is small, and is read from the start as long as there are no snapshots.
+METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())
+
+
+#: What a metadata log raises that this version cannot go by.
+UNREADABLE_METADATA = (CorruptMetadataError, MalformedFile, OtherVotersError)
+
+
+def unusable_metadata(config: BrokerConfig, error: Exception) -> LogDirError:
+    """Why a start ends at the metadata log, and what to do."""
+    return LogDirError(
+        f"The metadata log in {join(config.metadata_log_dir, METADATA_FOLDER)} cannot be used: {error}. "
+        "Start the version of the software that wrote it, or restore the folder from a backup."
+    )
+
+
+def controller_endpoints(config: BrokerConfig) -> dict[str, tuple[str, int]]:
+    """Where the voters of the quorum find this controller."""
+    if not config.controller_listeners:
+        return {config.controller_listener_names[0]: UNREACHED_CONTROLLER}
+    return {e.name: (e.host or "localhost", e.port) for e in config.controller_listeners}
+
+
+def format_directories(
+    files: FileSystem, config: BrokerConfig, *, now_ms: int, ignore_formatted: bool
+) -> Formatted:
+    """Format every directory of the node that is not formatted yet.
+
+    Raises:
+        StorageFormatError: a directory belongs to something else, or is formatted and may not be.
+    """
+    level = SERVED_FEATURES[METADATA_VERSION]
+    return format_storage(
+        files,
+        config.log_dirs,
+        node_id=config.node_id,
+        bootstrap_values=[encode_record(record, level) for record in bootstrap_records()],
+        controller_endpoints=None if config.voters else controller_endpoints(config),
+        now_ms=now_ms,
+        cluster_id=config.cluster_id,
+        metadata_directory=config.metadata_log_dir,
+        ignore_formatted=ignore_formatted,
+    )
+
+
+def metadata_version_name() -> str:
+    """The metadata.version that formatting gives, by its release's name."""
+    return METADATA_VERSION_NAMES[SERVED_FEATURES[METADATA_VERSION]]
+
+
+def prepare_directories(
+    files: FileSystem, logs: LogManager, config: BrokerConfig, *, now_ms: int
+) -> tuple[str, Formatted | None]:
+    """Lock the directories, format them on first start, and make sure they are ours; the cluster's id.
+
+    Blocking.
+
+    Raises:
+        LogDirError, StorageFormatError: this node may not use these directories; the text says what to do.
+    """
+    logs.dirs.lock()
+    formatted = None
+    meta = logs.dirs.read_meta(logs.dirs.metadata)
+    if meta is None:
+        logs.dirs.refuse_unformatted_data()
+        formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
+        cluster_id = formatted.cluster_id
+    else:
+        logs.dirs.refuse_unformatted()
+        cluster_id = config.cluster_id or meta.cluster_id or ""
+    logs.dirs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
+    return cluster_id, formatted
+
+
+def open_metadata_log(
+    files: FileSystem,
+    config: BrokerConfig,
+    *,
+    now_ms: int,
+    run_later: Callable[[Callable[[], object]], None],
+    on_write_failed: Callable[[OSError], None] | None = None,
+) -> RaftStorage:
+    """The replica of the metadata log in this node's metadata directory. Blocking.
+
+    A directory fresh from formatting need not have it: `kafka-storage format` makes its folder only to put
+    the first voters there.
+
+    Raises:
+        LogDirError: another directory has it.
+        MalformedFile: no directory has it, although they have been in use.
+    """
+    parent = config.metadata_log_dir
+    directory = join(parent, METADATA_FOLDER)
+    if not files.exists(directory):
+        for other in config.log_dirs:
+            if files.exists(join(other, METADATA_FOLDER)):
+                raise LogDirError(
+                    f"The metadata log is in {other}, and is looked for in {parent}. "
+                    f"Name {other} first in log.dirs, or as metadata.log.dir."
+                )
+        if used := _sign_of_use(files, config):
+            raise MalformedFile(f"the folder is missing although the directory was in use: it has {used}")
+    environment = Environment(files, run_later=run_later, on_write_failed=on_write_failed)
+    if _has_log(files, directory):
+        log = open_log(
+            environment,
+            directory,
+            METADATA_TOPIC,
+            0,
+            METADATA_TOPIC_ID,
+            METADATA_LOG,
+            clean=files.exists(join(parent, CLEAN_SHUTDOWN_FILE)),
+            now_ms=now_ms,
+        )
+    else:
+        log = create_log(environment, directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID, METADATA_LOG)
+    return RaftStorage(files, log)
+
+
+def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
+    """What the log directories hold that formatting does not make; None if they are as it left them."""
+    for parent in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
+        for entry in files.entries(parent) if files.exists(parent) else ():
+            is_partition = entry.is_directory and parse_partition_folder(entry.name) is not None
+            is_of_a_start = entry.name in (CLEAN_SHUTDOWN_FILE, RESERVE_FILE)
+            if is_partition or is_of_a_start or entry.name.endswith(OFFSETS_SUFFIX):
+                return join(parent, entry.name)
+    bootstrap = join(config.metadata_log_dir, BOOTSTRAP_CHECKPOINT)
+    return None if files.exists(bootstrap) else f"no {bootstrap}"
+
+
+def _has_log(files: FileSystem, directory: str) -> bool:
+    return files.exists(directory) and any(entry.name.endswith(".log") for entry in files.entries(directory))
+
+
+def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
+    """Who this node is in the quorum: its id, and the id of its metadata directory."""
+    key = ReplicaKey(config.node_id, logs.dirs.metadata.directory_id)
+    return Voter(key, controller_endpoints(config))
+
+
+def configured_voters(config: BrokerConfig) -> VoterSet:
+    """The voters of `controller.quorum.voters`: those of a metadata log that names none (kraft.version 0)."""
+    name = config.controller_listener_names[0]
+    return VoterSet(
+        {
+            voter.node_id: Voter(ReplicaKey(voter.node_id), {name: (voter.host, voter.port)})
+            for voter in config.voters
+        }
+    )

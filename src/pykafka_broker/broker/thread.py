@@ -1,0 +1,82 @@
+"""A broker in a thread of its own, with an event loop of its own: for programs that are not asynchronous.
+
+The caller waits for the start and for the stop, and gets what they raise. Ctrl-C during the start undoes what
+has been started. During the stop it ends the wait: if the process ends then, the next start recovers what was
+acknowledged, as after a kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from threading import Thread
+from typing import Protocol
+
+from pykafka_broker.system.event_loop import run
+
+
+class Runnable(Protocol):
+    """The part of a `Broker` that runs it."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+class BrokerThread:
+    """Runs one broker from `start` to `stop`, which are called in any other thread."""
+
+    def __init__(self, broker: Runnable, name: str) -> None:
+        self._broker = broker
+        # A daemon: the process can end although its program has never called `stop`.
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._stop_asked: Future[None] = Future()
+        self._started: Future[None] = Future()
+        self._stopped: Future[None] = Future()
+
+    def start(self) -> None:
+        """Return when the broker serves.
+
+        Raises:
+            Exception: whatever the broker's own start raises; nothing of it is left then.
+        """
+        try:
+            self._thread.start()
+            self._started.result()
+        except BaseException:
+            self._end()
+            raise
+
+    def stop(self) -> None:
+        """Return when the broker has stopped; raises what its own stop raises."""
+        self._end()
+        self._stopped.result()
+
+    def _end(self) -> None:
+        with suppress(InvalidStateError):  # asked before, or the start has failed
+            self._stop_asked.set_result(None)
+        if self._thread.is_alive():  # Ctrl-C may have come before
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            run(self._serve())
+        except BaseException as error:
+            (self._stopped if self._started.done() else self._started).set_exception(error)
+        else:
+            self._stopped.set_result(None)
+
+    async def _serve(self) -> None:
+        stop = asyncio.wrap_future(self._stop_asked)
+        try:
+            starting = asyncio.ensure_future(self._broker.start())
+            await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+            if not starting.done():
+                starting.cancel()
+            await starting
+            self._started.set_result(None)
+            await stop
+            await self._broker.stop()
+        finally:
+            stop.cancel()  # nothing shall call into a loop that is closed

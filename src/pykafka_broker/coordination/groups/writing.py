@@ -1,0 +1,47 @@
+"""How what a group's shard has decided is put into its partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafka_broker.coordination.batches import Append, batches_of
+from pykafka_broker.coordinator.group.record import encode_record
+from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
+from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+
+
+def write(
+    append: Append, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec, max_bytes: int
+) -> int:
+    """Append records as one batch, deletions as several if they must, and return the log end offset after.
+
+    Raises:
+        KafkaError: what `append` raises.
+
+    """
+    first = records[0]
+    if isinstance(first, TransactionEnd):
+        marker = first.marker
+        batch = build_marker_batch(
+            EndTransactionMarker(marker.commit, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp_ms=now_ms,
+        )
+        return append(partition, batch, transaction_version=marker.transaction_version)
+    if isinstance(first, TransactionalRecord):
+        batch = build_batch(
+            [(now_ms, *encode_record(entry.record), ()) for entry in records],
+            codec=codec,
+            producer_id=first.producer_id,
+            producer_epoch=first.producer_epoch,
+            transactional=True,
+        )
+        return append(partition, batch, guard=first.guard)
+    encoded = [(now_ms, *encode_record(record), ()) for record in records]
+    end_offset = 0
+    for each in batches_of(encoded, max_bytes):
+        end_offset = append(partition, build_batch(each, codec=codec))
+    return end_offset

@@ -1,0 +1,107 @@
+"""Writing transaction markers into the partitions that this node leads.
+
+Markers for partitions of `__consumer_offsets` go through the group coordinator, which has to learn that the
+offsets of the transaction count now, or do not. All others are appended like any batch of a coordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.coordination.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.coordinator.txn.state import TopicPartition
+from pykafka_broker.log.partition.partition_log import NamesDue
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.replication.replica_manager import Partition
+
+
+class TransactionMarkers:
+    """The `MarkerWriter` of a transaction coordinator whose partitions are all led by its own node."""
+
+    def __init__(
+        self,
+        offsets: OffsetsTopic,
+        *,
+        led: Callable[[str, int], Partition | None],
+        why_not_led: Callable[[str, int], ErrorCode],
+        image: Callable[[], ClusterImage],
+        now_ms: Callable[[], int],
+        make_names: Callable[[NamesDue], Awaitable[None]],
+    ) -> None:
+        self._offsets = offsets
+        self._led = led
+        self._why_not_led = why_not_led
+        self._image = image
+        self._now_ms = now_ms
+        self._make_names = make_names
+
+    async def write(
+        self, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Write `marker` into each partition that still exists; see `MarkerWriter`."""
+        image = self._image()
+        return await self.write_here(
+            marker, [each for each in partitions if image.partition(each.topic, each.partition) is not None]
+        )
+
+    async def write_here(
+        self, marker: Marker, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Write `marker` into each partition, which this node has to lead; the outcome of each."""
+        results: dict[TopicPartition, ErrorCode] = {}
+        waiting: list[tuple[TopicPartition, Awaitable[ErrorCode]]] = []
+        batch = build_marker_batch(
+            EndTransactionMarker(marker.commit, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp_ms=self._now_ms(),
+        )
+        for each in partitions:
+            partition = self._led(each.topic, each.partition)
+            if partition is None:
+                results[each] = self._why_not_led(each.topic, each.partition)
+            elif each.topic == OFFSETS_TOPIC:
+                await self._offsets.loaded()
+                results[each] = await self._offsets.groups.offsets.complete_transaction(
+                    each.partition, marker
+                )
+            else:
+                try:
+                    acknowledged = self._append(partition, batch, marker)
+                except NamesDue as due:
+                    acknowledged = asyncio.ensure_future(self._append_later(each, batch, marker, due))
+                except KafkaError as error:
+                    results[each] = error.code
+                    continue
+                results[each] = ErrorCode.NONE
+                if acknowledged is not None:
+                    waiting.append((each, acknowledged))
+        for each, acknowledgement in waiting:
+            results[each] = await acknowledgement
+        return results
+
+    def _append(self, partition: Partition, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
+        """Append the marker; what to wait for, None if there is nothing."""
+        end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
+        return partition.acknowledged(end)
+
+    async def _append_later(
+        self, place: TopicPartition, batch: bytes, marker: Marker, due: NamesDue
+    ) -> ErrorCode:
+        """The same when a file that is needed has been made."""
+        while True:
+            try:
+                await self._make_names(due)
+                partition = self._led(place.topic, place.partition)
+                if partition is None:
+                    return self._why_not_led(place.topic, place.partition)
+                acknowledged = self._append(partition, batch, marker)
+                return ErrorCode.NONE if acknowledged is None else await acknowledged
+            except NamesDue as another:
+                due = another
+            except KafkaError as error:
+                return error.code

@@ -1,0 +1,1 @@
+"""Looking for damage: a whole partition on request, closed segments from time to time."""

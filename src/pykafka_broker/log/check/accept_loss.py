@@ -1,0 +1,100 @@
+"""Accepting a loss: offsets that are damaged or missing are gone for good, and readers pass over them.
+
+Until then they are fenced off, and whoever has to read the log as a whole stops there: a coordinator serves
+nothing of its partition. `accept` makes of a fenced range what compaction leaves, a gap:
+
+1. the note of density is raised above it (density.py), so that the gap is not taken for a new loss;
+2. the `.damaged` file is removed: should the power fail now, the next check fences off the same again;
+3. damaged bytes are cut out of the `.log` file, which is replaced as a whole;
+4. indexes, whose positions are those of before, are removed: they are made anew when they are needed.
+
+Each is durable before the next is begun. The folder must be nobody else's. Blocking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pykafka_broker.log.check.partition_check import Finding, Partition, Remedy
+from pykafka_broker.log.disk.files import FileSystem, directory_name, join, write_fully
+from pykafka_broker.log.disk.names import (
+    DAMAGED_SUFFIX,
+    DENSE_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TEMPORARY_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    offset_file,
+)
+from pykafka_broker.log.partition.density import noted_offset
+from pykafka_broker.log.segment.batch_walk import Damage
+
+_PIECE_BYTES = 1 << 20
+#: Findings that say of offsets that they are lost.
+_LOSSES = frozenset({Remedy.FENCE, Remedy.FENCED, Remedy.NONE})
+
+
+def losses(findings: Sequence[Finding]) -> dict[str, list[Damage]]:
+    """What of the findings can be accepted: lost ranges by `.log` file, in order."""
+    found: dict[str, list[Damage]] = {}
+    for finding in findings:
+        if finding.damage is not None and finding.remedy in _LOSSES:
+            found.setdefault(finding.path, []).append(finding.damage)
+    return {path: sorted(damages) for path, damages in found.items()}
+
+
+def accept(files: FileSystem, directory: str, partition: Partition, lost: dict[str, list[Damage]]) -> None:
+    """Make gaps of these ranges of a partition that was checked just now."""
+    if not lost:
+        return
+    _raise_note(files, directory, partition, max(damages[-1].next_offset for damages in lost.values()))
+    for path, damages in lost.items():
+        base = path[: -len(LOG_SUFFIX)]
+        files.remove(base + DAMAGED_SUFFIX)
+        files.sync_directory(directory)
+        _cut_out(files, path, damages)
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            files.remove(base + suffix)
+        files.sync_directory(directory)
+
+
+def _raise_note(files: FileSystem, directory: str, partition: Partition, next_offset: int) -> None:
+    """Say that from `next_offset` on nothing is missing but what was lost. A log without a note may have
+    gaps anywhere: of it this is only certain behind its end.
+    """
+    names = [entry.name for entry in files.entries(directory)]
+    noted = noted_offset(names)
+    raised = partition.end_offset if noted is None else max(noted, next_offset)
+    if raised == noted:
+        return
+    files.write_file(join(directory, offset_file(raised, DENSE_SUFFIX)), b"", sync=True)
+    for name in names:
+        if name.endswith(DENSE_SUFFIX):
+            files.remove(join(directory, name))
+    files.sync_directory(directory)
+
+
+def _cut_out(files: FileSystem, path: str, damages: Sequence[Damage]) -> None:
+    """Replace a file by one without these bytes."""
+    file = files.open(path, writable=False)
+    size, start = file.size(), 0
+    kept: list[tuple[int, int]] = []
+    for damage in damages:
+        kept.append((start, min(damage.position, size)))
+        start = max(start, damage.end_position)
+    kept.append((start, size))
+    if sum(max(0, end - begin) for begin, end in kept) == size:
+        return
+    temporary = path + TEMPORARY_SUFFIX
+    files.remove(temporary)
+    copy = files.open(temporary, create=True)
+    written = 0
+    for begin, end in kept:
+        for position in range(begin, end, _PIECE_BYTES):
+            piece = file.pread(min(_PIECE_BYTES, end - position), position)
+            write_fully(copy, piece, written)
+            written += len(piece)
+    copy.sync()
+    files.set_modified_ms(temporary, files.modified_ms(path))
+    files.rename(temporary, path)
+    files.sync_directory(directory_name(path))

@@ -1,0 +1,244 @@
+"""The scrub: closed segments are read again from time to time, so that what has gone bad on a disk is known
+before somebody needs it.
+
+A round begins a minute after a start, with the closed segments that nobody has read since, and then once per
+`log.scrub.interval.ms`, with all of them. They are gone through in a process of its own (scrub_process.py),
+at a limited rate and without changing what the page cache holds. A segment in which something is odd is gone
+through again here: that decides, and fences off what is damaged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+from pykafka_broker.log.disk.checkpoints import EpochEntry
+from pykafka_broker.log.disk.files import Buffer, File, FileSystem, join
+from pykafka_broker.log.disk.names import LOG_SUFFIX, offset_file
+from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.segment.batch_walk import MAX_RELATIVE_OFFSET, Scan, sound_end
+
+logger = logging.getLogger(__name__)
+
+#: After a start; sooner where the interval is shorter.
+FIRST_ROUND_MS = 60_000
+
+RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+
+
+class ScrubSettings(NamedTuple):
+    """Kafka has no such settings; may be replaced at any time."""
+
+    #: From the beginning of a round to that of the next; -1: never.
+    interval_ms: int = 7 * 24 * 3_600_000
+    #: A slow disk reads five times as much. A terabyte takes nine hours.
+    bytes_per_second: int = 32 << 20
+
+
+DEFAULT_SCRUB_SETTINGS = ScrubSettings()
+
+
+class ScrubAborted(Exception):
+    """The broker is stopping."""
+
+
+class ScrubJob(NamedTuple):
+    """Closed segments of one log, (base offset, size in bytes, base offset of the next) each, and what they
+    must agree with.
+    """
+
+    directory: str
+    segments: Sequence[tuple[int, int, int]]
+    epochs: Sequence[EpochEntry]
+
+
+class Scrubbed(NamedTuple):
+    """Base offsets of the segments that are sound, and of those in which something is odd."""
+
+    sound: Sequence[int]
+    odd: Sequence[int]
+
+
+class ScrubWorker(Protocol):
+    """Who reads: a thread of ours, or a process."""
+
+    def scrub(self, job: ScrubJob, bytes_per_second: float) -> Scrubbed:
+        """Go through all segments of a job. Blocking; ScrubAborted if `close` is called meanwhile."""
+
+    def close(self) -> None: ...
+
+
+def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> Scrubbed:
+    """Go through the segments of a job; `meter` hears of each read, and may wait. Segments that are gone by
+    now, or cannot be read, are left out. Blocking.
+    """
+    sound: list[int] = []
+    odd: list[int] = []
+    epoch_of = LeaderEpochs(job.epochs).epoch_for_offset
+    for base_offset, size, next_base_offset in job.segments:
+        try:
+            file = files.open(join(job.directory, offset_file(base_offset, LOG_SUFFIX)), writable=False)
+            read = partial(_read, file, meter)
+            found = sound_end(
+                read,
+                0,
+                size,
+                size,
+                next_offset=base_offset,
+                max_offset=base_offset + MAX_RELATIVE_OFFSET,
+                epoch_of=epoch_of,
+                following_offset=next_base_offset,
+            )
+            if found is None:  # odd, or once compacted
+                scan = Scan(
+                    file.pread, size, base_offset, epoch_of=epoch_of, following_offset=next_base_offset
+                )
+                for _ in scan:
+                    pass
+                found = None if scan.damages else scan.valid_end
+        except OSError as error:
+            logger.debug("segment %d in %s is not scrubbed: %s", base_offset, job.directory, error)
+            continue
+        (sound if found == size else odd).append(base_offset)
+    return Scrubbed(sound, odd)
+
+
+def _read(file: File, meter: Callable[[int], object], size: int, position: int) -> Buffer:
+    """As `pread`, but what was not in the page cache before is not afterwards."""
+    data: Buffer | None = file.pread_cached(size, position)
+    if data is None:
+        data = file.pread(size, position)
+        file.forget(size, position)
+    meter(size)
+    return data
+
+
+class ThreadScrubber:
+    """Reads in the thread that calls: for files in memory."""
+
+    def __init__(self, files: FileSystem) -> None:
+        self._files = files
+        self._is_closed = False
+
+    def scrub(self, job: ScrubJob, bytes_per_second: float) -> Scrubbed:
+        return scrub(self._files, job, self._meter)
+
+    def _meter(self, count: int) -> None:
+        if self._is_closed:
+            raise ScrubAborted
+
+    def close(self) -> None:
+        self._is_closed = True
+
+
+class Scrubber:
+    """Begins the rounds, and heeds what they find. Event loop; the work is done in threads."""
+
+    def __init__(
+        self,
+        logs: Callable[[], Iterable[PartitionLog]],
+        settings: ScrubSettings = DEFAULT_SCRUB_SETTINGS,
+        *,
+        run_blocking: RunBlocking,
+        run_scrubbing: RunBlocking,
+        new_worker: Callable[[], ScrubWorker],
+    ) -> None:
+        self._logs = logs
+        self.settings = settings
+        self._run_blocking = run_blocking
+        #: For work that takes hours.
+        self._run_scrubbing = run_scrubbing
+        self._new_worker = new_worker
+        self._worker: ScrubWorker | None = None
+        self._round: asyncio.Task[None] | None = None
+        self._rounds = 0
+        #: When the last round began; when the first look was, before there was one.
+        self._since_ms: int | None = None
+        self._is_closed = False
+
+    def tick(self, now_ms: int) -> None:
+        """Begin a round if one is due."""
+        if self._since_ms is None:
+            self._since_ms = now_ms
+        interval_ms = self.settings.interval_ms
+        if interval_ms < 0 or self._round is not None or self._is_closed:
+            return
+        if now_ms - self._since_ms < (interval_ms if self._rounds else min(FIRST_ROUND_MS, interval_ms)):
+            return
+        self._since_ms = now_ms
+        self._round = asyncio.get_running_loop().create_task(self._go_round())
+
+    async def _go_round(self) -> None:
+        only_unchecked = self._rounds == 0
+        self._rounds += 1
+        segments = damaged = 0
+        try:
+            for log in list(self._logs()):
+                job = job_for(log, only_unchecked=only_unchecked)
+                if job is None:
+                    continue
+                self._worker = self._worker or self._new_worker()
+                try:
+                    scrubbed = await self._run_scrubbing(
+                        partial(self._worker.scrub, job, self.settings.bytes_per_second)
+                    )
+                    await self._run_blocking(partial(heed, log, job, scrubbed))
+                except OSError as error:
+                    logger.warning("%s is not scrubbed: %s", log.name, error)
+                    continue
+                segments += len(job.segments)
+                damaged += len(scrubbed.odd)
+                if self._is_closed:
+                    return
+            if segments:
+                logger.info("Scrubbed %d closed segments, %d of them damaged", segments, damaged)
+        except ScrubAborted:
+            pass
+        finally:
+            if self._worker is not None:
+                self._worker.close()
+            self._worker = self._round = None
+
+    async def close(self) -> None:
+        """End what is under way, and begin nothing any more."""
+        self._is_closed = True
+        if self._worker is not None:
+            self._worker.close()
+        if self._round is not None:
+            await self._round
+
+
+def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
+    """What of a log is to be scrubbed: closed segments of which no damage is known yet; None if nothing."""
+    if log.closed or log.offline is not None:
+        return None
+    segments = [
+        (segment.base_offset, segment.size, following.base_offset)
+        for segment, following in pairwise(log.segments)
+        if not segment.damages and (segment.unchecked_end or not only_unchecked)
+    ]
+    if not segments:
+        return None
+    return ScrubJob(log.directory, segments, log.epochs.entries)
+
+
+def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
+    """Believe what is sound, go through what is odd. Worker-safe."""
+    sizes = {base_offset: size for base_offset, size, _ in job.segments}
+    for segment in log.segments[:-1]:
+        if sizes.get(segment.base_offset) != segment.size or log.closed:
+            continue  # compacted meanwhile, or not asked for
+        if segment.base_offset in scrubbed.sound:
+            segment.note_all_checked()
+        elif segment.base_offset in scrubbed.odd:
+            segment.unchecked_end = segment.size
+            try:
+                log.check_again(segment)
+            except FileNotFoundError:
+                if segment in log.segments:  # else it was compacted, or deleted, just now
+                    raise

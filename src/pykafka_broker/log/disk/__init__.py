@@ -1,0 +1,1 @@
+"""The files below every log: the file system port, names, checkpoints, log directories, worker processes."""

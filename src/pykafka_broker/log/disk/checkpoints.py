@@ -1,0 +1,213 @@
+"""The small text files of a log directory: bytes to values and back. Pure; callers read and replace the
+files.
+
+* offset checkpoints (`recovery-point-`, `log-start-` and `replication-offset-checkpoint`): `topic partition
+  offset`;
+* `leader-epoch-checkpoint`: `epoch start_offset`;
+* `partition.metadata`: the topic id of the folder; `meta.properties`: whose directory this is;
+* `.kafka_cleanshutdown`: the directory was closed in order, by the broker of that epoch.
+
+Checkpoints open with a version line and a count line; an empty file has no entries. Kafka does not start
+when one of them is garbage. Here every reader raises `MalformedFile`, and whoever holds the partition sets
+the file aside and goes on with what the log itself says.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_RESERVED_IDS = 100
+
+
+class MalformedFile(Exception):
+    """The file is not what its name says."""
+
+
+PartitionKey = tuple[str, int]
+
+
+class EpochEntry(NamedTuple):
+    """Batches from `start_offset` on were appended under `epoch`, until the next entry starts."""
+
+    epoch: int
+    start_offset: int
+
+
+def encode_offsets(offsets: Iterable[tuple[PartitionKey, int]]) -> bytes:
+    """An offset checkpoint."""
+    return _encode([f"{topic} {partition} {offset}" for (topic, partition), offset in offsets])
+
+
+def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
+    """An offset checkpoint's entries."""
+    offsets = {}
+    for line in _decode(data):
+        try:
+            topic, partition, offset = line.split()
+            offsets[topic, int(partition)] = int(offset)
+        except ValueError:
+            raise MalformedFile(f"not an offset entry: {line!r}") from None
+    return offsets
+
+
+def encode_epochs(entries: Iterable[EpochEntry]) -> bytes:
+    """`leader-epoch-checkpoint`."""
+    return _encode([f"{entry.epoch} {entry.start_offset}" for entry in entries])
+
+
+def decode_epochs(data: bytes) -> list[EpochEntry]:
+    """The entries of `leader-epoch-checkpoint`; epochs and offsets must ascend."""
+    entries: list[EpochEntry] = []
+    for line in _decode(data):
+        try:
+            epoch, start_offset = line.split()
+            entry = EpochEntry(int(epoch), int(start_offset))
+        except ValueError:
+            raise MalformedFile(f"not an epoch entry: {line!r}") from None
+        if min(entry) < 0 or (entries and not (entries[-1][0] < entry[0] and entries[-1][1] <= entry[1])):
+            raise MalformedFile(f"epoch entry out of order: {line!r}")
+        entries.append(entry)
+    return entries
+
+
+def _encode(lines: list[str]) -> bytes:
+    return "".join([f"{line}\n" for line in ("0", str(len(lines)), *lines)]).encode()
+
+
+def _decode(data: bytes) -> list[str]:
+    try:
+        lines = data.decode().splitlines()
+    except UnicodeDecodeError:
+        raise MalformedFile("not text") from None
+    if not lines:
+        return []
+    if lines[0] != "0":
+        raise MalformedFile(f"unknown version {lines[0]!r}")
+    if len(lines) < 2 or not lines[1].isdecimal():
+        raise MalformedFile("no entry count")
+    entries = lines[2:]
+    if len(entries) != int(lines[1]):
+        raise MalformedFile(f"{len(entries)} entries where {lines[1]} are announced")
+    return entries
+
+
+def uuid_text(value: bytes) -> str:
+    """16 bytes as Kafka prints ids: base64url without padding, 22 characters."""
+    return urlsafe_b64encode(value).decode().rstrip("=")
+
+
+def is_reserved_id(value: bytes | bytearray) -> bool:
+    """Whether an id names nothing but a word of the protocol: "unassigned", "lost", the metadata topic."""
+    return int.from_bytes(value, "big") < _RESERVED_IDS
+
+
+def uuid_bytes(text: str) -> bytes:
+    """The inverse of `uuid_text`; MalformedFile if it is no id."""
+    try:
+        value = urlsafe_b64decode(text + "==")
+    except ValueError:
+        value = b""
+    if len(value) != 16:
+        raise MalformedFile(f"not an id: {text!r}")
+    return value
+
+
+def encode_partition_metadata(topic_id: bytes) -> bytes:
+    """`partition.metadata`; Kafka ends it without a newline."""
+    return f"version: 0\ntopic_id: {uuid_text(topic_id)}".encode()
+
+
+def decode_partition_metadata(data: bytes) -> bytes:
+    """The topic id in `partition.metadata`."""
+    values = _properties(data, ":")
+    if values.get("version") != "0" or "topic_id" not in values:
+        raise MalformedFile("not a partition.metadata file")
+    return uuid_bytes(values["topic_id"])
+
+
+class MetaProperties(NamedTuple):
+    """`meta.properties`: which cluster, node and directory this is; None where the file does not say."""
+
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: bytes | None
+
+
+def encode_meta_properties(meta: MetaProperties) -> bytes:
+    """`meta.properties`, version 1. As in Apache Kafka, any text may be the id of a cluster."""
+    lines = ["#"]
+    if meta.cluster_id is not None:
+        lines.append(_java_property("cluster.id", meta.cluster_id))
+    if meta.directory_id is not None:
+        lines.append(f"directory.id={uuid_text(meta.directory_id)}")
+    if meta.node_id is not None:
+        lines.append(f"node.id={meta.node_id}")
+    lines.append("version=1")
+    return "".join([f"{line}\n" for line in lines]).encode()
+
+
+def decode_meta_properties(data: bytes) -> MetaProperties:
+    """Read `meta.properties`; version 0 (before KRaft) calls the node `broker.id`."""
+    values = _java_properties(data) if b"\\" in data else _properties(data, "=")
+    if values.get("version") not in ("0", "1"):
+        raise MalformedFile(f"meta.properties has the unknown version {values.get('version')!r}")
+    node_id = values.get("node.id", values.get("broker.id"))
+    if node_id is not None and not node_id.lstrip("-").isdecimal():
+        raise MalformedFile(f"meta.properties has the node id {node_id!r}")
+    if values["version"] != "0":
+        for key in ("cluster.id", "node.id"):
+            if key not in values:
+                raise MalformedFile(f"{key} was not found")
+    directory_id = values.get("directory.id")
+    return MetaProperties(
+        values.get("cluster.id"),
+        None if node_id is None else int(node_id),
+        None if directory_id is None else uuid_bytes(directory_id),
+    )
+
+
+def _java_property(key: str, value: str) -> str:
+    """A line of a Java properties file."""
+    if value.isascii() and value.replace("-", "").replace("_", "").isalnum():
+        return f"{key}={value}"
+    import javaproperties  # takes longer to import than a start can spare, and ids drawn at random need none
+
+    return javaproperties.join_key_value(key, value)
+
+
+def _java_properties(data: bytes) -> dict[str, str]:
+    """A Java properties file that has escapes."""
+    import javaproperties
+
+    try:
+        return dict(javaproperties.loads(data.decode()))
+    except (UnicodeDecodeError, javaproperties.InvalidUEscapeError):
+        raise MalformedFile("not a properties file") from None
+
+
+def _properties(data: bytes, separator: str) -> dict[str, str]:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise MalformedFile("not text") from None
+    pairs = [
+        line.partition(separator)
+        for line in text.splitlines()
+        if line.strip() and line.lstrip()[0] not in "#!"
+    ]
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def encode_clean_shutdown(broker_epoch: int) -> bytes:
+    """`.kafka_cleanshutdown`."""
+    return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
+
+
+def decode_clean_shutdown(data: bytes) -> int:
+    """The broker epoch of a clean stop; -1 if the file does not tell (it counts as clean all the same)."""
+    import re
+
+    match = re.search(rb'"brokerEpoch"\s*:\s*(-?\d+)', data)
+    return int(match[1]) if match else -1

@@ -1,0 +1,254 @@
+"""The log directories of a node: who may use them, whose they are, and which of them are in service.
+
+Order of a start: `lock` (a second process is refused before it touches anything), then `check_meta` (another
+cluster's or node's directory is refused). What lies in a directory is the business of `opening.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+
+from pykafka_broker.log.disk.checkpoints import (
+    MalformedFile,
+    MetaProperties,
+    PartitionKey,
+    decode_meta_properties,
+    encode_meta_properties,
+)
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import FileLockedError, FileSystem, Lock, absolute, directory_name, join
+from pykafka_broker.log.disk.names import LOCK_FILE, META_PROPERTIES, METADATA_TOPIC, parse_partition_folder
+from pykafka_broker.system.processes import described
+
+logger = logging.getLogger(__name__)
+
+
+class LogDirError(Exception):
+    """The broker cannot start on these directories; the text says why and what to do."""
+
+
+class LogDir:
+    """One log directory. `error` is what took it out of service."""
+
+    def __init__(self, path: str) -> None:
+        self.path = absolute(path)
+        self.directory_id = bytes(16)
+        #: Keeps its partitions and gets no new ones (KIP-1066).
+        self.is_cordoned = False
+        self.error: OSError | None = None
+        #: What the disk said when it refused a write for lack of room; None while it takes writes, as far as
+        #: is known. See `full_disks.py`.
+        self.refusal: OSError | None = None
+        #: When to look whether it takes writes again.
+        self.trial_due_ms = 0
+        self.lock: Lock | None = None
+        self.environment: Environment | None = None
+        #: What the checkpoint files hold, so that nothing is written twice.
+        self.checkpointed: dict[str, bytes] = {}
+        #: Partitions that the checkpoint files may still name though there is no such log here any more.
+        self.gone: set[PartitionKey] = set()
+        #: How often such names were taken out; what was about to be written before is void.
+        self.cleared = 0
+        #: Held while the checkpoint files are written.
+        self.checkpoint_lock = threading.Lock()
+
+    @property
+    def is_online(self) -> bool:
+        return self.error is None
+
+
+class LogDirs:
+    """All log directories of a node. What touches the disk is blocking."""
+
+    def __init__(self, files: FileSystem, paths: list[str], metadata_path: str | None = None) -> None:
+        self._files = files
+        #: Where partitions are.
+        self.of_partitions = [LogDir(path) for path in paths]
+        #: Where the metadata log is, which others keep: one of `of_partitions`, the first by default, or
+        #: another.
+        self.metadata = self.of_partitions[0]
+        if metadata_path is not None:
+            other = LogDir(metadata_path)
+            self.metadata = next((d for d in self.of_partitions if d.path == other.path), other)
+        self.all = list(dict.fromkeys([*self.of_partitions, self.metadata]))
+
+    @property
+    def online(self) -> list[LogDir]:
+        """Those for partitions that are in service."""
+        return [log_dir for log_dir in self.of_partitions if log_dir.is_online]
+
+    def cordon(self, paths: Iterable[str]) -> None:
+        """Let these directories, and no others, get no new partitions."""
+        cordoned = {absolute(path) for path in paths}
+        for log_dir in self.of_partitions:
+            log_dir.is_cordoned = log_dir.path in cordoned
+
+    def holding(self, directory: str) -> LogDir:
+        """The one that a partition's folder lies in."""
+        parent = directory_name(directory)
+        return next(log_dir for log_dir in self.all if log_dir.path == parent)
+
+    def lock(self) -> None:
+        """Create the directories and take their lock files, or refuse with LogDirError. Blocking."""
+        for log_dir in self.all:
+            try:
+                self._make_directory(log_dir.path)
+                log_dir.lock = self._files.lock(join(log_dir.path, LOCK_FILE))
+            except FileLockedError as error:
+                self.unlock()
+                raise LogDirError(
+                    f"Failed to acquire lock on file .lock in {log_dir.path}. "
+                    "A Kafka instance in another process or thread is using this directory: "
+                    f"{described(error.process_id)}."
+                ) from None
+            except OSError as error:
+                logger.error("Log directory %s cannot be used: %s", log_dir.path, error.strerror or error)
+                log_dir.error = error
+        try:
+            self.require()
+        except LogDirError:
+            self.unlock()
+            raise
+
+    def _make_directory(self, path: str) -> None:
+        """Create a folder whose name, and those above it, survive a power cut."""
+        missing = []
+        above = path
+        while above and not self._files.exists(above):
+            missing.append(above)
+            above = directory_name(above)
+        self._files.make_directory(path)
+        for created in reversed(missing):
+            self._files.sync_directory(directory_name(created) or ".")
+
+    def require(self) -> None:
+        """No broker starts without the directory of the metadata, or without any for partitions."""
+        if not self.metadata.is_online or not any(log_dir.is_online for log_dir in self.of_partitions):
+            reasons = [f"{d.path}: {d.error.strerror or d.error}" for d in self.all if d.error]
+            raise LogDirError(
+                f"There is no log directory to start on ({', '.join(reasons)}). Let this user write there, "
+                "or name other folders with log.dirs and metadata.log.dir."
+            )
+
+    def unlock(self) -> None:
+        """Give the lock files back."""
+        for log_dir in self.all:
+            if log_dir.lock is not None:
+                log_dir.lock.release()
+                log_dir.lock = None
+
+    def refuse_unformatted_data(self) -> None:
+        """A first start must not take over folders of partitions that some other cluster left. Blocking.
+
+        Raises:
+            LogDirError: there are some.
+        """
+        for log_dir in self.of_partitions:
+            if log_dir.is_online and (folder := self._first_partition(log_dir)):
+                raise LogDirError(
+                    f"{self.metadata.path} has no {META_PROPERTIES}, but {log_dir.path} holds partitions "
+                    f"({folder}). Restore the metadata directory, or run `pykafka-broker format` to "
+                    "begin a new cluster, which will set these partitions aside."
+                )
+
+    def refuse_unformatted(self) -> None:
+        """A start on formatted directories must not take in one that is not: most likely its disk is not
+        mounted, and its partitions would be made anew, without their records. Blocking.
+
+        Raises:
+            LogDirError: there is one; Apache Kafka refuses it as well.
+        """
+        for log_dir in self.all:
+            if log_dir.is_online and self._lacks_meta(log_dir):
+                raise LogDirError(
+                    f"No `meta.properties` found in {log_dir.path} (have you run `pykafka-broker format "
+                    "--ignore-formatted` to format the directory?). If it is not new, mount its disk; "
+                    "formatting does not bring its partitions back."
+                )
+
+    def _lacks_meta(self, log_dir: LogDir) -> bool:
+        try:
+            return self.read_meta(log_dir) is None
+        except OSError as error:
+            logger.debug("%s cannot be read: %s", log_dir.path, error)
+            return False
+
+    def _first_partition(self, log_dir: LogDir) -> str | None:
+        for entry in self._files.entries(log_dir.path):
+            folder = parse_partition_folder(entry.name) if entry.is_directory else None
+            if folder is not None and folder.state == "" and folder.topic != METADATA_TOPIC:
+                return entry.name
+        return None
+
+    def read_meta(self, log_dir: LogDir) -> MetaProperties | None:
+        """The `meta.properties` of a directory, None if it has none. Blocking.
+
+        Raises:
+            LogDirError: the file is garbage, or newer than this software.
+        """
+        path = join(log_dir.path, META_PROPERTIES)
+        try:
+            meta = decode_meta_properties(self._files.read_file(path))
+            if meta.cluster_id is None and log_dir is self.metadata:
+                raise MalformedFile("meta.properties names no cluster")
+            return meta
+        except FileNotFoundError:
+            return None
+        except MalformedFile as error:
+            raise LogDirError(
+                f"{path} cannot be used: {error}. Start the version of the software that wrote it, "
+                "or restore the file from a backup."
+            ) from None
+
+    def check_meta(self, *, node_id: int, cluster_id: str, new_directory_id: Callable[[], bytes]) -> None:
+        """Compare `meta.properties` of every directory with who we are, and complete them. Blocking.
+
+        A directory without the file is new and gets one; one without a directory id (before Kafka 3.7) gets
+        that. One that cannot be read, or completed, is out of service.
+
+        Raises:
+            LogDirError: a directory is not ours, or too few are left.
+        """
+        seen: dict[bytes, str] = {}
+        for log_dir in self.all:
+            if log_dir.is_online:
+                try:
+                    self._check_meta(log_dir, node_id, cluster_id, new_directory_id, seen)
+                except OSError as error:
+                    logger.error("Log directory %s cannot be used: %s", log_dir.path, error)
+                    log_dir.error = error
+        self.require()
+
+    def _check_meta(
+        self,
+        log_dir: LogDir,
+        node_id: int,
+        cluster_id: str,
+        new_directory_id: Callable[[], bytes],
+        seen: dict[bytes, str],
+    ) -> None:
+        meta = self.read_meta(log_dir) or MetaProperties(None, None, None)
+        if meta.cluster_id not in (None, cluster_id):
+            raise LogDirError(
+                f"{log_dir.path} belongs to cluster {meta.cluster_id}, this broker to {cluster_id}. "
+                "Point log.dirs at this cluster's data, or remove what is there."
+            )
+        if meta.node_id not in (None, node_id):
+            raise LogDirError(
+                f"{log_dir.path} belongs to node {meta.node_id}, this is node {node_id}. "
+                "Check node.id, or whether the directory was copied from another node."
+            )
+        complete = MetaProperties(cluster_id, node_id, meta.directory_id or new_directory_id())
+        assert complete.directory_id is not None
+        if complete.directory_id in seen:
+            raise LogDirError(
+                f"{log_dir.path} and {seen[complete.directory_id]} have the same directory.id: "
+                "one of them is a copy."
+            )
+        seen[complete.directory_id] = log_dir.path
+        log_dir.directory_id = complete.directory_id
+        if complete != meta:
+            path = join(log_dir.path, META_PROPERTIES)
+            self._files.replace_file(path, encode_meta_properties(complete), sync=True)

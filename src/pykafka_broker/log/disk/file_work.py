@@ -1,0 +1,215 @@
+"""File work that nobody waits for: jobs in worker threads, one after the other where they are many, and
+removals that are due later.
+
+A job that is handed in by a thread without an event loop (a tool, or a worker in the middle of its own file
+work) is done there and then: that thread may wait for disks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import defaultdict, deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+from pykafka_broker.log.disk.files import FileSystem, directory_name
+
+logger = logging.getLogger(__name__)
+
+#: How long the periodic work of all directories waits for the disk of one.
+PATIENCE_S = 1.0
+#: The work of removals, by its name for `in_each`.
+REMOVALS = "removals"
+
+RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
+#: Runs a job in a thread for the disk of this log directory.
+RunOnDisk = Callable[[str, Callable[[], Any]], Awaitable[Any]]
+
+
+class _Leaving(NamedTuple):
+    """A folder that is to be renamed."""
+
+    aside: str
+    settle: Callable[[], object]
+
+
+class FileWork:
+    """The file work of one node."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        *,
+        run_on_disk: RunOnDisk,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._files = files
+        self._run_on_disk = run_on_disk
+        self._now_ms = now_ms
+        self._jobs: set[asyncio.Future[Any]] = set()
+        #: By what it is and log directory: work of `in_each` that has not ended.
+        self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
+        #: Of these, those that no fetch waits for any more.
+        self._given_up: set[asyncio.Future[Any]] = set()
+        #: By log directory: jobs that run one after the other, the one that runs among them.
+        self._in_turn: defaultdict[str, deque[Callable[[], object]]] = defaultdict(deque)
+        #: Removals: when each is due, in which log directory, and what to do.
+        self._buried: deque[tuple[int, str, Callable[[], object]]] = deque()
+        #: By log directory: folders that are still to be renamed before they are removed.
+        self._leaving: defaultdict[str, dict[str, _Leaving]] = defaultdict(dict)
+        #: Held while one is renamed.
+        self._leaving_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    @property
+    def jobs(self) -> int:
+        """How many jobs have been handed in and have not ended; those in turn count as one."""
+        return len(self._jobs)
+
+    def run_later(self, directory: str, job: Callable[[], object]) -> None:
+        """Run a job in a worker thread of a log directory, soon. Any thread."""
+        if not _on_event_loop():
+            job()
+            return
+        future = asyncio.ensure_future(self._run_on_disk(directory, job))
+        self._jobs.add(future)
+        future.add_done_callback(self._job_done)
+
+    def run_in_turn(self, directory: str, job: Callable[[], object]) -> None:
+        """Run a job in a worker thread of a log directory when those before it have ended, so that other
+        work finds threads. Any thread.
+        """
+        if not _on_event_loop():
+            job()
+            return
+        jobs = self._in_turn[directory]
+        jobs.append(job)
+        if len(jobs) == 1:
+            self.run_later(directory, partial(_run_turns, jobs))
+
+    async def in_each(self, what: str, jobs: Mapping[str, Callable[[], object]]) -> None:
+        """Run a job for each of these log directories, and wait for all of them, but no longer for a disk
+        that stands still than `PATIENCE_S`: its job goes on, and until it has ended it gets no other of the
+        kind.
+        """
+        for directory, job in jobs.items():
+            if (what, directory) not in self._under_way:
+                future = asyncio.ensure_future(self._run_on_disk(directory, job))
+                self._jobs.add(future)
+                self._under_way[what, directory] = future
+                future.add_done_callback(partial(self._ended, (what, directory)))
+        waited_for = [self._under_way[what, directory] for directory in jobs]
+        waited_for = [future for future in waited_for if future not in self._given_up]
+        if waited_for:
+            _, late = await asyncio.wait(waited_for, timeout=PATIENCE_S)
+            self._given_up |= late
+
+    def is_free(self, what: str, directory: str) -> bool:
+        """Whether no work of the kind is under way in a log directory."""
+        return (what, directory) not in self._under_way
+
+    def _ended(self, key: tuple[str, str], future: asyncio.Future[Any]) -> None:
+        del self._under_way[key]
+        self._given_up.discard(future)
+        self._job_done(future)
+
+    def _job_done(self, future: asyncio.Future[Any]) -> None:
+        self._jobs.discard(future)
+        if not future.cancelled() and (error := future.exception()) is not None:
+            logger.error("file work failed", exc_info=error)
+
+    async def finish(self) -> None:
+        """Return when no job is left; removals that are not due stay undone."""
+        while self._jobs:
+            await asyncio.wait(list(self._jobs))
+
+    # --- removals ---------------------------------------------------------------------------------
+
+    def bury(self, directory: str, job: Callable[[], object], delay_ms: int) -> None:
+        """Run a removal in a log directory after a delay (`file.delete.delay.ms`). Any thread."""
+        self._buried.append((self._now_ms() + delay_ms, directory, job))
+
+    def due_removals(self, now_ms: int) -> dict[str, Callable[[], object]]:
+        """What is due to be removed, by log directory; where removals are under way it has to wait."""
+        due: defaultdict[str, list[Callable[[], object]]] = defaultdict(list)
+        for _ in range(len(self._buried)):
+            entry = self._buried.popleft()
+            if entry[0] <= now_ms and self.is_free(REMOVALS, entry[1]):
+                due[entry[1]].append(entry[2])
+            else:
+                self._buried.append(entry)
+        return {directory: partial(_do_all, jobs) for directory, jobs in due.items()}
+
+    def bury_folder(self, path: str, delay_ms: int) -> None:
+        """Remove a folder after a delay."""
+        self._bury_folder(path, delay_ms, formerly=path)
+
+    def remove_folder(self, directory: str, aside: str, delay_ms: int, settle: Callable[[], object]) -> None:
+        """Rename a folder to `aside` in a worker thread, soon, and remove it after a delay.
+
+        `settle` returns when no worker touches its files by name any more. Whoever wants to make a folder of
+        that name calls `leave` before.
+        """
+        parent = directory_name(directory)
+        leaving = self._leaving[parent]
+        leaving[directory] = _Leaving(aside, settle)
+        self._bury_folder(aside, delay_ms, formerly=directory)
+        if len(leaving) == 1:
+            self.run_later(parent, partial(self._leave_all, parent))
+
+    def _bury_folder(self, path: str, delay_ms: int, *, formerly: str) -> None:
+        def remove() -> None:
+            self.leave(formerly)
+            try:
+                self._files.remove_tree(path)
+                logger.info("Deleted %s", path)
+            except OSError as error:
+                logger.warning("%s could not be deleted, the next start tries again: %s", path, error)
+
+        self.bury(directory_name(path), remove, delay_ms)
+
+    def _leave_all(self, parent: str) -> None:
+        while leaving := self._leaving[parent]:
+            self.leave(next(iter(leaving)))
+
+    def leave(self, directory: str) -> None:
+        """Rename a folder that is to be removed, if that is still to do. Worker-safe."""
+        parent = directory_name(directory)
+        if directory not in self._leaving[parent]:
+            return
+        with self._leaving_locks[parent]:
+            leaving = self._leaving[parent].get(directory)
+            if leaving is None:
+                return
+            leaving.settle()
+            try:
+                self._files.rename(directory, leaving.aside)
+            except OSError as error:
+                logger.error("%s cannot be deleted: %s", directory, error)
+            else:
+                logger.info("%s is renamed to %s and is scheduled for deletion", directory, leaving.aside)
+            del self._leaving[parent][directory]
+
+
+def _do_all(jobs: Iterable[Callable[[], object]]) -> None:
+    for job in jobs:
+        job()
+
+
+def _run_turns(jobs: deque[Callable[[], object]]) -> None:
+    while jobs:
+        try:
+            jobs[0]()
+        except Exception:
+            logger.exception("file work failed")
+        jobs.popleft()
+
+
+def _on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

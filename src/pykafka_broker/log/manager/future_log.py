@@ -1,0 +1,166 @@
+"""A partition on its way into another log directory (KIP-113), while it is written and read.
+
+    /a/orders-0                     the source: served until the end
+    /b/orders-0.<32 hex>-future     filled from it, batch by batch as they are
+
+Step by step, with what a crash leaves:
+
+1. The future log is filled; the next start finds both folders and goes on where the copy ends.
+2. It is flushed, the last batches follow, and its folder is renamed to `/b/orders-0`: from this moment on it
+   is the log. A crash before the next step leaves two folders of that name. The one that reaches further
+   wins (`is_copy_of`): both hold the same history, and what only the new one holds was written after the
+   swap. Apache Kafka does not start on them.
+3. It is flushed again, the name with it; the source becomes `/a/orders-0.<32 hex>-delete`, and goes
+   `file.delete.delay.ms` later.
+
+The future log belongs to its mover alone: it is appended to in a worker thread, and its file work is done
+there too. The source is not compacted meanwhile: a tombstone that goes between two steps would let an older
+record come back.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.log.disk.files import Buffer
+from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.read_plan import ReadPlan
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import iter_batches
+
+
+class LogMove:
+    """`source`, which is served, and `future`, which is to take its place."""
+
+    def __init__(self, source: PartitionLog, future: PartitionLog) -> None:
+        self.source = source
+        self.future = future
+        self.name = source.name
+        self.copied_bytes = 0
+        #: A worker is at the future log's files: nobody else may rename them.
+        self.is_busy = False
+        #: Given up while a worker was busy with it.
+        self.is_cancelled = False
+        source.compaction.pause()
+
+    def __repr__(self) -> str:
+        return f"LogMove({self.source!r} to {self.future.directory})"
+
+    @property
+    def lag(self) -> int:
+        """How many offsets the future log is behind, or ahead if negative."""
+        return self.source.log_end_offset - self.future.log_end_offset
+
+    @property
+    def may_copy(self) -> bool:
+        """Whether the source's closed segments stay what they are."""
+        return not self.source.compaction.is_under_way
+
+    def divergence(self) -> int | None:
+        """Where the future log's history leaves that of the source; None if it does not.
+
+        So it is after the source lost an unsynced end in a crash, or was truncated to what its leader has. A
+        copy that a crash has damaged is made anew.
+        """
+        source, future = self.source, self.future
+        if any(segment.damages for segment in future.segments):
+            return future.segments[0].base_offset
+        epoch, end_offset = future.latest_epoch, future.log_end_offset
+        while epoch >= 0:
+            found, source_end = source.end_offset_for_epoch(epoch)
+            if found == epoch:
+                common = min(end_offset, source_end)
+                return common if common < future.log_end_offset else None
+            if found < 0:
+                break
+            epoch, end_offset = future.end_offset_for_epoch(found)
+        start = max(future.segments[0].base_offset, source.log_start_offset)
+        return start if future.latest_epoch >= 0 and start < future.log_end_offset else None
+
+    def plan(self, max_bytes: int) -> ReadPlan:
+        """The batches to copy next, about `max_bytes` of them and at least one. Event loop.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE or a storage error of the source.
+        """
+        offset = max(self.future.log_end_offset, self.source.log_start_offset)
+        return self.source.plan_read(offset, max_bytes, limit="log_end")
+
+    def close_gap(self, max_bytes: int) -> bool:
+        """Copy what was appended while the last step ran, if it is little and in memory: whether the future
+        log has all the source has. Event loop, while no worker is at it.
+
+        Raises:
+            KafkaError: a storage error, of the source or of the future log.
+        """
+        if self.divergence() is None and self.lag > 0:
+            plan = self.plan(max_bytes)
+            records = plan.read_cached() if plan.size_bytes <= max_bytes else None
+            if records is not None:
+                self.take(plan, records, self.source.log_end_offset)
+        return self.divergence() is None and self.lag == 0
+
+    def truncate(self, offset: int) -> None:
+        """Forget what the source does not have. Worker thread."""
+        if offset <= self.future.segments[0].base_offset:
+            self.future.reset_to(offset)
+        else:
+            self.future.truncate_to(offset)
+
+    def copy(self, plan: ReadPlan, end_offset: int) -> None:
+        """Carry a plan out; `end_offset` is the source's end when it was made. Worker thread.
+
+        Raises:
+            KafkaError: a storage error, of the source or of the future log.
+        """
+        self.take(plan, plan.read(), end_offset)
+
+    def take(self, plan: ReadPlan, records: Buffer, end_offset: int) -> None:
+        """As `copy`, of what has been read. Worker thread, or event loop while no worker is at it."""
+        future = self.future
+        if plan.first_offset > future.log_end_offset:
+            # What lay between is below the log start offset.
+            future.reset_to(plan.first_offset)
+        size = base_offset = 0
+        for position, header in iter_batches(records):
+            base_offset = base_offset if size else header.base_offset
+            size = position + header.size_in_bytes
+        if not size:
+            if plan.first_offset < end_offset:
+                # Compaction has left nothing up to the source's end.
+                future.skip_to(end_offset)
+        else:
+            self._refuse_damage(plan.first_offset, base_offset)
+            if base_offset < future.log_end_offset:
+                # The log start offset lies inside the first batch.
+                future.reset_to(base_offset)
+            future.append(
+                memoryview(records)[:size], leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION
+            )
+        future.advance_high_watermark(self.source.high_watermark)
+        future.advance_log_start_offset(min(self.source.log_start_offset, future.log_end_offset))
+        self.copied_bytes += size
+
+    def _refuse_damage(self, first_offset: int, next_offset: int) -> None:
+        """What compaction left out is no loss; what is damaged must not vanish from sight."""
+        for segment in self.source.segments:
+            for damage in segment.damages:
+                if damage.first_offset < next_offset and damage.next_offset > first_offset:
+                    raise KafkaError(
+                        ErrorCode.CORRUPT_MESSAGE,
+                        f"The log is damaged from offset {damage.first_offset} to {damage.next_offset - 1}",
+                    )
+
+
+def is_copy_of(copy: PartitionLog, whole: PartitionLog) -> bool:
+    """Whether the history of `copy` is that of `whole`, which reaches as far or further."""
+    if copy.topic_id != whole.topic_id:
+        return False
+    epoch, end_offset = whole.end_offset_for_epoch(copy.latest_epoch)
+    if copy.latest_epoch < 0:
+        return copy.log_end_offset <= whole.log_end_offset
+    return epoch == copy.latest_epoch and copy.log_end_offset <= end_offset
+
+
+def reach(log: PartitionLog) -> tuple[int, int, bool, int]:
+    """By this the better of two copies is found: the one that has all the other has."""
+    is_sound = not any(segment.damages for segment in log.segments)
+    return log.latest_epoch, log.log_end_offset, is_sound, log.log_start_offset

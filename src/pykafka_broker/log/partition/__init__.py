@@ -1,0 +1,1 @@
+"""The log of one partition: what is appended to it, read from it and removed from it."""

@@ -1,0 +1,70 @@
+"""What a round of cleaning is told, and what it tells: plain values, which can go to another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pykafka_broker.log.segment.index import AbortedTxn
+
+
+class LastRecord(NamedTuple):
+    """What an active producer wrote last; `data_offset` is -1 if that was a marker."""
+
+    data_offset: int
+    producer_epoch: int
+
+
+class CleaningAborted(Exception):
+    """The log is not what it was, or nobody wants it cleaned any more."""
+
+
+class DamagedSegment(Exception):
+    """A batch cannot be read: nothing of the log may be replaced."""
+
+    def __init__(self, base_offset: int, position: int, reason: str) -> None:
+        super().__init__(base_offset, position, reason)
+        self.base_offset = base_offset
+
+    def __str__(self) -> str:
+        return "segment {} is damaged at position {}: {}".format(*self.args)
+
+
+class SegmentToClean(NamedTuple):
+    """A closed segment; its offsets end where the next one begins."""
+
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+
+
+class Job(NamedTuple):
+    """All there is to know about a round on one log."""
+
+    directory: str
+    #: As Kafka prints it: "orders-3".
+    name: str
+    #: From the first one on, up to the first that may not be cleaned.
+    segments: Sequence[SegmentToClean]
+    first_dirty_offset: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    key_map_bytes: int
+    key_map_load: float
+    io_buffer_bytes: int
+    aborted: Sequence[AbortedTxn]
+    last_records: dict[int, LastRecord]
+
+
+class CleanedSegment(NamedTuple):
+    """A finished group: files with the suffix `.cleaned`, durable but for their names."""
+
+    base_offset: int
+    replaced: Sequence[int]
+    size_bytes: int
+    #: How many bytes it replaces.
+    replaced_bytes: int
+    aborted: Sequence[AbortedTxn]

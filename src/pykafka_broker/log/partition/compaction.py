@@ -1,0 +1,232 @@
+"""Compaction as one log sees it: what is dirty, the job for a round, and cleaned segments put in place.
+
+The cleaner (`cleaner/cleaner.py`) decides when and does the work. While a round is under way retention leaves
+the log alone; a truncation makes what the round has found void.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import join
+from pykafka_broker.log.disk.names import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, offset_file
+from pykafka_broker.log.partition.cleaning_job import (
+    CleanedSegment,
+    CleaningAborted,
+    Job,
+    LastRecord,
+    SegmentToClean,
+)
+from pykafka_broker.log.partition.density import Density
+from pykafka_broker.log.partition.dirty import Dirt, LogFacts, SegmentFacts, dirt
+from pykafka_broker.log.partition.flushing import Flusher
+from pykafka_broker.log.segment import swap
+from pykafka_broker.log.segment.segment import Segment, segment_ends
+
+if TYPE_CHECKING:
+    from pykafka_broker.log.partition.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+
+class Compaction:
+    """What compaction does to one log."""
+
+    __slots__ = (
+        "_density",
+        "_environment",
+        "_flusher",
+        "_is_cut",
+        "_is_paused",
+        "_log",
+        "_swapped",
+        "cleaned_offset",
+        "is_under_way",
+    )
+
+    def __init__(
+        self, log: PartitionLog, environment: Environment, flusher: Flusher, density: Density
+    ) -> None:
+        self._log = log
+        self._environment = environment
+        self._flusher = flusher
+        self._density = density
+        #: Where the last compaction ended; None = there was none.
+        self.cleaned_offset: int | None = None
+        #: Closed segments may be replaced at any moment: nobody else removes any.
+        self.is_under_way = False
+        #: The log is being copied: what is copied last must not lack what was still there before.
+        self._is_paused = False
+        #: The log was truncated since the cleaning began: newer records, for which older ones were left out,
+        #: may be gone.
+        self._is_cut = False
+        #: Cleaned segments that are in place on disk, and what they replace; adopted on the event loop.
+        self._swapped: list[tuple[tuple[Segment, ...], Segment]] = []
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether a round of compaction may begin: the log is served, whole, and nobody cleans it."""
+        return (
+            not self._log.closed
+            and self._log.offline is None
+            and not self.is_under_way
+            and not self._is_paused
+            and not any(segment.damages for segment in self._log.segments)
+        )
+
+    def pause(self) -> None:
+        """Begin no round before `resume`; the one under way, if there is one, comes to nothing."""
+        self._is_paused = self._is_cut = True
+
+    def resume(self) -> None:
+        """Rounds may begin again."""
+        self._is_paused = False
+
+    def dirt(self, now_ms: int) -> Dirt:
+        """What a round of compaction would clean now. Worker-safe; may wait for the disk."""
+        self._density.begin()
+        facts = [
+            SegmentFacts(s.base_offset, s.size, partial(_max_timestamp, s), s.first_batch_timestamp)
+            for s in self._log.segments
+        ]
+        return dirt(
+            LogFacts(
+                facts,
+                self._log.config,
+                self._log.log_start_offset,
+                self._log.log_end_offset,
+                self._log.last_stable_offset,
+                self.cleaned_offset,
+            ),
+            now_ms,
+        )
+
+    def job(
+        self, dirt: Dirt, now_ms: int, *, key_map_bytes: int, key_map_load: float, io_buffer_bytes: int
+    ) -> Job:
+        """All that a round has to know, as the log is now."""
+        self._is_cut = False
+        segments = [
+            SegmentToClean(segment.base_offset, end, segment.size)
+            for segment, end in zip(
+                self._log.segments, segment_ends(self._log.segments, self._log.log_end_offset), strict=True
+            )
+            if segment.base_offset < dirt.first_uncleanable_offset
+        ]
+        last_records = {
+            state.producer_id: LastRecord(
+                state.window[-1].last_offset if state.window else -1, state.producer_epoch
+            )
+            for state in self._log.producers.producers.values()
+        }
+        return Job(
+            self._log.directory,
+            self._log.name,
+            segments,
+            dirt.first_dirty_offset,
+            now_ms,
+            self._log.config.delete_retention_ms,
+            self._log.config.segment_bytes,
+            self._log.config.segment_index_bytes,
+            self._log.config.index_interval_bytes,
+            key_map_bytes,
+            key_map_load,
+            io_buffer_bytes,
+            [txn for segment in self._log.segments for txn in segment.aborted_txns],
+            last_records,
+        )
+
+    def swap_in(self, cleaned: CleanedSegment) -> None:
+        """Put a cleaned segment in place on disk; `adopt` makes it the one that is read. Cleaner
+        thread.
+
+        Raises:
+            CleaningAborted: the log is no longer what was cleaned.
+            OSError: the disk refused; a start brings it to an end.
+        """
+        files, flusher = self._environment.files, self._flusher
+        with flusher.lock:
+            segments = self._log.segments
+            old = tuple(s for s in segments[:-1] if s.base_offset in cleaned.replaced)
+            if self._is_cut or len(old) != len(cleaned.replaced) or not self._is_whole(cleaned):
+                raise CleaningAborted
+            assert all(segment.is_flushed for segment in old)
+            self._density.allow_gaps_below(segments[segments.index(old[-1]) + 1].base_offset)
+            for segment in old:
+                segment.pin()
+            for steps in (
+                swap.to_swap(cleaned.base_offset),
+                swap.out_of_service(cleaned.base_offset, cleaned.replaced),
+                swap.into_service(cleaned.base_offset),
+            ):
+                for old_name, new_name in steps:
+                    assert new_name is not None
+                    if not flusher.rename(old_name, new_name):
+                        raise CleaningAborted
+                files.sync_directory(self._log.directory)
+            path = join(self._log.directory, offset_file(cleaned.base_offset, ""))
+            new = Segment(
+                files, path, cleaned.base_offset, cleaned.size_bytes, self._log.config.index_interval_bytes
+            )
+            new.has_aborted_txns(cleaned.aborted)
+            new.is_flushed = new.was_scanned = True
+            self._swapped.append((old, new))
+
+    def _is_whole(self, cleaned: CleanedSegment) -> bool:
+        """Whether the file is what the worker says it wrote: what is replaced is gone for good."""
+        name = offset_file(cleaned.base_offset, LOG_SUFFIX) + CLEANED_SUFFIX
+        try:
+            file = self._environment.files.open(join(self._log.directory, name), writable=False)
+            return file.size() == cleaned.size_bytes
+        except FileNotFoundError:
+            return False
+
+    def holds(self, segments: Sequence[SegmentToClean]) -> bool:
+        """Whether the log still has all these segments as they are described."""
+        sizes = {segment.base_offset: segment.size for segment in self._log.segments}
+        return not self._log.closed and all(sizes.get(s.base_offset) == s.size_bytes for s in segments)
+
+    def adopt(self) -> None:
+        """Read cleaned segments in place of those they replace; the latter go off the disk later."""
+        while self._swapped:
+            old, new = self._swapped.pop(0)
+            number = self._log.segments.index(old[0])
+            self._log.segments = (*self._log.segments[:number], new, *self._log.segments[number + len(old) :])
+            self._environment.bury(partial(_unlink_deleted, old), self._log.config.file_delete_delay_ms)
+
+    def failed(self, error: Exception) -> None:
+        """The disk refused to take a cleaned segment: the owner hears of it unless it is merely full."""
+        if isinstance(error, OSError):
+            self._environment.write_failed(error)
+
+    def remove_leftovers(self) -> None:
+        """Remove what a round that was not finished has written. Worker thread."""
+        files = self._environment.files
+        try:
+            names = [entry.name for entry in files.entries(self._log.directory)]
+            self._flusher.remove([name for name in names if name.endswith(CLEANED_SUFFIX)])
+        except OSError as error:
+            logger.debug("%s: leftovers of a compaction stay until the next start: %s", self._log.name, error)
+
+    def on_truncation(self) -> None:
+        """The log is about to lose its end: what is cleaned now was cleaned for records that may go."""
+        self._is_cut = True
+        self.adopt()
+
+    def ends_at(self, offset: int) -> None:
+        """The log has been truncated to `offset`."""
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, offset)
+
+
+def _max_timestamp(segment: Segment) -> int:
+    return segment.max_timestamp
+
+
+def _unlink_deleted(segments: Iterable[Segment]) -> None:
+    for segment in segments:
+        segment.unlink(DELETED_SUFFIX)

@@ -1,0 +1,1 @@
+"""What every core and its shell share: steps, shards, versioned maps, clocks and timers."""

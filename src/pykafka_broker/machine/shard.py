@@ -1,0 +1,319 @@
+"""The shell around a pure core: it appends what a transition decided, waits for the commit, then answers.
+
+A core is a function `transition(state, event) -> Step`. The shell owns everything a core must not know: the
+log (`append`), the commit offset, the callers that wait (futures, which the core knows as integer tokens),
+and the timers. There is no task and no queue behind a shard: a transition runs inside the call that submits
+its event, so an idle shard costs nothing and fifty of them cost fifty small objects.
+
+What the shell guarantees, and its tests show:
+
+* A failed append installs nothing. The next state exists only after its records are in the log; the caller
+  gets the error, everybody else keeps waiting as before, and a timer whose append failed is delivered again
+  a little later. Where others wait for the same records, `refused_event` tells the core what has become of
+  them, and it answers.
+* An answer never overtakes an earlier write. A reply waits until everything appended before it, by
+  whomever, has been committed, even when its own transition wrote nothing: nobody reads what may still be
+  lost.
+* A commit that does not come fails the answers that wait for it after `commit_timeout_ms` with
+  REQUEST_TIMED_OUT: their writes may still succeed. Replies a core holds back itself (a parked JoinGroup) are
+  not concerned.
+* Work that a core starts waits for the commit too, however long that takes: it never begins on the strength
+  of what may still be lost.
+* Timers belong to the installed state, not to the commit: they are set and cancelled at once.
+
+Durable state is rebuilt by the owner, which folds `replay` over the log, builds the shard with the result
+and tells it an event of its own ("loaded") so that the core can set the timers of what it found.
+
+Single-threaded: every method is called on the event loop's thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator, Hashable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union
+
+from pykafka_broker.machine.step import Reply, SetTimer, Start, Step
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+State = TypeVar("State")
+Event = TypeVar("Event")
+Result = TypeVar("Result")
+
+#: Tokens begin with 1.
+NOBODY = 0
+#: How long a timer waits before it is delivered again when its records could not be appended.
+TIMER_RETRY_MS = 500
+
+
+class Handle(Protocol):
+    """A scheduled call that can be taken back."""
+
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """Wall clock and timers, injected so that tests can turn the hands.
+
+    `call_at` names a moment of the wall clock, and is to turn it into a delay at once: a clock that is set
+    later must not end sessions.
+    """
+
+    def now_ms(self) -> int: ...
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Handle: ...
+
+
+class Prompt(Generic[Result]):
+    """An answer that was there when it was asked for: `await` does not wait for it, and who looks at
+    `result()` need not be a coroutine.
+    """
+
+    __slots__ = ("_result",)
+
+    def __init__(self, result: Result) -> None:
+        self._result = result
+
+    def result(self) -> Result:
+        return self._result
+
+    def done(self) -> bool:
+        return True
+
+    def __await__(self) -> Generator[Any, Any, Result]:
+        yield from ()
+        return self._result
+
+
+#: What `ask` returns.
+Answer = Union[Prompt[Any], "asyncio.Future[Any]"]
+
+
+def _failed(error: Exception) -> asyncio.Future[Any]:
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    answer.set_exception(error)
+    return answer
+
+
+class Shard(Generic[State, Event]):
+    """One core, one log and everybody who waits for an answer from it.
+
+    `append(records)` puts the records into the log as one atomic write and returns the log end offset after
+    them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
+    once). `timer_event(key, now_ms)` builds the event that tells the core a timer has fired. `start(work)`
+    begins what a core has started; it must not call back before it returns. `refused_event(event, error)`
+    builds the event that tells the core that the records of `event` are not in the log, or is None.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        *,
+        transition: Callable[[State, Event], Step[State]],
+        timer_event: Callable[[Hashable, int], Event],
+        append: Callable[[tuple[object, ...]], int],
+        scheduler: Scheduler,
+        written: int = 0,
+        committed: int = 0,
+        commit_timeout_ms: int = 5_000,
+        start: Callable[[object], None] | None = None,
+        refused_event: Callable[[Event, KafkaError], Event | None] = lambda event, error: None,
+    ) -> None:
+        self.state = state
+        self._transition = transition
+        self._timer_event = timer_event
+        self._append = append
+        self._scheduler = scheduler
+        self._start = start
+        self._refused_event = refused_event
+        self._written = written
+        self._committed = committed
+        self._commit_timeout_ms = commit_timeout_ms
+        self._parked: deque[_Parked] = deque()
+        self._commit_check: Handle | None = None
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+        self._timers: dict[Hashable, _Timer] = {}
+        self._last_token = 0
+        #: The token of the question that is being asked, until it is answered.
+        self._asking = NOBODY
+        self._prompt_answer: object = None
+        self._closed: Exception | None = None
+
+    @property
+    def waiting_count(self) -> int:
+        """How many callers have not been answered yet."""
+        return len(self._waiting)
+
+    def ask(self, event_with: Callable[[int], Event]) -> Answer:
+        """Submit an event that wants an answer; `event_with(token)` builds it; often answered at once."""
+        self._last_token = token = self._last_token + 1
+        self._asking = token
+        try:
+            self.tell(event_with(token))
+        except Exception as error:
+            self._asking = NOBODY
+            return _failed(error)
+        if not self._asking:
+            result = self._prompt_answer
+            return _failed(result) if isinstance(result, Exception) else Prompt(result)
+        self._asking = NOBODY
+        if self._closed is not None:
+            return _failed(self._closed)
+        answer = self._waiting[token] = asyncio.get_running_loop().create_future()
+        return answer
+
+    def tell(self, event: Event) -> None:
+        """Submit an event; raises what `append` raises, and then nothing has happened."""
+        if self._closed is not None:
+            raise self._closed
+        step = self._transition(self.state, event)
+        if step.records:
+            try:
+                self._written = self._append(step.records)
+            except KafkaError as error:
+                refused = self._refused_event(event, error)
+                if refused is None:
+                    raise
+                self.tell(refused)
+                return
+        self.state = step.state
+        for effect in step.effects:
+            if isinstance(effect, (Reply, Start)):
+                if self._parked or self._written > self._committed:
+                    self._park(effect)
+                elif isinstance(effect, Reply):
+                    self._answer(effect.token, effect.result)
+                else:
+                    self._perform(effect)
+            elif isinstance(effect, SetTimer):
+                self._set_timer(effect.key, effect.at_ms)
+            else:
+                self._cancel_timer(effect.key)
+
+    def on_commit(self, offset: int) -> None:
+        """Everything below `offset` is committed: let the answers go that waited for it, in order."""
+        if offset <= self._committed:
+            return
+        self._committed = offset
+        while self._parked and self._parked[0].offset <= offset:
+            self._perform(self._parked.popleft().effect)
+
+    def close(self, error: Exception) -> None:
+        """Answer everybody who waits with `error`, drop the timers, and refuse with it what comes later.
+
+        Used when the partition moves away or its log has failed: what was appended but not committed is
+        then for the next owner to decide.
+        """
+        if self._closed is not None:
+            return
+        self._closed = error
+        for timer in self._timers.values():
+            timer.handle.cancel()
+        self._timers.clear()
+        self._parked.clear()
+        if self._commit_check is not None:
+            self._commit_check.cancel()
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+    def _park(self, effect: Reply | Start) -> None:
+        due_ms = self._scheduler.now_ms() + self._commit_timeout_ms
+        self._parked.append(_Parked(self._written, effect, due_ms))
+        if self._commit_check is None and isinstance(effect, Reply):
+            self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
+
+    def _fail_overdue(self) -> None:
+        self._commit_check = None
+        now_ms = self._scheduler.now_ms()
+        waiting, self._parked = self._parked, deque()
+        for parked in waiting:
+            if isinstance(parked.effect, Reply) and parked.due_ms <= now_ms:
+                self._answer(parked.effect.token, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+            else:
+                self._parked.append(parked)
+        due_ms = min(
+            (parked.due_ms for parked in self._parked if isinstance(parked.effect, Reply)), default=None
+        )
+        if due_ms is not None:
+            self._commit_check = self._scheduler.call_at(due_ms, self._fail_overdue)
+
+    def _perform(self, effect: Reply | Start) -> None:
+        if isinstance(effect, Start):
+            assert self._start is not None, effect
+            self._start(effect.work)
+            return
+        self._answer(effect.token, effect.result)
+
+    def _answer(self, token: int, result: object) -> None:
+        if token == self._asking:
+            self._asking = NOBODY
+            self._prompt_answer = result
+            return
+        answer = self._waiting.pop(token, None)
+        if answer is None or answer.done():  # a caller that went away has cancelled its future
+            return
+        if isinstance(result, Exception):
+            answer.set_exception(result)
+        else:
+            answer.set_result(result)
+
+    # A heartbeat moves the same timer a little further, thousands of times a second. So a later deadline is
+    # only noted: the handle that is already scheduled fires at the old one, sees the new one and goes to
+    # sleep again.
+
+    def _set_timer(self, key: Hashable, at_ms: int) -> None:
+        timer = self._timers.get(key)
+        if timer is not None:
+            timer.due_ms = at_ms
+            if timer.armed_ms <= at_ms:
+                return
+            timer.handle.cancel()
+        self._arm(key, at_ms)
+
+    def _arm(self, key: Hashable, at_ms: int) -> None:
+        timer = _Timer(at_ms)
+        self._timers[key] = timer
+        timer.handle = self._scheduler.call_at(at_ms, lambda: self._on_timer(key, timer))
+
+    def _cancel_timer(self, key: Hashable) -> None:
+        timer = self._timers.pop(key, None)
+        if timer is not None:
+            timer.handle.cancel()
+
+    def _on_timer(self, key: Hashable, timer: _Timer) -> None:
+        if self._timers.get(key) is not timer:
+            return
+        if timer.due_ms > timer.armed_ms:
+            self._arm(key, timer.due_ms)
+            return
+        del self._timers[key]
+        now_ms = max(self._scheduler.now_ms(), timer.due_ms)
+        try:
+            self.tell(self._timer_event(key, now_ms))
+        except Exception as error:
+            # The state is as before, so the timer is as due as before; nobody waits for its outcome.
+            self._arm(key, now_ms + TIMER_RETRY_MS)
+            if not isinstance(error, KafkaError):
+                raise
+
+
+class _Parked(NamedTuple):
+    """An effect that waits until everything below `offset` is committed, or until `due_ms`."""
+
+    offset: int
+    effect: Reply | Start
+    due_ms: int
+
+
+class _Timer:
+    """When a key is due, and when its scheduled call will look (never later than that)."""
+
+    __slots__ = ("armed_ms", "due_ms", "handle")
+
+    handle: Handle
+
+    def __init__(self, at_ms: int) -> None:
+        self.armed_ms = self.due_ms = at_ms

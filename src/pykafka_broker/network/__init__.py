@@ -1,0 +1,1 @@
+"""Sockets: listeners, connections, dispatch, memory, and requests that wait."""

@@ -1,0 +1,75 @@
+"""How long a peer may take: to send what it began, to read what it asked for, to do nothing at all.
+
+A sweep looks at every connection now and then, says what it sees, and is told whether to wait on. Times are
+monotonic and as fine as the sweep.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.network.network import ConnectionLimits
+
+#: A request may take a second longer for so many bytes of it.
+SLOWEST_BYTES_PER_S = 16 * 1024
+
+
+class Patience:
+    """With one peer."""
+
+    __slots__ = (
+        "_arriving_since_ms",
+        "_limits",
+        "_served_before",
+        "active",
+        "active_ms",
+        "stalled_since_ms",
+        "unread_bytes",
+    )
+
+    def __init__(self, limits: ConnectionLimits, now_ms: int) -> None:
+        self._limits = limits
+        #: Something moved since the last sweep.
+        self.active = True
+        #: When a sweep last saw something move.
+        self.active_ms = now_ms
+        #: What the peer had not read at the last sweep; since when it has read nothing, None while it does.
+        self.unread_bytes = 0
+        self.stalled_since_ms: int | None = None
+        #: Since when the request is arriving that is, and how many had been served then.
+        self._arriving_since_ms: int | None = None
+        self._served_before = 0
+
+    def swept(self, now_ms: int) -> None:
+        """A sweep begins."""
+        if self.active:
+            self.active = False
+            self.active_ms = now_ms
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Nothing has moved for too long."""
+        return 0 <= self._limits.idle_ms <= now_ms - self.active_ms
+
+    def is_stalled(self, now_ms: int, unread_bytes: int) -> bool:
+        """The peer has answers to read, in memory or not, and has read none of them for too long."""
+        if unread_bytes != self.unread_bytes or (unread_bytes and self.stalled_since_ms is None):
+            self.unread_bytes = unread_bytes
+            self.stalled_since_ms = now_ms if unread_bytes else None
+            self.active_ms = now_ms
+        since_ms = self.stalled_since_ms
+        return since_ms is not None and now_ms - since_ms >= self._limits.stalled_ms
+
+    def reads_again(self) -> None:
+        """The peer took all that was in memory."""
+        self.stalled_since_ms = None
+
+    def nothing_arrives(self) -> None:
+        """No request is on its way, or it is we who let it wait."""
+        self._arriving_since_ms = None
+
+    def overdue_after_ms(self, now_ms: int, pending_bytes: int, served: int) -> int | None:
+        """What the request that is arriving, `pending_bytes` of it so far, was allowed, if it took longer."""
+        if self._arriving_since_ms is None or served != self._served_before:
+            self._arriving_since_ms = now_ms
+            self._served_before = served
+            return None
+        allowed_ms = self._limits.request_arrival_ms + pending_bytes * 1000 // SLOWEST_BYTES_PER_S
+        return allowed_ms if now_ms - self._arriving_since_ms > allowed_ms else None

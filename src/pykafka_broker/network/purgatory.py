@@ -1,0 +1,175 @@
+"""Parked long polls: handlers that wait until a partition moves, a deadline passes or their client goes away.
+
+A parked handler costs one entry per partition it watches, one timer and its own coroutine; nothing polls.
+Whoever moves a partition (append, high watermark, log start) wakes its waiters in the same turn of the event
+loop. Waiters leave every table when they end, however they end.
+
+A waiter may bring `ready`, a cheap question asked on each move about the log that moved; only a true answer
+wakes the handler. Ten thousand fetches that want a gigabyte each then cost an append ten thousand questions,
+not ten thousand tasks.
+
+Limit: `max_parked` waiters. One more releases the oldest, as if its time were up: answering early is always
+legal for a long poll.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from pykafka_broker.machine.clock import Clock
+
+#: Parked handlers of one broker.
+MAX_PARKED = 100_000
+
+
+class Disconnected(Exception):
+    """The client of a parked handler went away: there is nobody to answer, the handler just ends."""
+
+
+class Moving(Protocol):
+    """What can be watched: a partition's log."""
+
+    #: Called, in order, whenever the high watermark, the last stable offset or the log start offset moves.
+    on_advance: list[Callable[..., Any]]
+
+
+class Watched(Protocol):
+    """The connection a handler works for."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def on_close(self, callback: Callable[[], None]) -> None: ...
+
+
+class _Parked:
+    """One waiting handler."""
+
+    __slots__ = ("future", "ready", "watches")
+
+    def __init__(self, ready: Callable[[Any], bool] | None) -> None:
+        self.future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self.ready = ready
+        self.watches: list[_Watch] = []
+
+    def wake(self, moved: bool) -> None:
+        if not self.future.done():
+            self.future.set_result(moved)
+
+    def time_is_up(self) -> None:
+        self.wake(False)
+
+    def fail(self, error: Exception) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+
+class _Watch:
+    """The waiters of one log; listens to the log only while there are some."""
+
+    __slots__ = ("log", "parked")
+
+    def __init__(self, log: Moving) -> None:
+        self.log = log
+        self.parked: dict[_Parked, None] = {}
+        log.on_advance.append(self.moved)
+
+    def moved(self, *_: object) -> None:
+        for parked in self.parked:
+            if parked.ready is None or parked.ready(self.log):
+                parked.wake(True)
+
+
+class WaitingRoom:
+    """All parked handlers of a broker."""
+
+    def __init__(self, clock: Clock, max_parked: int = MAX_PARKED) -> None:
+        self._clock = clock
+        self._max_parked = max_parked
+        self._closed = False
+        self._all: OrderedDict[_Parked, None] = OrderedDict()
+        self._by_log: dict[int, _Watch] = {}
+        self._by_connection: dict[Watched, set[_Parked]] = {}
+
+    @property
+    def parked(self) -> int:
+        """How many handlers wait."""
+        return len(self._all)
+
+    @property
+    def watched_logs(self) -> int:
+        """How many logs have waiters."""
+        return len(self._by_log)
+
+    async def wait(
+        self,
+        logs: Iterable[Moving],
+        until_ms: int,
+        connection: Watched | None = None,
+        ready: Callable[[Any], bool] | None = None,
+    ) -> bool:
+        """Park until one of `logs` moves (True), or until `until_ms` of the wall clock or the stop (False).
+
+        Raises:
+            Disconnected: `connection` was lost.
+        """
+        if connection is not None and connection.closed:
+            raise Disconnected
+        remaining_ms = until_ms - self._clock.now_ms()
+        if remaining_ms <= 0 or self._closed:
+            return False
+        parked = self._park(logs, connection, ready)
+        timer = self._clock.call_at(self._clock.monotonic_ms() + remaining_ms, parked.time_is_up)
+        try:
+            return await parked.future
+        finally:
+            timer.cancel()
+            self._leave(parked, connection)
+
+    def close(self) -> None:
+        """Release everybody, and let nobody wait any more: the broker stops."""
+        self._closed = True
+        for parked in self._all:
+            parked.wake(False)
+
+    def _park(
+        self, logs: Iterable[Moving], connection: Watched | None, ready: Callable[[Any], bool] | None
+    ) -> _Parked:
+        if len(self._all) >= self._max_parked:
+            oldest, _ = self._all.popitem(last=False)
+            oldest.wake(False)
+        parked = _Parked(ready)
+        self._all[parked] = None
+        by_log = self._by_log
+        for log in logs:
+            watch = by_log.get(id(log))
+            if watch is None:
+                watch = by_log[id(log)] = _Watch(log)
+            watch.parked[parked] = None
+            parked.watches.append(watch)
+        if connection is not None:
+            of_connection = self._by_connection.get(connection)
+            if of_connection is None:
+                of_connection = self._by_connection[connection] = set()
+                connection.on_close(lambda: self._disconnected(connection))
+            of_connection.add(parked)
+        return parked
+
+    def _leave(self, parked: _Parked, connection: Watched | None) -> None:
+        self._all.pop(parked, None)
+        for watch in parked.watches:
+            watch.parked.pop(parked, None)
+            if not watch.parked and self._by_log.get(id(watch.log)) is watch:
+                del self._by_log[id(watch.log)]
+                watch.log.on_advance.remove(watch.moved)
+        if connection is not None:
+            of_connection = self._by_connection.get(connection)
+            if of_connection is not None:
+                of_connection.discard(parked)
+
+    def _disconnected(self, connection: Watched) -> None:
+        for parked in self._by_connection.pop(connection, ()):
+            parked.fail(Disconnected())

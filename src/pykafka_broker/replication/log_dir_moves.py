@@ -1,0 +1,236 @@
+"""Moves partitions of this node from one log directory to another, as AlterReplicaLogDirs asks (KIP-113).
+
+A mover copies what the future log lacks, step by step in a thread for the target's disk, not faster than
+`replica.alter.log.dirs.io.max.bytes.per.second`. When it has caught up, the controller is told of the new
+place (KIP-858); then the last batches follow on the event loop and the future log takes over, all in one
+turn: no producer meets a partition that is between two places. A move goes on after a restart, waits while
+the target is full, and ends without a trace for clients where it cannot be brought to an end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.disk.names import future_folder
+from pykafka_broker.log.manager.future_log import LogMove
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.clock import Clock, Timer
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger("kafka.server.ReplicaAlterLogDirsManager")
+
+#: Copied in one step, in a worker thread: `replica.fetch.max.bytes` of Kafka.
+STEP_BYTES = 1 << 20
+#: Copied on the event loop, with nobody in between, before the swap.
+LAST_STEP_BYTES = 16 << 10
+#: `replica.fetch.backoff.ms` of Kafka: when something that failed is tried again.
+RETRY_MS = 1_000
+#: A throttled mover looks again after this, for the rate may have changed.
+LONGEST_PAUSE_MS = 1_000
+
+
+class Hosted(Protocol):
+    """A partition of this node, whoever leads it."""
+
+    log: PartitionLog
+
+
+class Throttle:
+    """Not more than so many bytes a second, on the average; what was copied too early is waited for after."""
+
+    def __init__(self, now_ms: int) -> None:
+        self._debt_bytes = 0.0
+        self._at_ms = now_ms
+
+    def count(self, copied: int) -> None:
+        """So much was copied."""
+        self._debt_bytes += copied
+
+    def pause_ms(self, bytes_per_second: int, now_ms: int) -> int:
+        """How long to wait before copying more; less than a millisecond is none."""
+        elapsed_ms, self._at_ms = max(0, now_ms - self._at_ms), now_ms
+        self._debt_bytes = max(0.0, self._debt_bytes - bytes_per_second * elapsed_ms / 1000)
+        if self._debt_bytes * 1000 > bytes_per_second * LONGEST_PAUSE_MS:
+            return LONGEST_PAUSE_MS
+        return int(self._debt_bytes * 1000 / bytes_per_second) if self._debt_bytes else 0
+
+
+class LogDirMoves:
+    """All moves of a node. Event loop only.
+
+    `bytes_per_second` is asked before each step. `assign` tells the controller that a log is now to be in a
+    directory. `on_end` is called after each move, however it ended.
+    """
+
+    def __init__(
+        self,
+        logs: LogManager,
+        clock: Clock,
+        *,
+        threads: int,
+        bytes_per_second: Callable[[], int],
+        hosted: Callable[[str, int], Hosted | None],
+        why_not_hosted: Callable[[str, int], ErrorCode],
+        assign: Callable[[PartitionLog, LogDir], Awaitable[ErrorCode]],
+        on_end: Callable[[], None],
+    ) -> None:
+        self._logs = logs
+        self._clock = clock
+        self._bytes_per_second = bytes_per_second
+        self._hosted = hosted
+        self._why_not_hosted = why_not_hosted
+        self._assign = assign
+        self._on_end = on_end
+        self._slots = asyncio.Semaphore(threads)
+        self._throttle = Throttle(clock.monotonic_ms())
+        self._movers: set[asyncio.Task[None]] = set()
+        #: One request at a time: what it finds stays as it is until it is done.
+        self._altering = asyncio.Lock()
+        self._sleepers: set[asyncio.Future[None]] = set()
+        self._is_closing = False
+
+    @property
+    def under_way(self) -> int:
+        """How many movers there are, those that wait for their turn among them."""
+        return len(self._movers)
+
+    def resume(self) -> None:
+        """Go on with the moves that the last stop has interrupted."""
+        for move in self._logs.moves.values():
+            self._start(move)
+
+    async def stop(self) -> None:
+        """Interrupt every move; nothing is copied when this returns."""
+        self._is_closing = True
+        for sleeper in self._sleepers:
+            if not sleeper.done():
+                sleeper.set_result(None)
+        if self._movers:
+            await asyncio.wait(list(self._movers))
+
+    async def alter(self, topic: str, partition: int, path: str) -> ErrorCode:
+        """Let a partition of this node be in the log directory `path`; it need not be there yet.
+
+        The checks and their order are Apache Kafka's.
+        """
+        async with self._altering:
+            try:
+                await self._alter(topic, partition, path)
+            except KafkaError as error:
+                logger.warning("Unable to alter log dirs for %s-%d: %s", topic, partition, error.message)
+                # What other requests call NOT_LEADER_OR_FOLLOWER has its older name here.
+                if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                    return ErrorCode.REPLICA_NOT_AVAILABLE
+                return error.code
+            return ErrorCode.NONE
+
+    async def _alter(self, topic: str, partition: int, path: str) -> None:
+        logs = self._logs
+        try:
+            future_folder(topic, partition, "0" * 32)
+        except ValueError as error:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from None
+        log_dir = next((one for one in logs.dirs.of_partitions if one.path == path), None)
+        if log_dir is None:
+            text = f"Log dir {path} is not found in the config."
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, text)
+        if not log_dir.is_online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
+        if log_dir.is_cordoned:
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
+        hosted = self._hosted(topic, partition)
+        reason = self._why_not_hosted(topic, partition) if hosted is None else ErrorCode.NONE
+        if reason is ErrorCode.KAFKA_STORAGE_ERROR or (hosted is not None and hosted.log.offline is not None):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic}-{partition} is offline")
+        if hosted is None:
+            logs.prefer(topic, partition, log_dir)
+            raise KafkaError(reason)
+        move = logs.moves.get((topic, partition))
+        if move is not None:
+            if logs.dir_of(move.future) is log_dir:
+                return
+            logs.cancel_move(topic, partition)
+        if logs.dir_of(hosted.log) is not log_dir:
+            self._start(await logs.begin_move(topic, partition, log_dir))
+
+    def _start(self, move: LogMove) -> None:
+        task = asyncio.get_running_loop().create_task(self._move(move))
+        self._movers.add(task)
+        task.add_done_callback(self._movers.discard)
+
+    async def _move(self, move: LogMove) -> None:
+        async with self._slots:
+            logger.info("Moving %s from %s to %s", move.name, move.source.directory, move.future.directory)
+            try:
+                await self._copy_and_swap(move)
+            except Exception:
+                logger.exception("The move of %s failed; the next start takes it up again", move.name)
+        if not self._is_closing:
+            self._on_end()
+
+    async def _copy_and_swap(self, move: LogMove) -> None:
+        logs, is_assigned, has_failed = self._logs, False, False
+        while self._goes_on(move):
+            try:
+                pause_ms = self._throttle.pause_ms(self._bytes_per_second(), self._clock.monotonic_ms())
+                if pause_ms or not move.may_copy:
+                    await self._sleep(pause_ms or RETRY_MS)
+                    continue
+                copied = move.copied_bytes
+                is_level = move.close_gap(LAST_STEP_BYTES)
+                if not is_level:
+                    await logs.carry_on(move, STEP_BYTES)
+                self._throttle.count(move.copied_bytes - copied)
+                if not is_level:
+                    continue
+                if is_assigned:
+                    self._swap(move)
+                    await logs.clear_up(move)
+                    return
+                await logs.flush_future(move)
+                error = await self._assign(move.future, logs.dir_of(move.future))
+                if error is not ErrorCode.NONE:
+                    raise KafkaError(error)
+                is_assigned = True
+            except KafkaError as error:
+                if error.code is ErrorCode.CORRUPT_MESSAGE:
+                    logger.error("%s stays where it is: %s", move.name, error.message)
+                    logs.cancel_move(move.source.topic, move.source.partition)
+                    return
+                if not self._goes_on(move):
+                    return
+                if not has_failed:
+                    logger.warning("The move of %s waits: %s", move.name, error.message)
+                has_failed = True
+                await self._sleep(RETRY_MS)
+
+    def _goes_on(self, move: LogMove) -> bool:
+        """Whether the move still has both its ends, and nobody has stopped it."""
+        key = move.source.topic, move.source.partition
+        is_wanted = not self._is_closing and self._logs.moves.get(key) is move
+        return is_wanted and move.source.offline is None and move.future.offline is None
+
+    def _swap(self, move: LogMove) -> None:
+        hosted = self._hosted(move.source.topic, move.source.partition)
+        self._logs.swap(move)
+        if hosted is not None:
+            hosted.log = move.future
+
+    async def _sleep(self, duration_ms: int) -> None:
+        """Wait, but not longer than the node runs."""
+        sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer: Timer = self._clock.call_at(
+            self._clock.monotonic_ms() + duration_ms,
+            lambda: None if sleeper.done() else sleeper.set_result(None),
+        )
+        self._sleepers.add(sleeper)
+        try:
+            await sleeper
+        finally:
+            timer.cancel()
+            self._sleepers.discard(sleeper)

@@ -1,0 +1,1 @@
+"""What the operating system gives: descriptors, processes, signals, event loops."""

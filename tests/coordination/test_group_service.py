@@ -1,0 +1,601 @@
+"""The service: which shard serves a group, and what is answered while none does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+import pytest
+
+from pykafka_broker.coordination.groups import GroupService
+from pykafka_broker.coordination.groups.offsets import GroupOffsets
+from pykafka_broker.coordinator.group import deletion, forgetting
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
+from pykafka_broker.coordinator.group.events import (
+    DescribedGroup,
+    FetchResult,
+    JoinResult,
+    LeaveResult,
+    ListedGroup,
+    PartitionCommit,
+    SyncResult,
+    TopicCommit,
+    TopicPartitions,
+)
+from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
+from pykafka_broker.protocol.records.compression import Codec
+from tests.support.clock import VirtualClock, settle
+from tests.support.groups import subscription
+
+PARTITIONS = 4
+
+
+class Offsets:
+    """A `__consumer_offsets` in memory with a service over it."""
+
+    def __init__(self, *, commits_at_once: bool = True, partitions: int = PARTITIONS, **config: int) -> None:
+        self.clock = VirtualClock()
+        self.commits_at_once = commits_at_once
+        self.disk_error: KafkaError | None = None
+        self.logs: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
+        self.ends = dict.fromkeys(self.logs, 0)
+        self.max_batch_bytes = dict.fromkeys(self.logs, 1 << 20)
+        self.uuids = 0
+        self.service = GroupService(
+            config=GroupCoordinatorConfig(**{"group_initial_rebalance_delay_ms": 0, **config}),
+            append=self.append,
+            max_batch_bytes=lambda partition: self.max_batch_bytes[partition],
+            scheduler=WallTimers(self.clock),
+            new_uuid=self.new_uuid,
+        )
+        self.service.set_partition_count(partitions)
+
+    def append(self, partition: int, batch: bytes) -> int:
+        if self.disk_error is not None:
+            raise self.disk_error
+        records = list(read_records(batch))
+        self.logs[partition].append(
+            build_batch(
+                [(record.timestamp, record.key, record.value, ()) for record in records],
+                base_offset=self.ends[partition],
+            )
+        )
+        self.ends[partition] += len(records)
+        if self.commits_at_once:
+            self.service.on_high_watermark(partition, self.ends[partition])
+        return self.ends[partition]
+
+    def new_uuid(self) -> str:
+        self.uuids += 1
+        return str(self.uuids)
+
+    async def load_all(self) -> None:
+        for partition, log in self.logs.items():
+            await self.service.load(partition, list(log))
+
+    async def commit(self, offset: int, group_id: str = "g") -> ErrorCode:
+        ((_, _, ((_, error),)),) = await self.service.offsets.commit(
+            version=8, group_id=group_id, topics=(TopicCommit("t", (PartitionCommit(0, offset),)),)
+        )
+        return error
+
+    async def fetch(self, group_id: str = "g") -> FetchResult:
+        return await self.service.offsets.fetch(GroupOffsets(group_id, None))
+
+    async def fetched_offset(self, group_id: str = "g") -> int:
+        ((_, _, (fetched,)),) = (await self.fetch(group_id)).topics
+        return fetched.offset
+
+    async def join(
+        self,
+        member_id: str = "",
+        *,
+        version: int = 9,
+        group_id: str = "g",
+        protocols: Sequence[str] = ("range",),
+    ) -> JoinResult:
+        return await self.service.members.join(
+            version=version,
+            group_id=group_id,
+            member_id=member_id,
+            client_id="client",
+            client_host="/127.0.0.1",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=[(name, subscription("t")) for name in protocols],
+        )
+
+    async def member(self) -> str:
+        """The only member of a stable group in generation 1."""
+        joining = asyncio.ensure_future(self.join(version=3))
+        await self.clock.pass_time(0)
+        joined = await joining
+        await self.sync(joined.member_id)
+        return joined.member_id
+
+    async def sync(self, member_id: str, *, version: int = 3) -> SyncResult:
+        return await self.service.members.sync(
+            version=version,
+            group_id="g",
+            member_id=member_id,
+            generation=1,
+            assignments=[(member_id, b"mine")],
+        )
+
+
+async def test_before_the_topic_exists_nobody_is_the_coordinator_and_there_are_no_groups() -> None:
+    offsets = Offsets(partitions=0)
+    wrong = ErrorCode.NOT_COORDINATOR
+
+    await check_every_api_says(offsets, wrong, fetch=wrong, heartbeat=wrong, list_groups=ErrorCode.NONE)
+    with pytest.raises(KafkaError):
+        offsets.service.partition_for("g")
+
+
+async def test_where_the_partition_is_not_led_it_is_the_wrong_coordinator() -> None:
+    wrong = ErrorCode.NOT_COORDINATOR
+
+    await check_every_api_says(Offsets(), wrong, fetch=wrong, heartbeat=wrong, list_groups=ErrorCode.NONE)
+
+
+async def test_during_the_load_everything_waits_but_heartbeats_are_answered_well() -> None:
+    offsets = Offsets()
+    go_on = asyncio.Event()
+
+    async def slow_log() -> AsyncIterator[bytes]:
+        await go_on.wait()
+        yield b""
+
+    loading = asyncio.ensure_future(offsets.service.load(offsets.service.partition_for("g"), slow_log()))
+    await settle()
+
+    busy = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    await check_every_api_says(offsets, busy, fetch=busy, heartbeat=ErrorCode.NONE, list_groups=busy)
+    go_on.set()
+    await loading
+    assert (await offsets.fetch()).error is ErrorCode.NONE
+
+
+async def check_every_api_says(
+    offsets: Offsets, error: ErrorCode, *, fetch: ErrorCode, heartbeat: ErrorCode, list_groups: ErrorCode
+) -> None:
+    service = offsets.service
+    topics = (TopicPartitions("t", (0,)),)
+    assert await offsets.join("m") == JoinResult(error, "")
+    assert await offsets.sync("m") == SyncResult(error)
+    assert await service.members.heartbeat(group_id="g", member_id="m", generation=1) is heartbeat
+    assert await service.members.leave(group_id="g", members=[("m", None)]) == LeaveResult(error)
+    assert await offsets.commit(1) is error
+    assert await offsets.fetch() == FetchResult(fetch)
+    assert (await service.offsets.delete(group_id="g", topics=topics)).error is error
+    assert await service.administration.list() == (list_groups, ())
+    assert await service.administration.describe("g", version=6) == DescribedGroup(error, "g")
+    assert await service.administration.delete("g") is error
+
+
+async def test_a_member_goes_through_its_life() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+
+    asked = await offsets.join()
+    assert asked == JoinResult(ErrorCode.MEMBER_ID_REQUIRED, "client-1")
+    joining = asyncio.ensure_future(offsets.join(asked.member_id))
+    await offsets.clock.pass_time(0)
+    assert (await joining).leader_id == "client-1"
+    assert (await offsets.sync("client-1")).assignment == b"mine"
+    assert (
+        await offsets.service.members.heartbeat(group_id="g", member_id="client-1", generation=1)
+        is ErrorCode.NONE
+    )
+    left = await offsets.service.members.leave(group_id="g", members=[("client-1", None)])
+    assert [error for _, error in left.members] == [ErrorCode.NONE]
+    assert await offsets.service.administration.list(states=["Empty"]) == (
+        ErrorCode.NONE,
+        (ListedGroup("g", "consumer", "Empty", "classic"),),
+    )
+
+
+@pytest.mark.parametrize(("version", "protocol_name"), [(6, ""), (7, None)])
+async def test_a_refused_join_has_no_protocol_name_which_old_versions_spell_empty(
+    version: int, protocol_name: str | None
+) -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+
+    assert (await offsets.join("nobody", version=version)).protocol_name == protocol_name
+
+
+async def test_join_version_0_waits_for_a_rebalance_as_long_as_for_a_session() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    joining = asyncio.ensure_future(offsets.join(version=0))
+    await offsets.clock.pass_time(0)
+    member = (await joining).member_id
+    await offsets.sync(member)
+
+    await offsets.service.load(
+        offsets.service.partition_for("g"), offsets.logs[offsets.service.partition_for("g")]
+    )
+    described = await offsets.service.administration.describe("g", version=6)
+
+    assert described.state == "Stable"
+    shard = offsets.service.shard_of(offsets.service.partition_for("g"))
+    assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
+
+
+async def test_a_protocol_that_is_offered_twice_counts_once() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+
+    joining = asyncio.ensure_future(offsets.join(version=3, protocols=["range", "sticky", "range"]))
+    await offsets.clock.pass_time(0)
+
+    assert (await joining).protocol_name == "range"
+
+
+async def test_sync_from_version_5_on_must_name_its_protocol() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+
+    assert await offsets.sync("m", version=5) == SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    assert await offsets.sync("m", version=4) == SyncResult(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+async def test_a_session_ends_by_the_clock() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    member = await offsets.member()
+
+    await offsets.clock.pass_time(10_000)
+
+    error = await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1)
+    assert error is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_groups_live_in_different_partitions_and_are_listed_together() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+
+    for group_id in "abcdefgh":
+        assert await offsets.commit(1, group_id) is ErrorCode.NONE
+
+    assert sum(bool(log) for log in offsets.logs.values()) == PARTITIONS
+    _, listed = await offsets.service.administration.list()
+    assert sorted(group.group_id for group in listed) == list("abcdefgh")
+    assert await offsets.service.administration.delete("a") is ErrorCode.NONE
+    assert await offsets.service.administration.delete("a") is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None:
+    offsets = Offsets(commits_at_once=False)
+    await offsets.load_all()
+    partition = offsets.service.partition_for("g")
+
+    committing = asyncio.ensure_future(offsets.commit(5))
+    fetching = asyncio.ensure_future(offsets.fetched_offset())
+    await settle()
+    assert not committing.done() and not fetching.done()
+    offsets.service.on_high_watermark(partition, 1)
+
+    assert (await committing, await fetching) == (ErrorCode.NONE, 5)
+
+
+@pytest.mark.parametrize("timeout_ms", [5_000, 800])
+async def test_a_commit_that_is_not_replicated_in_time_is_to_be_retried(timeout_ms: int) -> None:
+    offsets = Offsets(commits_at_once=False, offsets_commit_timeout_ms=timeout_ms)
+    await offsets.load_all()
+
+    committing = asyncio.ensure_future(offsets.commit(5))
+    fetching = asyncio.ensure_future(offsets.fetch())
+    await offsets.clock.pass_time(timeout_ms - 1)
+    assert not committing.done()
+    await offsets.clock.pass_time(1)
+
+    assert await committing is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    # Old consumers do not know that error here.
+    assert (await fetching).error is ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize(
+    ("from_the_log", "answered"),
+    [
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+        (ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION),
+    ],
+)
+async def test_an_error_of_the_log_is_told_in_the_coordinators_words_and_nothing_is_stored(
+    from_the_log: ErrorCode, answered: ErrorCode
+) -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    await offsets.commit(1)
+    offsets.disk_error = KafkaError(from_the_log)
+
+    assert await offsets.commit(2) is answered
+    offsets.disk_error = None
+
+    assert await offsets.fetched_offset() == 1
+
+
+async def test_an_assignment_the_log_does_not_take_is_an_error_for_all_who_wait_and_they_join_again() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    joining = [asyncio.ensure_future(offsets.join(version=3)) for _ in range(2)]
+    await offsets.clock.pass_time(0)
+    leader, follower = [(await each).member_id for each in joining]
+    waiting = asyncio.ensure_future(offsets.sync(follower))
+    await settle()
+    offsets.disk_error = KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+
+    refused = await offsets.sync(leader)
+
+    assert refused == await waiting == SyncResult(ErrorCode.UNKNOWN_SERVER_ERROR)
+    again = ErrorCode.REBALANCE_IN_PROGRESS
+    for member in (leader, follower):
+        assert await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1) is again
+    described = await offsets.service.administration.describe("g", version=6)
+    assert (described.state, [each.assignment for each in described.members]) == (
+        "PreparingRebalance",
+        [b"", b""],
+    )
+    await offsets.clock.pass_time(10_000)
+    offsets.disk_error = None
+    await offsets.clock.pass_time(1_000)
+    described = await offsets.service.administration.describe("g", version=6)
+    assert described.state == "Empty", "their sessions end as always"
+
+
+async def test_a_partition_that_moves_away_sends_its_waiting_members_after_it() -> None:
+    offsets = Offsets(group_initial_rebalance_delay_ms=3_000)
+    await offsets.load_all()
+    joining = asyncio.ensure_future(offsets.join(version=3))
+    await settle()
+
+    offsets.service.unload(offsets.service.partition_for("g"))
+
+    assert await joining == JoinResult(ErrorCode.NOT_COORDINATOR, "", protocol_name="")
+    assert await offsets.commit(1) is ErrorCode.NOT_COORDINATOR
+
+
+async def test_closing_unloads_everything() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    assert offsets.service.loaded_partitions == frozenset(range(PARTITIONS))
+
+    offsets.service.close()
+
+    assert offsets.service.loaded_partitions == frozenset()
+    assert offsets.clock.pending_timers == 0
+
+
+async def test_a_restart_finds_the_offsets_and_the_members() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    member = await offsets.member()
+    await offsets.commit(5, "other")
+
+    await offsets.load_all()
+
+    assert await offsets.fetched_offset("other") == 5
+    assert (
+        await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1)
+        is ErrorCode.NONE
+    )
+    assert (await offsets.sync(member)).assignment == b"mine"
+
+
+async def test_what_was_loaded_but_not_committed_is_not_shown_yet() -> None:
+    offsets = Offsets(commits_at_once=False)
+    partition = offsets.service.partition_for("g")
+    await offsets.service.load(partition, [])
+    asyncio.ensure_future(offsets.commit(5)).add_done_callback(lambda done: done.result())
+    await settle()
+
+    await offsets.service.load(partition, list(offsets.logs[partition]), high_watermark=0)
+    fetching = asyncio.ensure_future(offsets.fetched_offset())
+    await settle()
+    assert not fetching.done()
+    offsets.service.on_high_watermark(partition, 1)
+
+    assert await fetching == 5
+
+
+async def test_a_load_that_is_overtaken_by_an_unload_changes_nothing() -> None:
+    offsets = Offsets()
+    partition = offsets.service.partition_for("g")
+    go_on = asyncio.Event()
+
+    async def slow_log() -> AsyncIterator[bytes]:
+        await go_on.wait()
+        yield b""
+
+    loading = asyncio.ensure_future(offsets.service.load(partition, slow_log()))
+    await settle()
+    offsets.service.unload(partition)
+    go_on.set()
+    await loading
+
+    assert offsets.service.loaded_partitions == frozenset()
+
+
+async def test_a_log_that_cannot_be_read_leaves_the_partition_unserved() -> None:
+    offsets = Offsets()
+    partition = offsets.service.partition_for("g")
+    damaged = bytearray(build_batch([(0, b"\0\1\0\1g", b"", ())]))
+    damaged[-1] ^= 1
+
+    with pytest.raises(KafkaError):
+        await offsets.service.load(partition, [bytes(damaged)])
+
+    assert await offsets.commit(1) is ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_long_log_lets_others_run_in_between() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    for offset in range(200):
+        await offsets.commit(offset)
+    partition = offsets.service.partition_for("g")
+    turns = 0
+
+    async def bystander() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    watching = asyncio.ensure_future(bystander())
+    await settle(1)
+    before = turns
+    await offsets.service.load(partition, offsets.logs[partition] * 50)
+    watching.cancel()
+
+    assert turns - before >= 4
+
+
+async def test_offsets_of_deleted_topics_go_also_while_a_partition_loads() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    await offsets.commit(1, "a")
+    await offsets.commit(1, "b")
+    loading_partition = offsets.service.partition_for("a")
+    log = list(offsets.logs[loading_partition])
+    go_on = asyncio.Event()
+
+    async def slow_log() -> AsyncIterator[bytes]:
+        await go_on.wait()
+        for batch in log:
+            yield batch
+
+    loading = asyncio.ensure_future(offsets.service.load(loading_partition, slow_log()))
+    await settle()
+    offsets.service.forget_topics([("t", bytes(16))])
+    assert (await offsets.fetch("b")).topics == ()
+    go_on.set()
+    await loading
+
+    assert (await offsets.fetch("a")).topics == ()
+
+
+async def test_a_full_disk_does_not_make_the_deletion_of_a_topic_fail() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    await offsets.commit(1)
+    offsets.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    offsets.service.forget_topics([("t", bytes(16))])
+
+    assert await offsets.fetched_offset() == 1
+
+
+async def test_a_deletion_that_meets_a_full_disk_is_answered_and_goes_on_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deletion, "OFFSETS_PER_SLICE", 2)
+    offsets = Offsets()
+    await offsets.load_all()
+    twenty = (TopicCommit("t", tuple(PartitionCommit(partition, 1) for partition in range(20))),)
+    await offsets.service.offsets.commit(version=8, group_id="g", topics=twenty)
+
+    deleting = asyncio.ensure_future(offsets.service.administration.delete("g"))
+    await asyncio.sleep(0)
+    fetching = asyncio.ensure_future(offsets.fetch())
+    await asyncio.sleep(0)
+    assert not deleting.done()
+    offsets.disk_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    await settle()
+    assert deleting.done()
+    assert fetching.done()
+    assert (await deleting, await fetching) == (
+        ErrorCode.NOT_COORDINATOR,
+        FetchResult(ErrorCode.NOT_COORDINATOR),
+    )
+
+    fetching = asyncio.ensure_future(offsets.fetch())
+    await settle()
+    assert not fetching.done()
+    offsets.disk_error = None
+    await offsets.clock.pass_time(deletion.RETRY_MS)
+    await settle()
+    assert fetching.done()
+    assert await fetching == FetchResult(ErrorCode.NONE)
+    assert await offsets.service.administration.list() == (ErrorCode.NONE, ())
+
+
+async def test_who_waits_for_a_deletion_looks_elsewhere_when_the_partition_moves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(deletion, "OFFSETS_PER_SLICE", 2)
+    offsets = Offsets()
+    await offsets.load_all()
+    five = (TopicCommit("t", tuple(PartitionCommit(partition, 1) for partition in range(5))),)
+    await offsets.service.offsets.commit(version=8, group_id="g", topics=five)
+
+    deleting = asyncio.ensure_future(offsets.service.administration.delete("g"))
+    await asyncio.sleep(0)
+    joining = asyncio.ensure_future(offsets.join())
+    await asyncio.sleep(0)
+    offsets.service.unload(offsets.service.partition_for("g"))
+    assert await deleting is ErrorCode.NOT_COORDINATOR
+    assert (await joining).error is ErrorCode.NOT_COORDINATOR
+
+
+async def test_topics_that_go_are_forgotten_in_one_shard_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forgetting, "OFFSETS_AT_ONCE", 0)
+    offsets = Offsets()
+    await offsets.load_all()
+    groups = {offsets.service.partition_for(name): name for name in map(str, range(20))}
+    assert len(groups) == PARTITIONS
+    for group_id in groups.values():
+        await offsets.commit(1, group_id)
+    before = dict(offsets.ends)
+
+    offsets.service.forget_topics([("t", bytes(16))])
+    written = []
+    for _ in range(3 * PARTITIONS):
+        await asyncio.sleep(0)
+        written.append(sum(offsets.ends.values()) - sum(before.values()))
+
+    steps = [later - earlier for earlier, later in zip([0, *written], written, strict=False)]
+    assert sorted(steps, reverse=True)[: PARTITIONS + 1] == [1] * PARTITIONS + [0]
+
+
+async def test_very_many_deletions_are_spread_over_several_batches() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    long_name = "t" * 249
+    topics = tuple(
+        TopicCommit(f"{number:05}{long_name[5:]}", (PartitionCommit(0, 1),)) for number in range(4_000)
+    )
+    await offsets.service.offsets.commit(version=8, group_id="g", topics=topics)
+    offsets.max_batch_bytes = dict.fromkeys(offsets.logs, 100_000)
+
+    assert await offsets.service.administration.delete("g") is ErrorCode.NONE
+
+    written = offsets.logs[offsets.service.partition_for("g")]
+    assert [read_header(batch).records_count for batch in written[:1]] == [4_000]
+    assert len(written) == 1 + 4 * 3 + 1
+    assert max(map(len, written[1:])) <= 100_000
+    assert sum(header.records_count for batch in written[1:] for _, header in iter_batches(batch)) == 4_001
+
+
+async def test_the_codec_of_the_records_is_configurable() -> None:
+    offsets = Offsets(offsets_topic_compression_codec=Codec.GZIP)
+    batches: list[bytes] = []
+    append = offsets.append
+    offsets.service.append = lambda partition, batch: (
+        batches.append(batch),
+        append(partition, batch),
+    )[1]
+    await offsets.load_all()
+
+    await offsets.commit(1)
+
+    assert read_header(batches[0]).codec is Codec.GZIP

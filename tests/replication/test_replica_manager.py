@@ -1,0 +1,399 @@
+"""What the metadata says, carried out on the logs: topics that go and come back, live configs, retention."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from typing import Any
+
+import pytest
+
+from pykafka_broker.network.listeners import UNLIMITED
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import describe_log_dirs
+from tests.support.broker import (
+    BROKER_RESOURCE,
+    DATA,
+    EARLIEST,
+    NOW,
+    PATIENCE_SECONDS,
+    TOPIC_RESOURCE,
+    Home,
+    User,
+    until,
+)
+
+MINUTE_MS = 60_000
+KIB = 1024
+
+
+def folders(home: Home, topic: str) -> list[str]:
+    """The folders of a topic's partitions, whatever state they are in."""
+    return sorted(path for path in home.files.directories if path.startswith(f"{DATA}/{topic}-"))
+
+
+def segments(home: Home, topic: str) -> list[str]:
+    """The segment files of partition 0."""
+    return sorted(
+        path.rpartition("/")[2]
+        for path in home.files.inodes
+        if path.startswith(f"{DATA}/{topic}-0/") and path.endswith(".log")
+    )
+
+
+# --- topics that go -------------------------------------------------------------------------------
+
+
+async def test_a_deleted_topic_leaves_the_disk_after_file_delete_delay() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders", partitions=2, file_delete_delay_ms="60000")
+        await user.produce("orders", b"one")
+        assert folders(home, "orders") == [f"{DATA}/orders-0", f"{DATA}/orders-1"]
+
+        await user.delete_topic("orders")
+
+        await until(lambda: all(path.endswith("-delete") for path in folders(home, "orders")))
+        assert ErrorCode((await user.fetch("orders")).error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await home.pass_time(MINUTE_MS - 1_000)
+        assert len(folders(home, "orders")) == 2
+        await home.pass_time(2_000)
+        await until(lambda: not folders(home, "orders"))
+
+
+async def test_what_was_to_be_deleted_when_the_broker_stopped_goes_at_the_next_start() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        await user.delete_topic("orders")
+    assert folders(home, "orders")
+    async with home.running():
+        await home.pass_time(1_000)
+        await until(lambda: not folders(home, "orders"))
+
+
+async def test_a_topic_of_the_same_name_begins_again_and_the_old_id_is_unknown() -> None:
+    home = Home()
+    async with home.running() as user:
+        old_id = await user.create_topic("orders")
+        await user.produce("orders", b"old")
+        await user.delete_topic("orders")
+        assert ErrorCode((await user.fetch("", topic_id=old_id)).error_code) == ErrorCode.UNKNOWN_TOPIC_ID
+
+        new_id = await user.create_topic("orders")
+
+        assert new_id != old_id
+        assert await user.produce("orders", b"new") == 0
+        assert await user.values("orders") == [b"new"]
+        assert ErrorCode((await user.fetch("", topic_id=old_id)).error_code) == ErrorCode.UNKNOWN_TOPIC_ID
+        assert (await user.fetch("", topic_id=new_id)).high_watermark == 1
+        await home.pass_time(2 * MINUTE_MS)
+        assert await user.values("orders") == [b"new"]
+    async with home.running() as user:
+        assert await user.values("orders") == [b"new"]
+
+
+async def test_a_parked_fetch_of_a_topic_that_is_deleted_is_answered_at_once() -> None:
+    home = Home()
+    async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as reader:
+        await user.create_topic("orders")
+        fetching = asyncio.ensure_future(reader.fetch("orders", max_wait_ms=60_000))
+        await until(lambda: home.broker._waiting.parked == 1)
+        await user.delete_topic("orders")
+        answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
+    assert ErrorCode(answer.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# --- many partitions at once ----------------------------------------------------------------------
+
+
+async def test_the_event_loop_touches_no_file_while_partitions_are_created_and_deleted(
+    home: Home, user: User
+) -> None:
+    by_loop: list[tuple[str, str]] = []
+    event_loop_thread = threading.get_ident()
+
+    def note(operation: str, path: str) -> None:
+        if f"{DATA}/many-" in path and threading.get_ident() == event_loop_thread:
+            by_loop.append((operation, path))
+
+    home.files.meanwhile = note
+    await user.create_topic("many", partitions=200)
+    assert len(folders(home, "many")) == 200
+    await user.delete_topic("many")
+    await until(lambda: all(path.endswith("-delete") for path in folders(home, "many")))
+    await home.pass_time(MINUTE_MS + 1_000)
+    await until(lambda: not folders(home, "many"))
+    assert by_loop == []
+
+
+async def test_a_topic_is_shown_when_its_partitions_are_there_and_others_are_served_meanwhile(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("orders")
+    is_asked, may_go_on = threading.Event(), threading.Event()
+
+    def wait(operation: str, path: str) -> None:
+        if path.startswith(f"{DATA}/many-7/"):
+            is_asked.set()
+            assert may_go_on.wait(PATIENCE_SECONDS)
+
+    home.files.meanwhile = wait
+    async with await User.connect(home.broker.bootstrap_servers) as other:
+        creating = asyncio.ensure_future(other.create_topic("many", partitions=10))
+        await until(is_asked.is_set)
+        assert await user.produce("orders", b"one") == 0
+        assert await user.values("orders") == [b"one"]
+        assert "many" not in home.broker.image.topics
+        assert not creating.done()
+        may_go_on.set()
+        await creating
+    assert await user.produce("many", b"two", partition=7) == 0
+
+
+async def test_a_topic_that_comes_back_at_once_gets_new_folders(home: Home, user: User) -> None:
+    """The folders of the old one are renamed by whoever comes first."""
+    is_asked, may_go_on = threading.Event(), threading.Event()
+    await user.create_topic("orders", partitions=3)
+    await user.produce("orders", b"old")
+
+    def wait(operation: str, path: str) -> None:
+        if operation == "rename" and path.startswith(f"{DATA}/orders-0"):
+            is_asked.set()
+            assert may_go_on.wait(PATIENCE_SECONDS)
+
+    home.files.meanwhile = wait
+    await user.delete_topic("orders")
+    await until(is_asked.is_set)
+    creating = asyncio.ensure_future(user.create_topic("orders", partitions=3))
+    may_go_on.set()
+    await creating
+    assert await user.produce("orders", b"new") == 0
+    assert await user.values("orders") == [b"new"]
+    await until(lambda: len(folders(home, "orders")) == 6)
+
+
+async def test_what_a_full_disk_refuses_is_created_when_there_is_room(home: Home, user: User) -> None:
+    home.files.fail("create", errno.ENOSPC, path="many-2", times=1)
+    await user.create_topic("many", partitions=4)
+    assert await user.produce("many", b"one", partition=1) == 0
+    refused = await user.try_to_produce("many", b"two", partition=2)
+    assert ErrorCode(refused.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
+    await home.pass_time(1_000)
+    assert await user.produce("many", b"two", partition=2) == 0
+
+
+# --- topic configs --------------------------------------------------------------------------------
+
+
+async def fill(user: User, count: int = 10, *, topic: str = "orders", timestamp: int = NOW) -> None:
+    """Batches of about one KiB."""
+    for number in range(count):
+        await user.produce(topic, b"%d" % number + bytes(KIB - 100), timestamp=timestamp + number)
+
+
+async def test_segments_roll_at_the_size_that_is_in_force(home: Home, user: User) -> None:
+    await user.create_topic("orders", segment_bytes=str(1024 * KIB))
+    await fill(user)
+    assert len(segments(home, "orders")) == 1
+    await user.alter_topic("orders", internal_segment_bytes=str(4 * KIB))
+    await fill(user)
+    assert len(segments(home, "orders")) > 2
+
+
+async def starts_at(home: Home, topic: str, offset: int) -> None:
+    """Return when threads have done what retention wants."""
+    log = home.broker.logs.get(topic, 0)
+    await until(lambda: log is not None and log.log_start_offset == offset)
+
+
+async def test_retention_removes_what_is_old_and_can_be_changed_while_it_runs(home: Home, user: User) -> None:
+    await user.create_topic("orders", internal_segment_bytes=str(2 * KIB), retention_ms="-1")
+    await fill(user)
+    await home.pass_time(20 * MINUTE_MS)
+    assert await user.offset_for("orders", EARLIEST) == 0
+
+    await user.alter_topic("orders", retention_ms=str(10 * MINUTE_MS))
+    await home.pass_time(5 * MINUTE_MS + 1_000)
+
+    await starts_at(home, "orders", 10)
+    assert await user.offset_for("orders", EARLIEST) == 10
+    assert await user.values("orders") == []
+    assert await user.produce("orders", b"goes on") == 10
+    await home.pass_time(2 * MINUTE_MS)
+    await until(lambda: not [name for name in home.files.inodes if name.endswith(".deleted")])
+    assert len(segments(home, "orders")) == 1
+
+
+async def test_retention_by_size_keeps_the_newest(home: Home, user: User) -> None:
+    await user.create_topic("orders", internal_segment_bytes=str(2 * KIB))
+    await fill(user)
+    await user.alter_topic("orders", retention_bytes=str(4 * KIB))
+    await home.pass_time(5 * MINUTE_MS + 1_000)
+    kept = await user.values("orders")
+    assert 4 <= len(kept) <= 6
+    assert kept[-1] is not None
+    assert kept[-1].startswith(b"9")
+
+
+async def test_the_brokers_defaults_hold_where_a_topic_says_nothing(home: Home, user: User) -> None:
+    await user.create_topic("silent", internal_segment_bytes=str(2 * KIB))
+    await user.create_topic("keeps", internal_segment_bytes=str(2 * KIB), retention_ms="-1")
+    for topic in ("silent", "keeps"):
+        await fill(user, topic=topic)
+
+    await user.alter_broker(log_retention_ms=str(MINUTE_MS))
+    await home.pass_time(10 * MINUTE_MS)
+
+    await starts_at(home, "silent", 10)
+    assert await user.offset_for("silent", EARLIEST) == 10
+    assert await user.offset_for("keeps", EARLIEST) == 0
+
+
+async def produced(user: User, topic: str, *values: bytes, **details: Any) -> ErrorCode:
+    return ErrorCode((await user.try_to_produce(topic, *values, **details)).error_code)
+
+
+async def test_max_message_bytes_follows_topic_and_broker(home: Home, user: User) -> None:
+    await user.create_topic("orders")
+    big = bytes(3_000)
+    assert await produced(user, "orders", big) == ErrorCode.NONE
+
+    await user.alter_broker(message_max_bytes="2000")
+    assert await produced(user, "orders", big) == ErrorCode.MESSAGE_TOO_LARGE
+    await user.alter_topic("orders", max_message_bytes="4000")
+    assert await produced(user, "orders", big) == ErrorCode.NONE
+    await user.alter_topic("orders", max_message_bytes="1000")
+    assert await produced(user, "orders", big) == ErrorCode.MESSAGE_TOO_LARGE
+
+    await user.alter_topic("orders", max_message_bytes=None)
+    await user.alter_broker(1, message_max_bytes="5000")
+    assert await produced(user, "orders", big) == ErrorCode.NONE
+    await user.alter_broker(1, message_max_bytes=None)
+    assert await produced(user, "orders", big) == ErrorCode.MESSAGE_TOO_LARGE
+    await user.alter_broker(message_max_bytes=None)
+    assert await produced(user, "orders", big) == ErrorCode.NONE
+    assert await user.config(BROKER_RESOURCE, "1", "message.max.bytes") == "1048588"
+
+
+async def test_compression_and_timestamps_follow_the_topic(home: Home, user: User) -> None:
+    await user.create_topic("orders")
+    await user.produce("orders", bytes(1_000), timestamp=NOW - 5)
+    await user.alter_topic("orders", compression_type="zstd", message_timestamp_type="LogAppendTime")
+    await user.produce("orders", bytes(1_000), timestamp=NOW - 5)
+    await user.alter_topic("orders", compression_type=None, message_timestamp_type=None)
+    await user.produce("orders", bytes(1_000), timestamp=NOW - 5)
+
+    records = await user.records("orders")
+
+    assert [record.timestamp for record in records] == [NOW - 5, NOW, NOW - 5]
+    log = home.broker.logs.get("orders", 0)
+    assert log is not None
+    assert log.size_bytes < 2 * 1_100 + 200, "the middle one is compressed"
+
+
+async def test_changed_configs_survive_a_restart_and_so_does_their_deletion() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders", max_message_bytes="1000")
+        await user.alter_topic("orders", retention_ms="5000", max_message_bytes=None)
+        await user.alter_broker(log_retention_ms="777")
+        await user.alter_broker(log_retention_ms=None, message_max_bytes="2000")
+    async with home.running() as user:
+        assert await user.config(TOPIC_RESOURCE, "orders", "retention.ms") == "5000"
+        assert await user.config(TOPIC_RESOURCE, "orders", "max.message.bytes") == "2000"
+        assert await user.config(BROKER_RESOURCE, "1", "log.retention.ms") is None
+        assert await produced(user, "orders", bytes(1_500)) == ErrorCode.NONE
+        assert await produced(user, "orders", bytes(2_500)) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+async def test_connection_limits_change_while_running(home: Home, user: User) -> None:
+    await user.alter_broker(1, max_connections_per_ip="2")
+    async with await User.connect(home.broker.bootstrap_servers) as second:
+        await second.metadata()
+        async with await User.connect(home.broker.bootstrap_servers) as third:
+            assert await third.is_closed()
+        await user.alter_broker(1, max_connections_per_ip=None)
+        async with await User.connect(home.broker.bootstrap_servers) as third:
+            await third.metadata()
+
+
+async def test_connection_limits_stay_where_a_host_is_unknown_and_a_restart_is_not_kept_from(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.alter_broker(max_connections_per_ip_overrides="localhost:5")
+        await until(lambda: home.broker.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5})
+        await user.alter_broker(max_connections_per_ip_overrides="no.such.invalid:6")
+        await until(lambda: "Limits of single addresses stay as they are: Unknown host" in caplog.text)
+        assert home.broker.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5}
+    async with home.running() as user:
+        await user.metadata()
+        assert home.broker.listeners.limits.max_connections_per_ip_overrides == {}
+
+
+async def test_limits_of_one_listener_change_while_running(home: Home, user: User) -> None:
+    name = next(iter(home.broker.listeners.listeners))
+    prefix = f"listener.name.{name.lower()}"
+    changes = {f"{prefix}.max.connections": "2", f"{prefix}.max.connection.creation.rate": "7"}
+    await user.alter_broker(1, **changes)
+    endpoint = home.broker.listeners.listeners[name].endpoint
+    assert (endpoint.max_connections, endpoint.max_connection_creation_rate) == (2, 7)
+    await user.alter_broker(1, **dict.fromkeys(changes))
+    endpoint = home.broker.listeners.listeners[name].endpoint
+    assert (endpoint.max_connections, endpoint.max_connection_creation_rate) == (UNLIMITED, UNLIMITED)
+
+
+async def test_flush_messages_holds_the_acknowledgement_until_the_records_are_on_disk(
+    home: Home, user: User
+) -> None:
+    await user.create_topic("ledger", flush_messages="1")
+    for number in range(3):
+        await user.produce("ledger", b"%d" % number, acks=1)
+        log = home.broker.logs.get("ledger", 0)
+        assert log is not None
+        assert log.recovery_point == number + 1
+    assert len(await user.records("ledger")) == 3
+    after = Home(files=home.files.power_cut(), clock=home.clock)
+    async with after.running() as reader:
+        assert await reader.values("ledger") == [b"0", b"1", b"2"]
+
+
+async def test_producers_that_wait_at_the_same_moment_share_a_sync(home: Home, user: User) -> None:
+    await user.create_topic("ledger", flush_messages="1")
+    await user.produce("ledger", b"first", acks=1)
+    producers = [await User.connect(home.broker.bootstrap_servers) for _ in range(20)]
+    home.files.calls.clear()
+    await asyncio.gather(*[producer.produce("ledger", b"x", acks=1) for producer in producers])
+    syncs = [path for operation, path in home.files.calls if operation == "sync" and "ledger-0" in path]
+    assert 1 <= len(syncs) <= 10, "one at a time, each for all who came meanwhile"
+    assert home.broker.logs.logs["ledger", 0].recovery_point == 21
+    for producer in producers:
+        await producer.close()
+
+
+async def test_describe_log_dirs_tells_sizes(home: Home, user: User) -> None:
+    await user.create_topic("orders")
+    await fill(user, 3)
+    answer = await user.send(describe_log_dirs.DescribeLogDirsRequest(topics=None), 4)
+    [log_dir] = answer.results
+    assert (log_dir.error_code, log_dir.log_dir) == (0, DATA)
+    [size] = [p.partition_size for topic in log_dir.topics for p in topic.partitions]
+    log = home.broker.logs.get("orders", 0)
+    assert log is not None
+    assert size == log.size_bytes > 3 * 900
+
+
+@pytest.fixture
+def home() -> Home:
+    """Where time may pass without a word from the client."""
+    return Home({"connections.max.idle.ms": "-1"})
+
+
+@pytest.fixture
+async def user(home: Home) -> Any:
+    """A client of a broker at `home`."""
+    async with home.running() as user:
+        yield user

@@ -1,0 +1,48 @@
+"""Lines a peer can cause as often as it likes."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from pykafka_broker.system.repeated_lines import INTERVAL_MS, MAX_SUBJECTS, RepeatedLines
+from tests.support.clock import VirtualClock
+
+logger = logging.getLogger("test.repeated")
+
+
+def test_the_first_line_is_written_at_once_and_the_rest_counted(caplog: pytest.LogCaptureFixture) -> None:
+    clock = VirtualClock()
+    lines = RepeatedLines(logger, clock.monotonic_ms)
+    for _ in range(5):
+        lines.log(logging.WARNING, "garbage", "10.0.0.1", "bad bytes")
+    clock.advance(INTERVAL_MS)
+    lines.log(logging.WARNING, "garbage", "10.0.0.1", "bad bytes")
+    assert caplog.messages == ["bad bytes", "bad bytes (4 more of these since the last such line)"]
+
+
+def test_a_clock_that_is_set_back_silences_nothing_for_longer(caplog: pytest.LogCaptureFixture) -> None:
+    times = iter([INTERVAL_MS, INTERVAL_MS + 1, 0, 1])
+    lines = RepeatedLines(logger, lambda: next(times))
+    for _ in range(4):
+        lines.log(logging.WARNING, "garbage", "10.0.0.1", "bad bytes")
+    assert caplog.messages == ["bad bytes", "bad bytes (1 more of these since the last such line)"]
+
+
+def test_kinds_and_peers_do_not_silence_each_other(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RepeatedLines(logger, VirtualClock().monotonic_ms)
+    lines.log(logging.WARNING, "garbage", "10.0.0.1", "one")
+    lines.log(logging.WARNING, "slow", "10.0.0.1", "two")
+    lines.log(logging.WARNING, "garbage", "10.0.0.2", "three")
+    assert caplog.messages == ["one", "two", "three"]
+
+
+def test_no_more_peers_are_remembered_than_the_limit(caplog: pytest.LogCaptureFixture) -> None:
+    lines = RepeatedLines(logger, VirtualClock().monotonic_ms)
+    for number in range(MAX_SUBJECTS + 1):
+        lines.log(logging.WARNING, "garbage", str(number), "line")
+    lines.log(logging.WARNING, "garbage", str(MAX_SUBJECTS), "left out")
+    lines.log(logging.WARNING, "garbage", "0", "forgotten, so written again")
+    assert caplog.messages[-1] == "forgotten, so written again"
+    assert "left out" not in caplog.messages

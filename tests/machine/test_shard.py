@@ -8,7 +8,7 @@ from typing import Union
 
 import pytest
 
-from pykafka_broker.machine.shard import TIMER_RETRY_MS, Prompt, Shard
+from pykafka_broker.machine.shard import TIMER_RETRY_MS, Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Start, Step
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -71,11 +71,8 @@ class World:
         self.started: list[object] = []
         self.shard: Shard[int, Event] = Shard(
             0,
-            transition=transition,
-            timer_event=Fired,
-            append=self.append,
-            scheduler=WallTimers(self.clock),
-            start=self.started.append,
+            ShardCore(transition, Fired),
+            ShardPorts(self.append, WallTimers(self.clock), self.started.append),
         )
 
     def append(self, records: tuple[object, ...]) -> int:

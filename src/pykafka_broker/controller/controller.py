@@ -60,7 +60,8 @@ from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.log.disk.files import FileSystem, join
-from pykafka_broker.machine.shard import Answer, Prompt, Scheduler, Shard
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import Answer, Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.quorum import NO_VOTERS, Voter, VoterSet
@@ -220,10 +221,8 @@ class Controller:
         state = activate(ControllerState(loader.image, self._rules), self._scheduler.now_ms())
         self._shard = Shard(
             state,
-            transition=transition,
-            timer_event=lambda _key, now_ms: events.ExpireSessions(now_ms),
-            append=self._append,
-            scheduler=self._scheduler,
+            ShardCore(transition, lambda _key, now_ms: events.ExpireSessions(now_ms)),
+            ShardPorts(self._append, self._scheduler),
             commit_timeout_ms=COMMIT_TIMEOUT_MS,
         )
         self._unpublished.append((self._driver.storage.end_offset, state.image))

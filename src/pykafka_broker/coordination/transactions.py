@@ -41,7 +41,8 @@ from pykafka_broker.coordinator.txn.state import (
     Transactions,
 )
 from pykafka_broker.coordinator.txn.transitions import transition
-from pykafka_broker.machine.shard import Scheduler, Shard
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.compile import Buffer
@@ -171,13 +172,14 @@ class TransactionService:
     ) -> TransactionShard:
         shard: TransactionShard = Shard(
             state,
-            transition=self._transition,
-            timer_event=_timer_event,
-            append=lambda records: self._append(partition, records),
-            scheduler=self._scheduler,
+            ShardCore(self._transition, _timer_event),
+            ShardPorts(
+                append=lambda records: self._append(partition, records),
+                scheduler=self._scheduler,
+                start=lambda work: self._start(partition, shard, work),
+            ),
             written=written,
             committed=committed,
-            start=lambda work: self._start(partition, shard, work),
         )
         shard.tell(events.Loaded(self._scheduler.now_ms()))
         return shard

@@ -8,21 +8,21 @@ its event, so an idle shard costs nothing and fifty of them cost fifty small obj
 What the shell guarantees, and its tests show:
 
 * A failed append installs nothing. The next state exists only after its records are in the log; the caller
-  gets the error, everybody else keeps waiting as before, and a timer whose append failed is delivered again
-  a little later. Where others wait for the same records, `refused_event` tells the core what has become of
-  them, and it answers.
-* An answer never overtakes an earlier write. A reply waits until everything appended before it, by
-  whomever, has been committed, even when its own transition wrote nothing: nobody reads what may still be
+  gets the error, all others keep waiting as before, and a timer whose append failed is delivered again a
+  little later. Where others wait for the same records, `refused_event` tells the core that they were
+  refused, and the core answers.
+* An answer never overtakes an earlier write. A reply waits until everything appended before it, by any
+  caller, has been committed, even when its own transition wrote nothing: no caller reads what may still be
   lost.
 * A commit that does not come fails the answers that wait for it after `commit_timeout_ms` with
-  REQUEST_TIMED_OUT: their writes may still succeed. Replies a core holds back itself (a parked JoinGroup) are
-  not concerned.
+  REQUEST_TIMED_OUT: their writes may still succeed. Replies that a core holds back itself (a parked
+  JoinGroup) are not affected.
 * Work that a core starts waits for the commit too, however long that takes: it never begins on the strength
-  of what may still be lost.
+  of records that may still be lost.
 * Timers belong to the installed state, not to the commit: they are set and cancelled at once.
 
-Durable state is rebuilt by the owner, which folds `replay` over the log, builds the shard with the result
-and tells it an event of its own ("loaded") so that the core can set the timers of what it found.
+The owner rebuilds durable state: it folds `replay` over the log, builds the shard with the result and tells
+it an event of its own ("loaded") so that the core can set its timers.
 
 Single-threaded: every method is called on the event loop's thread.
 """
@@ -32,8 +32,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union
+from typing import Any, Generic, NamedTuple, TypeVar, Union
 
+from pykafka_broker.machine.scheduler import Handle, Scheduler
 from pykafka_broker.machine.step import Reply, SetTimer, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -42,32 +43,14 @@ Event = TypeVar("Event")
 Result = TypeVar("Result")
 
 #: Tokens begin with 1.
-NOBODY = 0
+NO_TOKEN = 0
 #: How long a timer waits before it is delivered again when its records could not be appended.
 TIMER_RETRY_MS = 500
 
 
-class Handle(Protocol):
-    """A scheduled call that can be taken back."""
-
-    def cancel(self) -> None: ...
-
-
-class Scheduler(Protocol):
-    """Wall clock and timers, injected so that tests can turn the hands.
-
-    `call_at` names a moment of the wall clock, and is to turn it into a delay at once: a clock that is set
-    later must not end sessions.
-    """
-
-    def now_ms(self) -> int: ...
-
-    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Handle: ...
-
-
 class Prompt(Generic[Result]):
-    """An answer that was there when it was asked for: `await` does not wait for it, and who looks at
-    `result()` need not be a coroutine.
+    """An answer that was there when it was asked for: `await` returns at once, and plain functions can read
+    `result()`.
     """
 
     __slots__ = ("_result",)
@@ -96,37 +79,55 @@ def _failed(error: Exception) -> asyncio.Future[Any]:
     return answer
 
 
-class Shard(Generic[State, Event]):
-    """One core, one log and everybody who waits for an answer from it.
+def _never_refused(event: Any, error: KafkaError) -> None:
+    """No caller but the sender of `event` waits for its records."""
+
+
+class ShardCore(NamedTuple, Generic[State, Event]):
+    """The pure core that a shard runs.
+
+    `timer_event(key, now_ms)` builds the event that tells the core a timer has fired.
+    `refused_event(event, error)` builds the event that tells the core that the records of `event` are not in
+    the log; None where only the sender waits for them, who gets the error.
+    """
+
+    transition: Callable[[State, Event], Step[State]]
+    timer_event: Callable[[Hashable, int], Event]
+    refused_event: Callable[[Event, KafkaError], Event | None] = _never_refused
+
+
+class ShardPorts(NamedTuple):
+    """What a shard acts on.
 
     `append(records)` puts the records into the log as one atomic write and returns the log end offset after
     them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
-    once). `timer_event(key, now_ms)` builds the event that tells the core a timer has fired. `start(work)`
-    begins what a core has started; it must not call back before it returns. `refused_event(event, error)`
-    builds the event that tells the core that the records of `event` are not in the log, or is None.
+    once). `start(work)` begins the work that a core has asked for; it must not call back before it returns.
+    """
+
+    append: Callable[[tuple[object, ...]], int]
+    scheduler: Scheduler
+    start: Callable[[object], None] | None = None
+
+
+class Shard(Generic[State, Event]):
+    """One core, one log, and the callers who wait for an answer.
+
+    The log ends at `written` when the shard takes over, and is committed up to `committed`.
     """
 
     def __init__(
         self,
         state: State,
+        core: ShardCore[State, Event],
+        ports: ShardPorts,
         *,
-        transition: Callable[[State, Event], Step[State]],
-        timer_event: Callable[[Hashable, int], Event],
-        append: Callable[[tuple[object, ...]], int],
-        scheduler: Scheduler,
         written: int = 0,
         committed: int = 0,
         commit_timeout_ms: int = 5_000,
-        start: Callable[[object], None] | None = None,
-        refused_event: Callable[[Event, KafkaError], Event | None] = lambda event, error: None,
     ) -> None:
         self.state = state
-        self._transition = transition
-        self._timer_event = timer_event
-        self._append = append
-        self._scheduler = scheduler
-        self._start = start
-        self._refused_event = refused_event
+        self._transition, self._timer_event, self._refused_event = core
+        self._append, self._scheduler, self._start = ports
         self._written = written
         self._committed = committed
         self._commit_timeout_ms = commit_timeout_ms
@@ -136,7 +137,7 @@ class Shard(Generic[State, Event]):
         self._timers: dict[Hashable, _Timer] = {}
         self._last_token = 0
         #: The token of the question that is being asked, until it is answered.
-        self._asking = NOBODY
+        self._asking = NO_TOKEN
         self._prompt_answer: object = None
         self._closed: Exception | None = None
 
@@ -152,12 +153,12 @@ class Shard(Generic[State, Event]):
         try:
             self.tell(event_with(token))
         except Exception as error:
-            self._asking = NOBODY
+            self._asking = NO_TOKEN
             return _failed(error)
         if not self._asking:
             result = self._prompt_answer
             return _failed(result) if isinstance(result, Exception) else Prompt(result)
-        self._asking = NOBODY
+        self._asking = NO_TOKEN
         if self._closed is not None:
             return _failed(self._closed)
         answer = self._waiting[token] = asyncio.get_running_loop().create_future()
@@ -200,7 +201,7 @@ class Shard(Generic[State, Event]):
             self._perform(self._parked.popleft().effect)
 
     def close(self, error: Exception) -> None:
-        """Answer everybody who waits with `error`, drop the timers, and refuse with it what comes later.
+        """Answer every caller that waits with `error`, drop the timers, and refuse later events with it.
 
         Used when the partition moves away or its log has failed: what was appended but not committed is
         then for the next owner to decide.
@@ -249,7 +250,7 @@ class Shard(Generic[State, Event]):
 
     def _answer(self, token: int, result: object) -> None:
         if token == self._asking:
-            self._asking = NOBODY
+            self._asking = NO_TOKEN
             self._prompt_answer = result
             return
         answer = self._waiting.pop(token, None)
@@ -294,7 +295,7 @@ class Shard(Generic[State, Event]):
         try:
             self.tell(self._timer_event(key, now_ms))
         except Exception as error:
-            # The state is as before, so the timer is as due as before; nobody waits for its outcome.
+            # The state is as before, so the timer is as due as before; no caller waits for its outcome.
             self._arm(key, now_ms + TIMER_RETRY_MS)
             if not isinstance(error, KafkaError):
                 raise

@@ -5,7 +5,8 @@ dice: events carry `now_ms` and whatever randomness they need. `records` are dur
 the new state is installed; `replay(state, record)` alone rebuilds the durable part of a state. `effects` are
 what the shell does once the records are committed.
 
-A token is a number the shell maps to whoever waits for the answer, so cores stay comparable with `==`.
+A token is a number that the shell maps to the caller that waits for the answer, so cores stay comparable
+with `==`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from pykafka_broker.machine.shard import Handle, Scheduler
+from pykafka_broker.machine.scheduler import Handle, Scheduler
 from pykafka_broker.machine.step import AT_ONCE_MS
 
 

@@ -19,7 +19,7 @@ from pykafka_broker.coordination.groups.membership import Membership
 from pykafka_broker.coordination.groups.offsets import Offsets
 from pykafka_broker.coordination.groups.regexes import RunBlocking, run_at_once
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
-from pykafka_broker.machine.shard import Scheduler
+from pykafka_broker.machine.scheduler import Scheduler
 
 
 class GroupService(GroupShards):

@@ -23,7 +23,8 @@ from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.coordinator.group.transitions import transition
-from pykafka_broker.machine.shard import Prompt, Scheduler, Shard
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import KafkaError
@@ -99,15 +100,15 @@ class GroupShards(Shards[Groups, Event]):
     def _new_group_shard(self, partition: int, state: Groups, written: int, committed: int) -> GroupShard:
         shard: GroupShard = Shard(
             state,
-            transition=self._transition,
-            timer_event=_timer_event,
-            append=partial(self._write, partition),
-            scheduler=self._scheduler,
+            ShardCore(self._transition, _timer_event, _refused_event),
+            ShardPorts(
+                append=partial(self._write, partition),
+                scheduler=self._scheduler,
+                start=lambda work: self._start(partition, work),
+            ),
             written=written,
             committed=committed,
             commit_timeout_ms=self.config.offsets_commit_timeout_ms,
-            start=lambda work: self._start(partition, work),
-            refused_event=_refused_event,
         )
         shard.tell(events.TopicsChanged(self._topics, frozenset(), False))
         shard.tell(events.Loaded(self.now_ms()))

@@ -1,0 +1,28 @@
+"""The scheduler port: the wall clock, and calls at a moment of it.
+
+Shards and coordinators take the time and set their timers through it, so that tests can turn the hands.
+`WallTimers` implements it over the broker's clock, `Turns` over another scheduler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Handle(Protocol):
+    """A scheduled call that can be cancelled."""
+
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """Wall clock and timers.
+
+    `call_at` names a moment of the wall clock and turns it into a delay at once: setting the clock later
+    must not end sessions.
+    """
+
+    def now_ms(self) -> int: ...
+
+    def call_at(self, at_ms: int, callback: Callable[[], None]) -> Handle: ...

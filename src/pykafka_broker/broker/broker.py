@@ -20,8 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -30,8 +29,20 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.broker.cold_reads import ColdReads
-from pykafka_broker.broker.disk_threads import DiskThreads
+from pykafka_broker.broker.descriptor_care import DescriptorCare
+from pykafka_broker.broker.failure import Failure
+from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.periodic_work import PeriodicWork
+from pykafka_broker.broker.producer_ids import ProducerIds
+from pykafka_broker.broker.settings import (
+    cleaner_settings,
+    connection_limits,
+    endpoints,
+    intervals,
+    limits_by_address_or,
+    listener_limits,
+    scrub_settings,
+)
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import (
     UNREADABLE_METADATA,
@@ -41,13 +52,12 @@ from pykafka_broker.broker.storage import (
     prepare_directories,
     unusable_metadata,
 )
+from pykafka_broker.broker.threads import Threads, run_in_own_thread
 from pykafka_broker.cluster import image as metadata
-from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
-from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.config.unheeded import UnheededConfigs, name_static
 from pykafka_broker.controller.controller import Controller
@@ -56,11 +66,11 @@ from pykafka_broker.coordination.offsets_topic import OffsetsTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.transaction_markers import TransactionMarkers
 from pykafka_broker.coordination.transactions_topic import TransactionsTopic
-from pykafka_broker.log.check.scrubber import ScrubSettings, ScrubWorker
-from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
+from pykafka_broker.log.check.scrubber import ScrubWorker
+from pykafka_broker.log.cleaner.cleaner import Worker
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.disk.files import FileSystem, OsFileSystem
-from pykafka_broker.log.manager.log_manager import Intervals, LogManager
+from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.machine.clock import Clock, SystemClock
@@ -68,9 +78,9 @@ from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.host_names import limits_by_address
-from pykafka_broker.network.listeners import UNLIMITED, Endpoint, ListenerLimits, Listeners, addresses_of
+from pykafka_broker.network.listeners import Endpoint, Listeners, addresses_of
 from pykafka_broker.network.memory import RequestMemory
-from pykafka_broker.network.network import ConnectionLimits, Network
+from pykafka_broker.network.network import Network
 from pykafka_broker.network.purgatory import WaitingRoom
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import is_formatted, random_uuid
@@ -81,7 +91,7 @@ from pykafka_broker.system.event_loop import raise_open_file_limit
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
-    from pykafka_broker.broker.thread import BrokerThread
+    from pykafka_broker.broker.broker_thread import BrokerThread
     from pykafka_broker.coordination.groups import GroupService
     from pykafka_broker.coordination.transactions import TransactionService
     from pykafka_broker.coordinator.markers import Marker
@@ -92,12 +102,6 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 Result = TypeVar("Result")
 Attribute = TypeVar("Attribute")
 
-#: Threads for file work that can stall: syncs, cold reads, deletions.
-WORKER_THREADS = 4
-#: Descriptors for when there are no more: what some logs need that roll a segment at the same time.
-RESERVED_DESCRIPTORS = 32
-#: How long log files stay open after all of them were closed for want of descriptors.
-GIVING_INTERVAL_MS = 1_000
 #: How often periodic work looks whether it is due.
 TICK_MS = 1_000
 #: How long a stop waits for requests that are being served.
@@ -129,10 +133,12 @@ class Broker:
     groups: GroupService
     transactions: TransactionService
     _thread: SetByStart[BrokerThread] = SetByStart()
-    _failure = SetByStart["asyncio.Future[None]"]()
+    _failure = SetByStart["Failure"]()
     _replicas = SetByStart["ReplicaManager"]()
     _moves = SetByStart["LogDirMoves"]()
-    _producer_ids_lock = SetByStart["asyncio.Lock"]()
+    _producer_ids = SetByStart["ProducerIds"]()
+    _lifecycle = SetByStart["BrokerLifecycle"]()
+    _descriptor_care = SetByStart["DescriptorCare"]()
 
     def __init__(
         self, config: BrokerConfig, *, clock: Clock | None = None, files: FileSystem | None = None
@@ -152,6 +158,7 @@ class Broker:
         )
         self._files: FileSystem = OsFileSystem() if files is None else files
         self._timers = WallTimers(self.clock)
+        self._threads = Threads(self.node_id)
         self._waiting = WaitingRoom(self.clock)
         self._creation = TopicCreation(
             self._create, lambda: self.config, lambda: self.image, self.clock.monotonic_ms
@@ -161,7 +168,7 @@ class Broker:
             self._creation,
             self._timers,
             new_uuid=_new_uuid,
-            run_blocking=self.run_blocking,
+            run_blocking=self._threads.run_blocking,
             read_cold=self.read_cold,
         )
         self.groups = self._offsets.groups
@@ -187,15 +194,7 @@ class Broker:
         }
         self._broker_epoch = -1
         self._descriptors = DescriptorReserve()
-        self._descriptors_given_ms = -GIVING_INTERVAL_MS
-        self._producer_ids: Iterable[int] = iter(())
-        self._workers = ThreadPoolExecutor(WORKER_THREADS, thread_name_prefix=f"broker-{self.node_id}")
-        #: For syncs and new files that acknowledgements wait for, for reads that the page cache cannot
-        #: serve, and for work that nobody waits for.
-        self._sync_threads = DiskThreads(f"sync-{self.node_id}")
-        self._read_threads = DiskThreads(f"read-{self.node_id}")
-        self._upkeep_threads = DiskThreads(f"upkeep-{self.node_id}")
-        self._cold_reads = ColdReads(self._read_threads, self.clock)
+        self._cold_reads = ColdReads(self._threads.read, self.clock)
         self._periodic_work = PeriodicWork(self.clock, TICK_MS, self._work_on_logs)
         self._is_started = False
         #: How to undo what the start has done so far.
@@ -227,7 +226,7 @@ class Broker:
 
     async def failed(self) -> None:
         """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written."""
-        await asyncio.shield(self._failure)
+        await self._failure.wait()
 
     async def __aenter__(self) -> Broker:
         await self.start()
@@ -237,7 +236,7 @@ class Broker:
         await self.stop()
 
     def __enter__(self) -> Broker:
-        from pykafka_broker.broker.thread import BrokerThread  # nothing that a broker of its own needs
+        from pykafka_broker.broker.broker_thread import BrokerThread  # nothing that a broker of its own needs
 
         thread = BrokerThread(self, f"broker-{self.node_id}-loop")
         thread.start()
@@ -263,17 +262,14 @@ class Broker:
             raise RuntimeError("a broker starts once: make another one")
         self._is_started = True
         name_static(self.config)
-        self._failure = asyncio.get_running_loop().create_future()
-        self._producer_ids_lock = asyncio.Lock()
-        self._undo.callback(self._workers.shutdown)
-        for threads in (self._sync_threads, self._read_threads, self._upkeep_threads):
-            self._undo.callback(threads.shutdown)
+        self._failure = Failure()
+        self._undo.callback(self._threads.shutdown)
         try:
             await self._start(self._undo)
         except BaseException as error:
             await self.stop()
-            if self._failure.done() and isinstance(error, KafkaError):
-                self._failure.result()  # raises what the disk said, rather than what came of it
+            if isinstance(error, KafkaError):
+                self._failure.raise_if_happened()  # what the disk said, rather than what came of it
             raise
 
     async def _start(self, undo: AsyncExitStack) -> None:
@@ -282,19 +278,19 @@ class Broker:
         self.logs = LogManager(
             self._files,
             list(config.log_dirs),
-            run_blocking=self.run_blocking,
-            run_on_disk=self._upkeep_threads.run_in,
-            run_awaited=self._sync_threads.run_in,
+            run_blocking=self._threads.run_blocking,
+            run_on_disk=self._threads.upkeep.run_in,
+            run_awaited=self._threads.sync.run_in,
             now_ms=self.now_ms,
             config_for=self._log_config_of_topic,
-            intervals=_intervals(config),
+            intervals=intervals(config),
             recovery_threads=config["num.recovery.threads.per.data.dir"],
             on_dir_failure=self._log_dir_failed,
             metadata_dir=config.metadata_log_dir,
-            cleaner_settings=_cleaner_settings(config),
+            cleaner_settings=cleaner_settings(config),
             new_cleaning_worker=self._worker(_cleaning_process),
-            run_cleaning=_run_in_thread,
-            scrub_settings=_scrub_settings(config),
+            run_cleaning=run_in_own_thread,
+            scrub_settings=scrub_settings(config),
             new_scrub_worker=self._worker(_scrub_process),
         )
         await self._reserve_addresses(undo)
@@ -314,13 +310,20 @@ class Broker:
             self.node_id,
             self.logs,
             lambda overrides: log_config_for(overrides, self.config),
-            run_on_disk=self._sync_threads.run,
+            run_on_disk=self._threads.sync.run,
             on_leading=self._leading,
             on_resigned=self._resigned,
         )
         await self._bind()
-        await self._register()
-        undo.push_async_callback(self._sign_off)
+        self._lifecycle = BrokerLifecycle(self.controller, self.logs.dirs, self._replicas)
+        self._producer_ids = ProducerIds(self._lifecycle.allocate_producer_ids)
+        await self._lifecycle.register(
+            self._advertised(),
+            rack=config.get("broker.rack"),
+            previous_broker_epoch=self.logs.previous_broker_epoch,
+        )
+        self._broker_epoch = self._lifecycle.broker_epoch
+        undo.push_async_callback(self._lifecycle.shut_down)
         self.logs.set_strays_aside(self._is_placed_here)
         for topic in self._coordinator_topics.values():
             undo.push_async_callback(topic.close)
@@ -332,10 +335,9 @@ class Broker:
         self._moves = self._log_dir_moves()
         undo.push_async_callback(self._moves.stop)
         self._moves.resume()
-        self.controller.cordon(self._cordon(self.config))
-        await self.controller.unfence_broker(self._broker_epoch)
+        await self._lifecycle.unfence(self.config.cordoned_log_dirs)
         await self._keep_reserve(self._reserve.hold if is_given else self._reserve.hold_if_roomy)
-        self._tell_places()
+        self._lifecycle.report_places()
         for topic in self._coordinator_topics.values():
             await topic.loaded()
         undo.push_async_callback(self._hang_up)
@@ -352,8 +354,8 @@ class Broker:
             bytes_per_second=lambda: self.config["replica.alter.log.dirs.io.max.bytes.per.second"],
             hosted=self._replicas.hosted,
             why_not_hosted=self._replicas.why_not_hosted,
-            assign=self._assign,
-            on_end=self._tell_places,
+            assign=self._lifecycle.assign,
+            on_end=self._lifecycle.report_places,
         )
 
     async def _start_controller(self, cluster_id: str, undo: AsyncExitStack) -> None:
@@ -362,7 +364,7 @@ class Broker:
             self._files,
             config,
             now_ms=self.now_ms(),
-            run_later=self._run_in_background,
+            run_later=self._threads.run_in_background,
             on_write_failed=partial(self.logs.full_disks.write_failed, self.logs.dirs.metadata),
         )
         self._metadata_log = storage.log
@@ -382,8 +384,8 @@ class Broker:
             files=self._files,
             metadata_directory=config.metadata_log_dir,
             scheduler=self._timers,
-            run_blocking=self.run_blocking,
-            on_failure=self._cannot_go_on,
+            run_blocking=self._threads.run_blocking,
+            on_failure=self._failure.set,
             bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
             snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
             static_voters=configured_voters(config),
@@ -398,73 +400,50 @@ class Broker:
         network = Network(
             self,
             self.clock,
-            ConnectionLimits(
-                request_max_bytes=config["socket.request.max.bytes"],
-                idle_ms=config["connections.max.idle.ms"],
-            ),
+            connection_limits(config),
             RequestMemory(config["queued.max.request.bytes"]),
         )
         # A host that is unknown keeps a broker from starting only where the process was given it.
         by_address = await limits_by_address(config.connections_per_ip_overrides)
         open_file_limit = raise_open_file_limit()
-        self._reserve_descriptors(open_file_limit, undo)
-        limits = _listener_limits(config, by_address)
+        limits = listener_limits(config, by_address)
         self.listeners = Listeners(network, limits, open_file_limit, self._descriptors)
+        self._descriptor_care = DescriptorCare(
+            self._descriptors, self.logs, self.clock, on_short=self.listeners.complain_of_descriptors
+        )
+        if open_file_limit is not None and isinstance(self._files, OsFileSystem):
+            undo.callback(self._descriptor_care.end)
+            self._descriptor_care.begin(self._files, open_file_limit)
         undo.callback(self.listeners.stop_accepting)
         if not is_formatted(self._files, config.metadata_log_dir):
-            for endpoint in _endpoints(config):
+            for endpoint in endpoints(config):
                 self.listeners.reserve(endpoint, Dispatch(APIS))
-
-    def _reserve_descriptors(self, limit: int | None, undo: AsyncExitStack) -> None:
-        """Keep some descriptors for when there are no more, if there is a limit."""
-        if limit is not None and isinstance(self._files, OsFileSystem):
-            loop = asyncio.get_running_loop()
-            reserve = self._descriptors
-            reserve.on_short = lambda: loop.call_soon_threadsafe(self._give_descriptors_back)
-            reserve.close_files = self.logs.release_files
-            undo.callback(reserve.hold, 0)
-            reserve.hold(min(RESERVED_DESCRIPTORS, limit // 8))
-            self._files.reserve = reserve
 
     def _worker(self, new: Callable[[], Result]) -> Callable[[], Result] | None:
         """What makes a process of its own for work on real files; to load its code takes a descriptor."""
         return partial(self._descriptors.use, new) if isinstance(self._files, OsFileSystem) else None
 
-    def _give_descriptors_back(self) -> None:
-        """Close the files of all logs, which are opened again when they are needed, but not all the time."""
-        self.listeners.complain_of_descriptors()
-        now_ms = self.clock.monotonic_ms()
-        if now_ms >= self._descriptors_given_ms + GIVING_INTERVAL_MS:
-            self._descriptors_given_ms = now_ms
-            self.logs.release_files()
-            self._descriptors.refill()
-
     async def _bind(self) -> None:
         """Listen where the configuration says, of which the metadata may have its own part."""
         config = self.config
-        by_address = await _limits_by_address_or(
+        by_address = await limits_by_address_or(
             self.listeners.limits.max_connections_per_ip_overrides, config
         )
-        wanted = {endpoint.name: endpoint for endpoint in _endpoints(config)}
-        self.listeners.reconfigure(_listener_limits(config, by_address), wanted)
+        wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
+        self.listeners.reconfigure(listener_limits(config, by_address), wanted)
         for endpoint in wanted.values():
             self.listeners.add(endpoint, Dispatch(APIS))
         self.dynamic_config.subscribe(self._reconfigure_serving)
 
-    async def _register(self) -> None:
-        listeners = {
+    def _advertised(self) -> dict[str, metadata.Endpoint]:
+        """What the controller is told of the listeners."""
+        return {
             name: metadata.Endpoint(
                 *self.listeners.advertised(name),
                 SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
             )
             for name, listener in self.listeners.listeners.items()
         }
-        self._broker_epoch = await self.controller.register_broker(
-            listeners=listeners,
-            directories=[d.directory_id for d in self.logs.dirs.online],
-            rack=self.config.get("broker.rack"),
-            previous_broker_epoch=self.logs.previous_broker_epoch,
-        )
 
     async def stop(self) -> None:
         """Answer what is parked, close the connections, sync the logs and mark them as cleanly closed.
@@ -482,12 +461,6 @@ class Broker:
         for topic in self._coordinator_topics.values():
             topic.coordinator.close()
         await self.listeners.stop(STOP_GRACE_MS)
-
-    async def _sign_off(self) -> None:
-        try:
-            await self.controller.shut_down_broker(self._broker_epoch)
-        except KafkaError as error:
-            logger.warning("The controller could not note the shutdown: %s", error)
 
     async def _close_logs(self) -> None:
         """The metadata log first, for the marker that the other logs leave speaks for it too."""
@@ -525,7 +498,7 @@ class Broker:
         for topic in self._coordinator_topics.values():
             topic.on_image(old, new)
         if new.topics is not old.topics and old.offset >= 0:
-            self._tell_places()
+            self._lifecycle.report_places()
 
     def _apply_dynamic_config(self, image: ClusterImage) -> None:
         self.dynamic_config.update(
@@ -539,23 +512,20 @@ class Broker:
         self.fetch_sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         for topic in self._coordinator_topics.values():
             topic.reconfigure(new)
-        self.logs.intervals = _intervals(new)
-        self.logs.cleaner.settings = _cleaner_settings(new)
-        self.logs.scrubber.settings = _scrub_settings(new)
+        self.logs.intervals = intervals(new)
+        self.logs.cleaner.settings = cleaner_settings(new)
+        self.logs.scrubber.settings = scrub_settings(new)
 
     def _reconfigure_serving(self, old: BrokerConfig, new: BrokerConfig) -> None:
         """The same for logs and listeners, once there are any."""
         self._replicas.reconfigure()
-        before = [log_dir.is_cordoned for log_dir in self.logs.dirs.of_partitions]
-        directories = self._cordon(new)
-        if before != [log_dir.is_cordoned for log_dir in self.logs.dirs.of_partitions]:
-            self._report(self._report_cordoned(directories))
-        wanted = {endpoint.name: endpoint for endpoint in _endpoints(new)}
+        self._lifecycle.recordon(new.cordoned_log_dirs)
+        wanted = {endpoint.name: endpoint for endpoint in endpoints(new)}
         for name, listener in tuple(self.listeners.listeners.items()):
             if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
                 self.listeners.remove(name)
         by_address = self.listeners.limits.max_connections_per_ip_overrides
-        self.listeners.reconfigure(_listener_limits(new, by_address), wanted)
+        self.listeners.reconfigure(listener_limits(new, by_address), wanted)
         if new.connections_per_ip_overrides != old.connections_per_ip_overrides:
             self._report(self._limit_addresses(new))
         for name in wanted.keys() - self.listeners.listeners.keys():
@@ -565,7 +535,7 @@ class Broker:
         """Serve one more listener, unless it is not wanted any more when its host has been looked up."""
         try:
             addresses = await self.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
-            if endpoint in _endpoints(self.config) and endpoint.name not in self.listeners.listeners:
+            if endpoint in endpoints(self.config) and endpoint.name not in self.listeners.listeners:
                 self.listeners.add(endpoint, Dispatch(APIS), addresses).start()
         except OSError as error:
             logger.error("Listener %s is not served: %s", endpoint.name, error)
@@ -573,7 +543,7 @@ class Broker:
     async def _limit_addresses(self, config: BrokerConfig) -> None:
         """Apply the limits of single addresses, unless they have changed once more meanwhile."""
         limits = self.listeners.limits
-        by_address = await _limits_by_address_or(limits.max_connections_per_ip_overrides, config)
+        by_address = await limits_by_address_or(limits.max_connections_per_ip_overrides, config)
         if config.connections_per_ip_overrides == self.config.connections_per_ip_overrides:
             self.listeners.limits = self.listeners.limits._replace(
                 max_connections_per_ip_overrides=by_address
@@ -602,54 +572,14 @@ class Broker:
         """Go on with the other directories, if they hold what this node cannot do without."""
         assert log_dir.error is not None
         if log_dir is self.logs.dirs.metadata or not self.logs.dirs.online:
-            self._cannot_go_on(log_dir.error)
+            self._failure.set(log_dir.error)
             return
-        self._report(self._report_failed_dir(log_dir))
-
-    def _cordon(self, config: BrokerConfig) -> list[bytes]:
-        """Give the cordoned directories no more partitions; their ids."""
-        self.logs.dirs.cordon(config.cordoned_log_dirs)
-        return [d.directory_id for d in self.logs.dirs.online if d.is_cordoned]
-
-    async def _report_cordoned(self, directories: Sequence[bytes]) -> None:
-        try:
-            await self.controller.report_cordoned_directories(self._broker_epoch, directories)
-        except KafkaError as error:
-            logger.warning("The controller could not note which directories are cordoned: %s", error)
+        self._lifecycle.report_failed(log_dir)
 
     def _report(self, report: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(report)
         self._reports.add(task)
         task.add_done_callback(self._reports.discard)
-
-    async def _report_failed_dir(self, log_dir: LogDir) -> None:
-        """Let the controller know, so that nobody looks for a leader where there is none."""
-        try:
-            await self.controller.report_failed_directories(self._broker_epoch, [log_dir.directory_id])
-        except KafkaError as error:
-            logger.warning("The controller could not note the failure of %s: %s", log_dir.path, error)
-        self._tell_places()  # what was on its way into this directory has stayed where it was
-
-    def _tell_places(self) -> None:
-        """Let the controller know where replicas are, if this node has several directories."""
-        if len(self.logs.dirs.of_partitions) > 1 and (misplaced := self._replicas.misplaced()):
-            self._report(self._report_places(misplaced))
-
-    async def _report_places(self, assignments: Sequence[DirectoryAssignment]) -> None:
-        try:
-            await self.controller.assign_replicas_to_dirs(self._broker_epoch, assignments)
-        except KafkaError as error:
-            logger.warning("The controller could not note where %d replicas are: %s", len(assignments), error)
-
-    async def _assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
-        assignment = DirectoryAssignment(log.topic_id, log.partition, log_dir.directory_id)
-        outcomes = await self.controller.assign_replicas_to_dirs(self._broker_epoch, [assignment])
-        return outcomes[0]
-
-    def _cannot_go_on(self, error: Exception) -> None:
-        if not self._failure.done():
-            self._failure.set_exception(error)
-            self._failure.exception()  # seen, whether or not anybody waits in `failed`
 
     async def _create(self, topics: Sequence[Any]) -> Any:
         return await self.controller.create_topics(topics, timeout_ms=self.config["request.timeout.ms"])
@@ -707,7 +637,7 @@ class Broker:
         return await self._waiting.wait(logs, until_ms, ctx.connection, ready)
 
     def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
-        return asyncio.get_running_loop().run_in_executor(self._workers, function)
+        return self._threads.run_blocking(function)
 
     def read_cold(self, log: PartitionLog, read: Callable[[], Result]) -> asyncio.Future[Result]:
         return self._cold_reads.run(log, read)
@@ -721,17 +651,9 @@ class Broker:
     def give_up_read(self, log: PartitionLog, read: Any) -> None:
         self._cold_reads.give_up(log, read)
 
-    def _run_in_background(self, job: Callable[[], object]) -> None:
-        self._workers.submit(job)
-
     async def allocate_producer_id(self) -> int:
         """The next producer id; a block of them is fetched from the controller when none is left."""
-        async with self._producer_ids_lock:
-            for producer_id in self._producer_ids:
-                return producer_id
-            first, count = await self.controller.allocate_producer_ids(self._broker_epoch)
-            self._producer_ids = iter(range(first + 1, first + count))
-            return first
+        return await self._producer_ids.next_id()
 
 
 class _NodeConfigRules(TableRules):
@@ -754,59 +676,6 @@ def _new_uuid() -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
-def _endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
-    """Where to listen for clients, and what they are told."""
-    advertised = {}
-    if config["advertised.listeners"] is not None:
-        advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
-    for endpoint in config.broker_listeners:
-        told = advertised.get(endpoint.name)
-        own = partial(config.only_for_listener, endpoint.name)
-        yield Endpoint(
-            endpoint.name,
-            endpoint.host,
-            endpoint.port,
-            endpoint.security_protocol,
-            None if told is None else told.host,
-            None if told is None else told.port,
-            inter_broker=endpoint.name == config.inter_broker_listener_name,
-            max_connections=_or_unlimited(own("max.connections")),
-            max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
-        )
-
-
-def _or_unlimited(limit: int | None) -> int:
-    return UNLIMITED if limit is None else limit
-
-
-def _intervals(config: BrokerConfig) -> Intervals:
-    return Intervals(
-        initial_delay_ms=config["log.initial.task.delay.ms"],
-        retention_check_ms=config["log.retention.check.interval.ms"],
-        flush_check_ms=config["log.flush.scheduler.interval.ms"],
-        recovery_point_checkpoint_ms=config["log.flush.offset.checkpoint.interval.ms"],
-        log_start_checkpoint_ms=config["log.flush.start.offset.checkpoint.interval.ms"],
-        high_watermark_checkpoint_ms=config["replica.high.watermark.checkpoint.interval.ms"],
-        producer_expiration_check_ms=config["producer.id.expiration.check.interval.ms"],
-    )
-
-
-def _cleaner_settings(config: BrokerConfig) -> CleanerSettings:
-    return CleanerSettings(
-        enable=config["log.cleaner.enable"],
-        threads=config["log.cleaner.threads"],
-        dedupe_buffer_bytes=config["log.cleaner.dedupe.buffer.size"],
-        io_buffer_bytes=config["log.cleaner.io.buffer.size"],
-        io_buffer_load_factor=config["log.cleaner.io.buffer.load.factor"],
-        io_max_bytes_per_second=config["log.cleaner.io.max.bytes.per.second"],
-        backoff_ms=config["log.cleaner.backoff.ms"],
-    )
-
-
-def _scrub_settings(config: BrokerConfig) -> ScrubSettings:
-    return ScrubSettings(config["log.scrub.interval.ms"], config["log.scrub.io.max.bytes.per.second"])
-
-
 def _cleaning_process() -> Worker:
     from pykafka_broker.log.cleaner.process import CleaningProcess  # a start has nothing to clean
 
@@ -817,36 +686,3 @@ def _scrub_process() -> ScrubWorker:
     from pykafka_broker.log.check.scrub_process import ScrubProcess  # not before the first round
 
     return ScrubProcess()
-
-
-def _run_in_thread(function: Callable[[], Result]) -> Awaitable[Result]:
-    """In a thread that is not one of the workers', for work that takes minutes."""
-    return asyncio.get_running_loop().run_in_executor(None, function)
-
-
-async def _limits_by_address_or(before: Mapping[str, int], config: BrokerConfig) -> Mapping[str, int]:
-    """Addresses with limits of their own; those of before if a host among the new ones is unknown."""
-    try:
-        return await limits_by_address(config.connections_per_ip_overrides)
-    except ConfigError as error:
-        logger.error("Limits of single addresses stay as they are: %s", error)
-        return before
-
-
-def _listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> ListenerLimits:
-    return ListenerLimits(
-        max_connections=config["max.connections"],
-        max_connections_per_ip=config["max.connections.per.ip"],
-        max_connections_per_ip_overrides=by_address,
-        max_connection_creation_rate=config["max.connection.creation.rate"],
-        socket_listen_backlog_size=config["socket.listen.backlog.size"],
-        socket_send_buffer_bytes=_socket_buffer_bytes(config, "socket.send.buffer.bytes"),
-        socket_receive_buffer_bytes=_socket_buffer_bytes(config, "socket.receive.buffer.bytes"),
-    )
-
-
-def _socket_buffer_bytes(config: BrokerConfig, name: str) -> int:
-    """The size somebody asked for. Kafka's default of 100 KiB would switch off the system's own tuning, which
-    needs a third less CPU for large batches.
-    """
-    return int(config[name]) if name in config.originals else -1

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from pykafka_broker.broker.thread import BrokerThread
+from pykafka_broker.broker.broker_thread import BrokerThread
 from pykafka_broker.log.disk.directories import LogDirError
 from tests.support.broker import Home, User
 

@@ -1,0 +1,31 @@
+"""What ends a broker: the first error after which it cannot go on."""
+
+from __future__ import annotations
+
+import asyncio
+
+
+class Failure:
+    """Set once; made inside the event loop."""
+
+    def __init__(self) -> None:
+        self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def has_happened(self) -> bool:
+        return self._future.done()
+
+    def set(self, error: Exception) -> None:
+        """The broker cannot go on; later errors only follow from the first."""
+        if not self._future.done():
+            self._future.set_exception(error)
+            self._future.exception()  # marks it as retrieved, also where `wait` is not running
+
+    def raise_if_happened(self) -> None:
+        """Raise the error, if there is one."""
+        if self._future.done():
+            self._future.result()
+
+    async def wait(self) -> None:
+        """Return never; raise the error when the broker cannot go on."""
+        await asyncio.shield(self._future)

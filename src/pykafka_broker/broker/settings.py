@@ -1,0 +1,113 @@
+"""What each part of a broker acts on, taken from the configuration: one function for each part.
+
+`build` reads them when a part is made, `reconfiguration` when the configuration changes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.log.check.scrubber import ScrubSettings
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings
+from pykafka_broker.log.manager.log_manager import Intervals
+from pykafka_broker.network.host_names import limits_by_address
+from pykafka_broker.network.listeners import UNLIMITED, Endpoint, ListenerLimits
+from pykafka_broker.network.network import ConnectionLimits
+
+logger = logging.getLogger("kafka.server.BrokerServer")
+
+
+def endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
+    """Where to listen for clients, and what they are told."""
+    advertised = {}
+    if config["advertised.listeners"] is not None:
+        advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
+    for endpoint in config.broker_listeners:
+        told = advertised.get(endpoint.name)
+        own = partial(config.only_for_listener, endpoint.name)
+        yield Endpoint(
+            endpoint.name,
+            endpoint.host,
+            endpoint.port,
+            endpoint.security_protocol,
+            None if told is None else told.host,
+            None if told is None else told.port,
+            inter_broker=endpoint.name == config.inter_broker_listener_name,
+            max_connections=_or_unlimited(own("max.connections")),
+            max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
+        )
+
+
+def _or_unlimited(limit: int | None) -> int:
+    return UNLIMITED if limit is None else limit
+
+
+def connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    """What one connection may take."""
+    return ConnectionLimits(
+        request_max_bytes=config["socket.request.max.bytes"], idle_ms=config["connections.max.idle.ms"]
+    )
+
+
+def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> ListenerLimits:
+    """Who may connect; `by_address` are the limits of single addresses, already looked up."""
+    return ListenerLimits(
+        max_connections=config["max.connections"],
+        max_connections_per_ip=config["max.connections.per.ip"],
+        max_connections_per_ip_overrides=by_address,
+        max_connection_creation_rate=config["max.connection.creation.rate"],
+        socket_listen_backlog_size=config["socket.listen.backlog.size"],
+        socket_send_buffer_bytes=_socket_buffer_bytes(config, "socket.send.buffer.bytes"),
+        socket_receive_buffer_bytes=_socket_buffer_bytes(config, "socket.receive.buffer.bytes"),
+    )
+
+
+def _socket_buffer_bytes(config: BrokerConfig, name: str) -> int:
+    """The configured size, -1 where none is configured: Kafka's default of 100 KiB would switch off the
+    system's own tuning, which needs a third less CPU for large batches.
+    """
+    return int(config[name]) if name in config.originals else -1
+
+
+async def limits_by_address_or(before: Mapping[str, int], config: BrokerConfig) -> Mapping[str, int]:
+    """The limits of single addresses; `before` if one of the new hosts is unknown."""
+    try:
+        return await limits_by_address(config.connections_per_ip_overrides)
+    except ConfigError as error:
+        logger.error("Limits of single addresses stay as they are: %s", error)
+        return before
+
+
+def intervals(config: BrokerConfig) -> Intervals:
+    """How often the work on logs is due."""
+    return Intervals(
+        initial_delay_ms=config["log.initial.task.delay.ms"],
+        retention_check_ms=config["log.retention.check.interval.ms"],
+        flush_check_ms=config["log.flush.scheduler.interval.ms"],
+        recovery_point_checkpoint_ms=config["log.flush.offset.checkpoint.interval.ms"],
+        log_start_checkpoint_ms=config["log.flush.start.offset.checkpoint.interval.ms"],
+        high_watermark_checkpoint_ms=config["replica.high.watermark.checkpoint.interval.ms"],
+        producer_expiration_check_ms=config["producer.id.expiration.check.interval.ms"],
+    )
+
+
+def cleaner_settings(config: BrokerConfig) -> CleanerSettings:
+    """How compaction works."""
+    return CleanerSettings(
+        enable=config["log.cleaner.enable"],
+        threads=config["log.cleaner.threads"],
+        dedupe_buffer_bytes=config["log.cleaner.dedupe.buffer.size"],
+        io_buffer_bytes=config["log.cleaner.io.buffer.size"],
+        io_buffer_load_factor=config["log.cleaner.io.buffer.load.factor"],
+        io_max_bytes_per_second=config["log.cleaner.io.max.bytes.per.second"],
+        backoff_ms=config["log.cleaner.backoff.ms"],
+    )
+
+
+def scrub_settings(config: BrokerConfig) -> ScrubSettings:
+    """How often closed segments are read again, and how fast."""
+    return ScrubSettings(config["log.scrub.interval.ms"], config["log.scrub.io.max.bytes.per.second"])

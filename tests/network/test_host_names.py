@@ -61,5 +61,5 @@ async def test_a_slow_resolver_holds_up_neither_clients_nor_later_limits(
         await until(lambda: limits() == {"127.0.0.8": 6})
 
         resolver.answer.set()
-        await until(lambda: not home.broker._reports)
+        await until(lambda: not home.broker._served_listeners.is_changing)
         assert limits() == {"127.0.0.8": 6}, "the later change holds, whichever was looked up first"

@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -34,12 +34,11 @@ from pykafka_broker.broker.failure import Failure
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
+from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import (
     cleaner_settings,
     connection_limits,
-    endpoints,
     intervals,
-    limits_by_address_or,
     listener_limits,
     scrub_settings,
 )
@@ -53,7 +52,6 @@ from pykafka_broker.broker.storage import (
     unusable_metadata,
 )
 from pykafka_broker.broker.threads import Threads, run_in_own_thread
-from pykafka_broker.cluster import image as metadata
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
@@ -76,9 +74,8 @@ from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.network.connection import Connection
-from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.host_names import limits_by_address
-from pykafka_broker.network.listeners import Endpoint, Listeners, addresses_of
+from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.network import Network
 from pykafka_broker.network.purgatory import WaitingRoom
@@ -106,8 +103,6 @@ Attribute = TypeVar("Attribute")
 TICK_MS = 1_000
 #: How long a stop waits for requests that are being served.
 STOP_GRACE_MS = 5_000
-#: Security protocols by Kafka's numbers, as registrations carry them.
-SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
 
 class SetByStart(Generic[Attribute]):
@@ -138,6 +133,7 @@ class Broker:
     _moves = SetByStart["LogDirMoves"]()
     _producer_ids = SetByStart["ProducerIds"]()
     _lifecycle = SetByStart["BrokerLifecycle"]()
+    _served_listeners = SetByStart["ServedListeners"]()
     _descriptor_care = SetByStart["DescriptorCare"]()
 
     def __init__(
@@ -200,7 +196,6 @@ class Broker:
         #: How to undo what the start has done so far.
         self._undo = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
-        self._reports: set[asyncio.Task[None]] = set()
 
     # -- what others see -------------------------------------------------------------------------------
 
@@ -220,9 +215,7 @@ class Broker:
 
         It remains after a stop, so that another broker can be started at the same address.
         """
-        listener = next(iter(self.listeners.listeners.values()))
-        host, port = self.listeners.advertised(listener.name)
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return self._served_listeners.bootstrap_servers
 
     async def failed(self) -> None:
         """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written."""
@@ -299,7 +292,8 @@ class Broker:
         if formatted is not None:
             for directory in formatted.directory_ids:
                 logger.info("Formatted %s for cluster %s", directory, cluster_id)
-        is_given = self._give_reserve(config.metadata_log_dir)
+        self._reserve = StartReserve(self._files, config.metadata_log_dir)
+        self._reserve.give_if_needed()
         try:
             await self._start_controller(cluster_id, undo)
         except UNREADABLE_METADATA as error:
@@ -314,11 +308,12 @@ class Broker:
             on_leading=self._leading,
             on_resigned=self._resigned,
         )
-        await self._bind()
+        await self._served_listeners.listen()
+        self.dynamic_config.subscribe(self._reconfigure_serving)
         self._lifecycle = BrokerLifecycle(self.controller, self.logs.dirs, self._replicas)
         self._producer_ids = ProducerIds(self._lifecycle.allocate_producer_ids)
         await self._lifecycle.register(
-            self._advertised(),
+            self._served_listeners.registered(),
             rack=config.get("broker.rack"),
             previous_broker_epoch=self.logs.previous_broker_epoch,
         )
@@ -336,7 +331,7 @@ class Broker:
         undo.push_async_callback(self._moves.stop)
         self._moves.resume()
         await self._lifecycle.unfence(self.config.cordoned_log_dirs)
-        await self._keep_reserve(self._reserve.hold if is_given else self._reserve.hold_if_roomy)
+        await self.run_blocking(self._reserve.take_back)
         self._lifecycle.report_places()
         for topic in self._coordinator_topics.values():
             await topic.loaded()
@@ -415,35 +410,13 @@ class Broker:
             undo.callback(self._descriptor_care.end)
             self._descriptor_care.begin(self._files, open_file_limit)
         undo.callback(self.listeners.stop_accepting)
+        self._served_listeners = ServedListeners(self.listeners, lambda: self.config, self._threads)
         if not is_formatted(self._files, config.metadata_log_dir):
-            for endpoint in endpoints(config):
-                self.listeners.reserve(endpoint, Dispatch(APIS))
+            self._served_listeners.reserve_addresses()
 
     def _worker(self, new: Callable[[], Result]) -> Callable[[], Result] | None:
         """What makes a process of its own for work on real files; to load its code takes a descriptor."""
         return partial(self._descriptors.use, new) if isinstance(self._files, OsFileSystem) else None
-
-    async def _bind(self) -> None:
-        """Listen where the configuration says, of which the metadata may have its own part."""
-        config = self.config
-        by_address = await limits_by_address_or(
-            self.listeners.limits.max_connections_per_ip_overrides, config
-        )
-        wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
-        self.listeners.reconfigure(listener_limits(config, by_address), wanted)
-        for endpoint in wanted.values():
-            self.listeners.add(endpoint, Dispatch(APIS))
-        self.dynamic_config.subscribe(self._reconfigure_serving)
-
-    def _advertised(self) -> dict[str, metadata.Endpoint]:
-        """What the controller is told of the listeners."""
-        return {
-            name: metadata.Endpoint(
-                *self.listeners.advertised(name),
-                SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
-            )
-            for name, listener in self.listeners.listeners.items()
-        }
 
     async def stop(self) -> None:
         """Answer what is parked, close the connections, sync the logs and mark them as cleanly closed.
@@ -470,24 +443,8 @@ class Broker:
     async def _work_on_logs(self) -> None:
         await self._replicas.create_missing()
         if self._reserve.is_short:
-            await self._keep_reserve(self._reserve.hold_if_roomy)
+            await self.run_blocking(self._reserve.take_back)
         await self.logs.tick(self.now_ms())
-
-    def _give_reserve(self, directory: str) -> bool:
-        """Let this start have the room that is kept for it, if it needs that."""
-        self._reserve = StartReserve(self._files, directory)
-        try:
-            return self._reserve.give_if_needed()
-        except OSError as error:
-            logger.warning("The room kept in %s for a start cannot be had: %s", directory, error)
-            return False
-
-    async def _keep_reserve(self, keep: Callable[[], None]) -> None:
-        """Keep room for the next start; what is wrong with the disk others find out, and say."""
-        try:
-            await self.run_blocking(keep)
-        except OSError as error:
-            logger.debug("No room is kept for the next start: %s", error)
 
     # -- metadata --------------------------------------------------------------------------------------
 
@@ -520,34 +477,7 @@ class Broker:
         """The same for logs and listeners, once there are any."""
         self._replicas.reconfigure()
         self._lifecycle.recordon(new.cordoned_log_dirs)
-        wanted = {endpoint.name: endpoint for endpoint in endpoints(new)}
-        for name, listener in tuple(self.listeners.listeners.items()):
-            if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
-                self.listeners.remove(name)
-        by_address = self.listeners.limits.max_connections_per_ip_overrides
-        self.listeners.reconfigure(listener_limits(new, by_address), wanted)
-        if new.connections_per_ip_overrides != old.connections_per_ip_overrides:
-            self._report(self._limit_addresses(new))
-        for name in wanted.keys() - self.listeners.listeners.keys():
-            self._report(self._listen(wanted[name]))
-
-    async def _listen(self, endpoint: Endpoint) -> None:
-        """Serve one more listener, unless it is not wanted any more when its host has been looked up."""
-        try:
-            addresses = await self.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
-            if endpoint in endpoints(self.config) and endpoint.name not in self.listeners.listeners:
-                self.listeners.add(endpoint, Dispatch(APIS), addresses).start()
-        except OSError as error:
-            logger.error("Listener %s is not served: %s", endpoint.name, error)
-
-    async def _limit_addresses(self, config: BrokerConfig) -> None:
-        """Apply the limits of single addresses, unless they have changed once more meanwhile."""
-        limits = self.listeners.limits
-        by_address = await limits_by_address_or(limits.max_connections_per_ip_overrides, config)
-        if config.connections_per_ip_overrides == self.config.connections_per_ip_overrides:
-            self.listeners.limits = self.listeners.limits._replace(
-                max_connections_per_ip_overrides=by_address
-            )
+        self._served_listeners.reconfigure(old, new)
 
     def _log_config_of_topic(self, topic: str) -> Any:
         return log_config_for(self.image.config(ResourceType.TOPIC, topic), self.config)
@@ -575,11 +505,6 @@ class Broker:
             self._failure.set(log_dir.error)
             return
         self._lifecycle.report_failed(log_dir)
-
-    def _report(self, report: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(report)
-        self._reports.add(task)
-        task.add_done_callback(self._reports.discard)
 
     async def _create(self, topics: Sequence[Any]) -> Any:
         return await self.controller.create_topics(topics, timeout_ms=self.config["request.timeout.ms"])

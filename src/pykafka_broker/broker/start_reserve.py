@@ -26,29 +26,45 @@ ROOMY = 16
 
 
 class StartReserve:
-    """The file that keeps room in one directory. Everything here is blocking."""
+    """The file that keeps room in one directory. Everything here is blocking.
+
+    A reserve that cannot be had is no reason to fail: what is wrong with the disk, other writes find out.
+    """
 
     def __init__(self, files: FileSystem, directory: str) -> None:
         self._files = files
         self._directory = directory
         self._path = join(directory, RESERVE_FILE)
-        #: Smaller than it should be, or not there.
+        #: Smaller than it should be, or missing.
         self.is_short = True
+        self._is_given = False
 
-    def give_if_needed(self) -> bool:
-        """Let the start have the room, if there is too little beside it; whether that is so."""
-        if self._free_bytes() >= RESERVE_BYTES:
-            return False
-        self._files.remove(self._path)
-        return True
+    def give_if_needed(self) -> None:
+        """Let the start have the room, if there is too little beside it."""
+        try:
+            if self._free_bytes() < RESERVE_BYTES:
+                self._files.remove(self._path)
+                self._is_given = True
+        except OSError as error:
+            logger.warning("The room kept in %s for a start cannot be had: %s", self._directory, error)
 
-    def hold_if_roomy(self) -> None:
-        """Keep the room for another start, where the disk has plenty."""
+    def take_back(self) -> None:
+        """Keep room for the next start: what this one was given, or where the disk has plenty."""
+        is_given, self._is_given = self._is_given, False
+        try:
+            if is_given:
+                self._hold()
+            else:
+                self._hold_if_roomy()
+        except OSError as error:
+            logger.debug("No room is kept for the next start: %s", error)
+
+    def _hold_if_roomy(self) -> None:
         self.is_short = self._held_bytes() < RESERVE_BYTES
         if self.is_short and self._free_bytes() >= ROOMY * RESERVE_BYTES:
-            self.hold()
+            self._hold()
 
-    def hold(self) -> None:
+    def _hold(self) -> None:
         """Keep the room, or as much of it as there is."""
         held_bytes = self._held_bytes()
         try:

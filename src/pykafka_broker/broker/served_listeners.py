@@ -1,0 +1,120 @@
+"""The listeners of this broker as its configuration names them, kept so while the configuration changes.
+
+Addresses are reserved before directories are formatted, so that a start that cannot have its address leaves
+nothing behind. A changed listener is bound anew, a changed limit holds for connections to come. Host names
+are looked up in the background; where the configuration has changed again meanwhile, the later change holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+from pykafka_broker.apis import APIS
+from pykafka_broker.broker.settings import endpoints, limits_by_address_or, listener_limits
+from pykafka_broker.broker.threads import Threads
+from pykafka_broker.cluster import image as metadata
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.listeners import Endpoint, Listeners, addresses_of
+
+logger = logging.getLogger("kafka.server.BrokerServer")
+
+#: Security protocols by Kafka's numbers, as registrations carry them.
+SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class ServedListeners:
+    """Binds, rebinds and removes listeners. `current` is the configuration in force. Event loop only."""
+
+    def __init__(self, listeners: Listeners, current: Callable[[], BrokerConfig], threads: Threads) -> None:
+        self._listeners = listeners
+        self._current = current
+        self._threads = threads
+        #: Changes that wait for the address of a host.
+        self._changes: set[asyncio.Task[None]] = set()
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether a change waits for the address of a host."""
+        return bool(self._changes)
+
+    def reserve_addresses(self) -> None:
+        """Bind every address; clients that connect are refused until `listen`.
+
+        Raises:
+            OSError: an address cannot be had.
+        """
+        for endpoint in endpoints(self._current()):
+            self._listeners.reserve(endpoint, Dispatch(APIS))
+
+    async def listen(self) -> None:
+        """Let clients queue up on every listener. The metadata may have changed the configuration since
+        `reserve_addresses`.
+
+        Raises:
+            OSError: an address cannot be had.
+        """
+        config = self._current()
+        before = self._listeners.limits.max_connections_per_ip_overrides
+        by_address = await limits_by_address_or(before, config)
+        wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
+        self._listeners.reconfigure(listener_limits(config, by_address), wanted)
+        for endpoint in wanted.values():
+            self._listeners.add(endpoint, Dispatch(APIS))
+
+    def registered(self) -> dict[str, metadata.Endpoint]:
+        """What the controller is told of the listeners."""
+        return {
+            name: metadata.Endpoint(
+                *self._listeners.advertised(name),
+                SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
+            )
+            for name, listener in self._listeners.listeners.items()
+        }
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients of the first listener connect: `host:port`."""
+        name = next(iter(self._listeners.listeners))
+        host, port = self._listeners.advertised(name)
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def reconfigure(self, old: BrokerConfig, new: BrokerConfig) -> None:
+        """Apply what has changed between two configurations."""
+        listeners = self._listeners
+        wanted = {endpoint.name: endpoint for endpoint in endpoints(new)}
+        for name, listener in tuple(listeners.listeners.items()):
+            if name not in wanted or not listener.endpoint.is_bound_as(wanted[name]):
+                listeners.remove(name)
+        by_address = listeners.limits.max_connections_per_ip_overrides
+        listeners.reconfigure(listener_limits(new, by_address), wanted)
+        if new.connections_per_ip_overrides != old.connections_per_ip_overrides:
+            self._begin(self._limit_addresses(new))
+        for name in wanted.keys() - listeners.listeners.keys():
+            self._begin(self._add(wanted[name]))
+
+    def _begin(self, change: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(change)
+        self._changes.add(task)
+        task.add_done_callback(self._changes.discard)
+
+    async def _add(self, endpoint: Endpoint) -> None:
+        """Serve one more listener, if it is still wanted when its host has been looked up."""
+        listeners = self._listeners
+        try:
+            addresses = await self._threads.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
+            if endpoint in endpoints(self._current()) and endpoint.name not in listeners.listeners:
+                listeners.add(endpoint, Dispatch(APIS), addresses).start()
+        except OSError as error:
+            logger.error("Listener %s is not served: %s", endpoint.name, error)
+
+    async def _limit_addresses(self, config: BrokerConfig) -> None:
+        """Apply the limits of single addresses, unless they have changed once more meanwhile."""
+        listeners = self._listeners
+        by_address = await limits_by_address_or(listeners.limits.max_connections_per_ip_overrides, config)
+        if config.connections_per_ip_overrides == self._current().connections_per_ip_overrides:
+            listeners.limits = listeners.limits._replace(max_connections_per_ip_overrides=by_address)

@@ -82,8 +82,8 @@ def converse(address: str) -> None:
     _commit_and_forget(kafka)
     _transact(kafka)
     partition = deleting.DeleteRecordsPartition(partition_index=0, offset=7)
-    topic = deleting.DeleteRecordsTopic(name="plain", partitions=[partition])
-    kafka.call_until_ok(deleting.DeleteRecordsRequest(topics=[topic], timeout_ms=10_000), 2)
+    deleted = deleting.DeleteRecordsTopic(name="plain", partitions=[partition])
+    kafka.call_until_ok(deleting.DeleteRecordsRequest(topics=[deleted], timeout_ms=10_000), 2)
     config = altering.AlterableConfig(name="retention.ms", config_operation=0, value="-1")
     resource = altering.AlterConfigsResource(resource_type=2, resource_name="plain", configs=[config])
     kafka.call_until_ok(altering.IncrementalAlterConfigsRequest(resources=[resource], validate_only=False), 1)
@@ -224,13 +224,13 @@ class Folder:
     def _times(data: bytes, stamped: bool) -> list[Row]:
         return [(0 if stamped else at, offset) for at, offset in struct.iter_unpack(">qi", data)]
 
-    def _aborted(self, data: bytes, _: bool) -> list[Row]:
+    def _aborted(self, data: bytes, _stamped: bool) -> list[Row]:
         return [
             (version, self.producer(producer), *rest)
             for version, producer, *rest in struct.iter_unpack(">hqqqq", data)
         ]
 
-    def _snapshot(self, data: bytes, _: bool) -> list[Row]:
+    def _snapshot(self, data: bytes, _stamped: bool) -> list[Row]:
         snapshot, _ = decode(ProducerSnapshot, 1, data, 2)
         return [
             (
@@ -245,7 +245,7 @@ def printed(folder: Path, pattern: str, decoder: str) -> list[Row]:
     """The records of some logs as Kafka's dump tool decodes them: key and value."""
     logs = sorted(folder.glob(pattern))
     text = run_tool(DUMP, decoder, "--files", ",".join(map(str, logs)), timeout_s=120) if logs else ""
-    rows = []
+    rows: list[Row] = []
     for line in text.splitlines():
         if line.startswith("Dumping "):
             rows.append((Path(line.removeprefix("Dumping ").strip()).parent.name,))

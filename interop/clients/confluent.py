@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from importlib import metadata
@@ -16,6 +16,7 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
+    Message,
     Producer,
     TopicPartition,
     libversion,
@@ -69,8 +70,8 @@ def result(futures: Mapping[Any, Future[Any]]) -> Any:
 
 
 def to_record(message: Any) -> Record:
-    if message.error():
-        raise Refused(message.error().code(), message.error().str())
+    if error := message.error():
+        raise Refused(error.code(), error.str())
     kind, timestamp = message.timestamp()
     return Record(
         value=message.value(),
@@ -178,11 +179,15 @@ class Confluent(Client):
         offsets: dict[int, int] = {}
         errors: list[KafkaError] = []
 
-        def delivered(number: int, error: KafkaError | None, message: Any) -> None:
-            if error is not None:
-                errors.append(error)
-            else:
-                offsets[number] = -1 if message.offset() is None else message.offset()
+        def noting(number: int) -> Callable[[KafkaError | None, Message], None]:
+            def delivered(error: KafkaError | None, message: Message) -> None:
+                if error is not None:
+                    errors.append(error)
+                else:
+                    offset = message.offset()
+                    offsets[number] = -1 if offset is None else offset
+
+            return delivered
 
         for number, record in enumerate(records):
             timestamp: dict[str, Any] = (
@@ -194,7 +199,7 @@ class Confluent(Client):
                 key=record.key,
                 headers=list(record.headers),
                 partition=record.partition,
-                on_delivery=lambda error, message, number=number: delivered(number, error, message),
+                on_delivery=noting(number),
                 **timestamp,
             )
         producer.flush(TIMEOUT_S)
@@ -241,8 +246,10 @@ class Confluent(Client):
         while len(at_end) < len(partitions):
             assert time.monotonic() < deadline, f"{topic} was not read to its end"
             for message in consumer.consume(1000, 0.2):
-                if message.error() and message.error().code() == KafkaError._PARTITION_EOF:
-                    at_end.add(message.partition())
+                error, partition = message.error(), message.partition()
+                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                    assert partition is not None
+                    at_end.add(partition)
                 else:
                     found.append(to_record(message))
         consumer.close()
@@ -256,9 +263,11 @@ class Confluent(Client):
         try:
             message = consumer.poll(TIMEOUT_S)
             assert message is not None, "the consumer neither moved nor failed"
-            if message.error() and message.error().code() == KafkaError._AUTO_OFFSET_RESET:
+            error, at = message.error(), message.offset()
+            if error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
                 return None
-            return int(message.offset())
+            assert at is not None
+            return at
         finally:
             consumer.close()
 

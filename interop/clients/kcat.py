@@ -219,7 +219,7 @@ class Kcat(Client):
         fetch_bytes: int | None = None,
         committed: bool = False,
     ) -> list[Record]:
-        settings: dict[str, object] = {
+        settings: dict[str, Any] = {
             "isolation_level": "read_committed" if committed else "read_uncommitted",
             # It finds an end when a fetch has waited in vain.
             "fetch_wait_max_ms": 50,

@@ -103,8 +103,8 @@ def main() -> int:
     if asked.sabotage:
         found = []
         for settings, group in groups:
-            ours = {**OUR_SETTINGS, **settings}
-            with OurBroker(ours) as honest, OurBroker(ours) as other:
+            ours_with = {**OUR_SETTINGS, **settings}
+            with OurBroker(ours_with) as honest, OurBroker(ours_with) as other:
                 found += unnoticed(group, side_of(honest), side_of(other))
         print(*found, f"{len(playing) - len(found)} of {len(playing)} conversations can fail", sep="\n")
         return 1 if found else 0

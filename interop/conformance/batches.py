@@ -32,7 +32,7 @@ def batch(
     **more: Any,
 ) -> bytes:
     """One batch of these values, one millisecond after the other; `more` goes to `build_batch`."""
-    records = [(timestamp_ms + index * step_ms, key, value, []) for index, value in enumerate(values)]
+    records = [(timestamp_ms + index * step_ms, key, value, ()) for index, value in enumerate(values)]
     return build_batch(records, **more)
 
 

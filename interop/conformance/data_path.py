@@ -252,13 +252,13 @@ class DataPath:
         chance = self.chance
         records = self.records()
         if without_times:
-            records = [(0, *rest) for _, *rest in records]
+            records = [(0, key, value, headers) for _, key, value, headers in records]
         if chance.random() < 0.15:
             more["max_timestamp"] = self.a_time()
         data = build_batch(records, codec=chance.choice(list(Codec)), **more)
         if chance.random() < 0.06:
             header = read_header(data)
-            wrong: dict[str, int] = chance.choice(
+            wrong: dict[str, Any] = chance.choice(
                 [
                     {"base_offset": 5},
                     {"partition_leader_epoch": 3},
@@ -381,6 +381,7 @@ class DataPath:
 
     def end(self) -> None:
         held = self.chance.choice(self.transactional)
+        assert held.id is not None
         version = self.chance.choice([0, 2, 3, 4, 5, 5, 5, 5])
         producer_id, epoch = self.identity(held)
         request = EndTxnRequest(

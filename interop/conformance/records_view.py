@@ -14,6 +14,7 @@ from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     HEADER_BYTES,
+    BatchHeader,
     CorruptRecord,
     iter_batches,
     read_records,
@@ -43,9 +44,9 @@ def view_of_records(data: Any, time: Stable, producer_id: Stable, *, bodies: boo
 
 
 def view_of_batch(
-    batch: bytes, header: Any, time: Stable, producer_id: Stable, *, bodies: bool
+    batch: bytes, header: BatchHeader, time: Stable, producer_id: Stable, *, bodies: bool
 ) -> dict[str, Any]:
-    shown = header._asdict()
+    shown: dict[str, Any] = header._asdict()
     del shown["magic"]
     for name in ("base_timestamp", "max_timestamp"):
         shown[name] = time(shown[name])

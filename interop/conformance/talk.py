@@ -307,7 +307,7 @@ class Talk:
         **batch: Any,
     ) -> int:
         """Append one batch of these values; its base offset. `batch` goes to `build_batch`."""
-        records = [(timestamp_ms + index, key, value, []) for index, value in enumerate(values)]
+        records = [(timestamp_ms + index, key, value, ()) for index, value in enumerate(values)]
         return self.append(topic, build_batch(records, **batch), partition)
 
     def append(self, topic: Topic, batch: bytes, partition: int = 0) -> int:

@@ -23,6 +23,7 @@ from pykafka_broker.protocol.messages.end_txn import EndTxnRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.schema import api_key_of
 
 TRANSACTION = 1
 #: Brokers that forget within seconds who writes no more.
@@ -152,7 +153,7 @@ class Producer:
 def near_its_last_epoch(talk: Talk, label: str = "transaction", *, left: int) -> Producer:
     """A producer whose id has so many epochs left: it was initialised again and again."""
     producer = Producer(talk, label)
-    request, version = init(producer.id), latest_version(InitProducerIdRequest.api_key)
+    request, version = init(producer.id), latest_version(api_key_of(InitProducerIdRequest))
     epochs = LAST_EPOCH - left
     while producer.epoch < epochs:
         many = min(epochs - producer.epoch, 500)

@@ -67,6 +67,7 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from pykafka_broker.protocol.schema import api_key_of
 
 PARTITIONS = 2
 NONE = int(E.NONE)
@@ -357,7 +358,7 @@ class Groups:
 
     def leave(self, member: Member) -> None:
         epoch = self.chance.choice([LEAVE, LEAVE_FOR_A_WHILE])
-        more = {} if member.instance_id is None else {"instance_id": member.instance_id}
+        more: dict[str, Any] = {} if member.instance_id is None else {"instance_id": member.instance_id}
         self.talk.ask(beating(self.group, member.id, epoch, **more), ANY)
         self.is_behind = True
         member.epoch, member.owned = 0, {}
@@ -459,7 +460,8 @@ class Classic:
         steps: list[tuple[Callable[[Seat], None], int]] = [(self.beat, 3), (self.look, 1)]
         if seat.id:
             steps.append((self.commit, 1))
-        waits_for_assignment = seat.pending is not None and seat.pending.api_key == SyncGroupRequest.api_key
+        pending = seat.pending
+        waits_for_assignment = pending is not None and pending.api_key == api_key_of(SyncGroupRequest)
         if seat.id and not seat.leads and not waits_for_assignment:
             # Who follows a leader that leaves is chance with Apache Kafka; here it is the oldest member.
             steps.append((self.leave, 1))

@@ -49,11 +49,17 @@ def values(
             message = consumer.poll(1)
             if message is None:
                 continue
-            error = message.error()
+            error, partition, offset = message.error(), message.partition(), message.offset()
             if error is None:
-                found[message.partition()].append(message.value().decode())
-            elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= ends[message.partition()]:
-                ended.add(message.partition())
+                value = message.value()
+                assert partition is not None
+                assert value is not None
+                found[partition].append(value.decode())
+            elif error.code() == KafkaError._PARTITION_EOF:
+                assert partition is not None
+                assert offset is not None
+                if offset >= ends[partition]:
+                    ended.add(partition)
         return found
     finally:
         consumer.close()
@@ -62,7 +68,8 @@ def values(
 def end_offsets(address: str, partitions: Sequence[TopicPartition]) -> dict[int, int]:
     """Where the log ends, whatever the state of the transactions in it."""
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
+    latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
     asked = admin.list_offsets(
-        dict.fromkeys(partitions, OffsetSpec.latest()), isolation_level=IsolationLevel.READ_UNCOMMITTED
+        dict.fromkeys(partitions, latest), isolation_level=IsolationLevel.READ_UNCOMMITTED
     )
     return {partition.partition: future.result(30).offset for partition, future in asked.items()}

@@ -15,7 +15,7 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.schema import api_key_of
 
 CLIENT_ID = "golden"
 
@@ -31,8 +31,7 @@ class Kafka:
 
     def call(self, request: Any, version: int) -> Any:
         """Send `request` and return the response message."""
-        api_key = schema_of(request).api_key
-        assert api_key is not None
+        api_key = api_key_of(request)
         self.correlation_id += 1
         header = RequestHeader(
             request_api_key=api_key,

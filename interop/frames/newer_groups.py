@@ -206,7 +206,9 @@ class NewerGroups:
         )
         return group
 
-    def initialize_share_group_state(self, version: int, api: str = "initialize") -> Any:
+    def initialize_share_group_state(
+        self, version: int, api: str = "initialize"
+    ) -> initializing.InitializeShareGroupStateRequest:
         partition = initializing.PartitionData(partition=0, state_epoch=1, start_offset=0)
         return initializing.InitializeShareGroupStateRequest(
             group_id=self._state_group(api, version),
@@ -218,7 +220,9 @@ class NewerGroups:
         self.kafka.call_until_ok(request, 0)
         return request.group_id
 
-    def write_share_group_state(self, version: int, api: str = "write") -> Any:
+    def write_share_group_state(
+        self, version: int, api: str = "write"
+    ) -> writing.WriteShareGroupStateRequest:
         batch = writing.StateBatch(first_offset=1, last_offset=1, delivery_state=0, delivery_count=1)
         partition = writing.PartitionData(
             partition=0,

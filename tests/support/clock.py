@@ -49,10 +49,10 @@ class VirtualClock:
             return
 
     async def sleep(self, duration_ms: int) -> None:
-        woken = asyncio.get_running_loop().create_future()
-        timer = self.call_at(self._monotonic_ms + duration_ms, lambda: woken.done() or woken.set_result(None))
+        is_over = asyncio.Event()
+        timer = self.call_at(self._monotonic_ms + duration_ms, is_over.set)
         try:
-            await woken
+            await is_over.wait()
         finally:
             timer.cancel()
 

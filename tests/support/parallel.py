@@ -41,7 +41,7 @@ def processors() -> int:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
     from xdist.scheduler import LoadScopeScheduling
 
-    class Folders(LoadScopeScheduling):
+    class Folders(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
             return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid)
 

@@ -15,10 +15,10 @@ from collections.abc import Hashable
 from typing import Any
 
 from pykafka_broker.coordinator.group import events
-from pykafka_broker.coordinator.group.classic.state import Protocol
+from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Protocol
 from pykafka_broker.coordinator.group.events import FetchResult, JoinResult, LeaveResult, SyncResult
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
-from pykafka_broker.coordinator.group.record import AnyRecord
+from pykafka_broker.coordinator.group.record import AnyRecord, Record
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
@@ -59,7 +59,8 @@ class Teller:
     # ---- commands ----
 
     def do_config(self, told: list[str], names: list[str], options: dict[str, str]) -> None:
-        self.world.config = self.world.config._replace(**{key: int(value) for key, value in options.items()})
+        changed: dict[str, Any] = {key: int(value) for key, value in options.items()}
+        self.world.config = self.world.config._replace(**changed)
 
     def do_at(self, told: list[str], names: list[str], options: dict[str, str]) -> None:
         until_ms = START_MS + int(names[0])
@@ -160,6 +161,7 @@ class Teller:
         if group is None:
             told.append("no group")
             return
+        assert isinstance(group, ClassicGroup)
         told.append(f"{group.phase.value}, generation {group.generation}, {group.protocol_type or 'no type'}")
         told.extend(
             f"{self.name(member.member_id)}: {member.assignment.decode() or 'nothing'}"
@@ -174,7 +176,9 @@ class Teller:
 
     def effects(self, told: list[str]) -> None:
         self.learn(self.world.last_effects)
-        told.extend(self.record(record) for record in self.world.last_records)
+        for record in self.world.last_records:
+            assert isinstance(record, (Record, OffsetRecord)), f"{record} is of a transaction"
+            told.append(self.record(record))
         told.extend(self.effect(effect) for effect in self.world.last_effects)
 
     def learn(self, effects: tuple[Effect, ...]) -> None:

@@ -32,10 +32,10 @@ class MemoryTransport(asyncio.Transport):
         data = memoryview(data)
         while data and not self.closing:
             assert self.reading, "the protocol asked to stop reading"
-            buffer = self.protocol.get_buffer(-1)
+            buffer = memoryview(self.protocol.get_buffer(-1))
             assert len(buffer) > 0
             size = min(len(buffer), len(data), step or len(data))
-            memoryview(buffer)[:size] = data[:size]
+            buffer[:size] = data[:size]
             data = data[size:]
             self.protocol.buffer_updated(size)
 
@@ -43,9 +43,9 @@ class MemoryTransport(asyncio.Transport):
         """The peer sends `data`; returns how much of it the protocol wanted to read."""
         view = memoryview(data)
         while view and self.reading and not self.closing:
-            buffer = self.protocol.get_buffer(-1)
+            buffer = memoryview(self.protocol.get_buffer(-1))
             size = min(len(buffer), len(view))
-            memoryview(buffer)[:size] = view[:size]
+            buffer[:size] = view[:size]
             view = view[size:]
             self.protocol.buffer_updated(size)
         return len(data) - len(view)

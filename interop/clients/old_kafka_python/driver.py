@@ -10,7 +10,9 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import kafka
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
@@ -29,15 +31,15 @@ ASSIGNORS = {
 DEFAULT_CONFIG = 5
 
 
-def data(text):
+def data(text: str | None) -> bytes | None:
     return None if text is None else base64.b64decode(text)
 
 
-def text(found):
+def text(found: bytes | None) -> str | None:
     return None if found is None else base64.b64encode(found).decode()
 
 
-def to_json(message):
+def to_json(message: Any) -> dict[str, Any]:
     return {
         "value": text(message.value),
         "key": text(message.key),
@@ -48,7 +50,7 @@ def to_json(message):
     }
 
 
-def produce(topic, records, codec, acks, **_):
+def produce(topic: str, records: list[dict[str, Any]], codec: str, acks: str, **_: object) -> list[int]:
     producer = KafkaProducer(
         bootstrap_servers=BOOTSTRAP,
         acks=ACKS[acks],
@@ -75,7 +77,7 @@ def produce(topic, records, codec, acks, **_):
 
 
 @contextmanager
-def assigned(topic, partitions, **settings):
+def assigned(topic: str, partitions: list[int], **settings: Any) -> Iterator[KafkaConsumer]:
     consumer = KafkaConsumer(
         bootstrap_servers=BOOTSTRAP, enable_auto_commit=False, **{"auto_offset_reset": "none", **settings}
     )
@@ -86,7 +88,9 @@ def assigned(topic, partitions, **settings):
         consumer.close(autocommit=False)
 
 
-def read(topic, partitions, start, fetch_bytes, **_):
+def read(
+    topic: str, partitions: list[int], start: int | None, fetch_bytes: int | None, **_: object
+) -> list[dict[str, Any]]:
     limits = (
         {}
         if fetch_bytes is None
@@ -99,46 +103,53 @@ def read(topic, partitions, start, fetch_bytes, **_):
         else:
             for partition in consumer.assignment():
                 consumer.seek(partition, start)
-        found = []
+        found: list[dict[str, Any]] = []
         while any(consumer.position(partition) < end for partition, end in ends.items()):
             for messages in consumer.poll(timeout_ms=1000).values():
                 found += map(to_json, messages)
         return found
 
 
-def read_out_of_range(topic, offset, reset):
+def read_out_of_range(topic: str, offset: int, reset: str) -> int | None:
     partition = TopicPartition(topic, 0)
     try:
         with assigned(topic, [0], auto_offset_reset=reset) as consumer:
             consumer.seek(partition, offset)
             for _ in range(100):
                 consumer.poll(timeout_ms=100, update_offsets=False)
-                if consumer.position(partition) != offset:
-                    return consumer.position(partition)
+                position: int = consumer.position(partition)
+                if position != offset:
+                    return position
     except OffsetOutOfRangeError:
         return None
     raise AssertionError("the consumer neither moved nor failed")
 
 
-def place(method):
-    def find(topic, partition):
+def place(method: str) -> Callable[[str, int], int]:
+    def find(topic: str, partition: int) -> int:
         with assigned(topic, [partition]) as consumer:
-            return getattr(consumer, method)(consumer.assignment())[TopicPartition(topic, partition)]
+            offsets: dict[TopicPartition, int] = getattr(consumer, method)(consumer.assignment())
+        return offsets[TopicPartition(topic, partition)]
 
     return find
 
 
-def offset_at(topic, timestamp_ms, partition):
+def offset_at(topic: str, timestamp_ms: int, partition: int) -> int | None:
     wanted = TopicPartition(topic, partition)
     with assigned(topic, [partition]) as consumer:
         found = consumer.offsets_for_times({wanted: timestamp_ms})[wanted]
-    return None if found is None else found.offset
+    if found is None:
+        return None
+    offset: int = found.offset
+    return offset
 
 
-members = {}
+members: dict[str, KafkaConsumer] = {}
 
 
-def open_member(member, group, topic, instance_id, session_timeout_ms, strategy):
+def open_member(
+    member: str, group: str, topic: str, instance_id: str | None, session_timeout_ms: int, strategy: str
+) -> None:
     members[member] = KafkaConsumer(
         topic,
         bootstrap_servers=BOOTSTRAP,
@@ -151,25 +162,26 @@ def open_member(member, group, topic, instance_id, session_timeout_ms, strategy)
     )
 
 
-def poll(member, timeout_ms):
+def poll(member: str, timeout_ms: int) -> list[dict[str, Any]]:
     polled = members[member].poll(timeout_ms=timeout_ms)
     return [to_json(message) for messages in polled.values() for message in messages]
 
 
-def commit_metadata(group, topic, offset, metadata):
+def commit_metadata(group: str, topic: str, offset: int, metadata: str) -> str | None:
     partition = TopicPartition(topic, 0)
     with assigned(topic, [0], group_id=group) as consumer:
         consumer.commit({partition: OffsetAndMetadata(offset, metadata)})
-        return consumer.committed(partition, metadata=True).metadata
+        found: str | None = consumer.committed(partition, metadata=True).metadata
+    return found
 
 
 class Refused(Exception):
-    def __init__(self, code, words):
+    def __init__(self, code: int, words: str) -> None:
         super().__init__(words)
         self.code = code
 
 
-def refuse(code, words):
+def refuse(code: int, words: str) -> None:
     if code:
         raise Refused(code, words)
 
@@ -177,7 +189,7 @@ def refuse(code, words):
 admin = KafkaAdminClient(bootstrap_servers=BOOTSTRAP)
 
 
-def cluster():
+def cluster() -> dict[str, Any]:
     described = admin.describe_cluster()
     brokers = [[broker["node_id"], f"{broker['host']}:{broker['port']}"] for broker in described["brokers"]]
     return {
@@ -187,46 +199,46 @@ def cluster():
     }
 
 
-def create_topic(name, partitions, configs, replication_factor):
+def create_topic(name: str, partitions: int, configs: dict[str, str], replication_factor: int) -> None:
     admin.create_topics([NewTopic(name, partitions, replication_factor, topic_configs=configs)])
 
 
-def count_partitions(topic):
+def count_partitions(topic: str) -> int:
     (described,) = admin.describe_topics([topic])
     refuse(described["error_code"], topic)
     return len(described["partitions"])
 
 
-def config(topic):
+def config(topic: str) -> dict[str, tuple[str, bool]]:
     (answer,) = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
     code, words, _, _, entries = answer.resources[0]
     refuse(code, words)
-    return {name: [value, source == DEFAULT_CONFIG] for name, value, _, source, *_ in entries}
+    return {name: (value, source == DEFAULT_CONFIG) for name, value, _, source, *_ in entries}
 
 
-def set_config(topic, key, value):
+def set_config(topic: str, key: str, value: str) -> None:
     answer = admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs={key: value})])
     code, words, *_ = answer.resources[0]
     refuse(code, words)
 
 
-def group_state(group):
+def group_state(group: str) -> dict[str, Any]:
     (described,) = admin.describe_consumer_groups([group])
     return {"state": described.state, "members": len(described.members)}
 
 
-def delete_group(group):
+def delete_group(group: str) -> None:
     ((_, error),) = admin.delete_consumer_groups([group])
     refuse(error.errno, error.__name__)
 
 
-def committed(group, topic, partition):
+def committed(group: str, topic: str, partition: int) -> int | None:
     wanted = TopicPartition(topic, partition)
-    found = admin.list_consumer_group_offsets(group, partitions=[wanted])[wanted].offset
+    found: int = admin.list_consumer_group_offsets(group, partitions=[wanted])[wanted].offset
     return None if found < 0 else found
 
 
-OPS = {
+OPS: dict[str, Callable[..., Any]] = {
     "produce": produce,
     "read": read,
     "read_out_of_range": read_out_of_range,
@@ -256,12 +268,12 @@ OPS = {
 writing = threading.Lock()
 
 
-def say(message):
+def say(message: dict[str, Any]) -> None:
     with writing:
         print(json.dumps(message), flush=True)
 
 
-def answer(question):
+def answer(question: dict[str, Any]) -> None:
     number, op = question.pop("id"), question.pop("op")
     try:
         say({"id": number, "ok": OPS[op](**question)})

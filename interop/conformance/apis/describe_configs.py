@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.config.broker import BROKER as BROKER_TABLE
 from pykafka_broker.config.keys import render
-from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from pykafka_broker.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -161,16 +165,17 @@ def what_is_set_for_all_brokers(talk: Talk) -> None:
     )
 
 
+def has_configs(count: int) -> Callable[[DescribeConfigsResponse], bool]:
+    return lambda answer: len(answer.results[0].configs) == count
+
+
 @conversation(LATEST, alone=True)
 def in_which_order_keys_are_told_that_are_set_for_all_brokers(talk: Talk) -> None:
     defaults = {name: render(BROKER_TABLE[name].default, BROKER_TABLE[name].type) for name in FOR_ALL_BROKERS}
     alter(talk, BROKER, "", defaults)
     for left in (16, 11, 10, 0):
         alter(talk, BROKER, "", dict.fromkeys(FOR_ALL_BROKERS[left:]))
-        talk.ask(
-            describe(resource(BROKER, "")),
-            until=lambda answer, left=left: len(answer.results[0].configs) == 1 + left,
-        )
+        talk.ask(describe(resource(BROKER, "")), until=has_configs(1 + left))
         talk.ask(describe(resource(BROKER, "", *FOR_ALL_BROKERS[3:7])))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from interop.conformance.batches import batch
 from interop.conformance.conversation import conversation
@@ -168,7 +169,11 @@ def a_producer_that_writes_no_more_is_forgotten(talk: Talk) -> None:
     topic, producer_id = talk.topic(), new_producer(talk)
 
     def data(sequence: int, count: int) -> bytes:
-        identity = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence}
+        identity: dict[str, Any] = {
+            "producer_id": producer_id,
+            "producer_epoch": 0,
+            "base_sequence": sequence,
+        }
         return batch(*[b"x"] * count, timestamp_ms=now_ms(), step_ms=0, **identity)
 
     first = data(0, 2)
@@ -199,8 +204,10 @@ def a_producer_of_old_records_writes_twice_within_the_time(talk: Talk) -> None:
 def a_producer_with_an_open_transaction_is_not_forgotten(talk: Talk) -> None:
     topic, producer = talk.topic(), Producer(talk)
     producer.writes(topic, b"open")
-    identity = {"producer_id": new_producer(talk), "producer_epoch": 0, "base_sequence": 0}
-    talk.append(topic, batch(b"x", timestamp_ms=now_ms(), **identity))
+    idempotent = batch(
+        b"x", timestamp_ms=now_ms(), producer_id=new_producer(talk), producer_epoch=0, base_sequence=0
+    )
+    talk.append(topic, idempotent)
     are_left(talk, topic, 2)
     are_left(talk, topic, 1)
     producer.writes(topic, b"still")

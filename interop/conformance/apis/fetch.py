@@ -30,10 +30,8 @@ LEADER_EPOCH = 0
 NO_TOPIC = b"no topic has me!"
 
 
-def at(offset: int, partition: int = 0, **more: int) -> FetchPartition:
-    return FetchPartition(
-        partition=partition, fetch_offset=offset, partition_max_bytes=more.pop("max_bytes", 1_000_000), **more
-    )
+def at(offset: int, partition: int = 0, max_bytes: int = 1_000_000, **more: Any) -> FetchPartition:
+    return FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes, **more)
 
 
 def of(topic: Topic, *partitions: FetchPartition) -> FetchTopic:

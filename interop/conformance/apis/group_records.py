@@ -88,6 +88,7 @@ def decoded(key: bytes, value: bytes | None) -> Record | None:
         record = decode_record(key, value)
         assert record is None or isinstance(record, Record)
         return record
+    place: object
     place, _ = decode(key_type, 0, key, 2)
     if value is None:
         return Record(place, None)

@@ -12,6 +12,7 @@ from pykafka_broker.protocol.messages.describe_producers import DescribeProducer
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from pykafka_broker.protocol.schema import api_key_of
 
 
 def asking(
@@ -156,7 +157,7 @@ def after_a_transaction_the_epoch_goes_on(talk: Talk) -> None:
 def what_is_left_of(talk: Talk, topic: Topic, old: Producer) -> None:
     """Compare what a producer id that is used up may still do."""
     again = asking(old.id, producer_id=old.producer_id, producer_epoch=old.epoch)
-    talk.ask(again, ANY, version=latest_version(again.api_key))
+    talk.ask(again, ANY, version=latest_version(api_key_of(again)))
     talk.ask(old.producing(topic, old.batch(topic, b"late")), ANY)
     talk.ask(old.ending(), ANY)
     talk.ask(DescribeTransactionsRequest(transactional_ids=[old.id]))

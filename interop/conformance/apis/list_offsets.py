@@ -46,9 +46,9 @@ def listing(
     )
 
 
-def written(talk: Talk, **more: int) -> Topic:
+def written(talk: Talk, label: str = "topic", *, partitions: int = 1) -> Topic:
     """A topic with batches at offsets 0, 2 and 4, ten seconds apart, of records a millisecond apart."""
-    topic = talk.topic(**more)
+    topic = talk.topic(label, partitions=partitions)
     for number in range(3):
         talk.produce(topic, b"a", b"b", timestamp_ms=MADE_MS + number * 10_000)
     return topic
@@ -94,7 +94,7 @@ def a_partition_whose_records_are_all_deleted(talk: Talk) -> None:
 def the_record_with_the_largest_timestamp(talk: Talk) -> None:
     topic = written(talk)
     talk.ask(listing(of(topic, wanting(MAX_TIMESTAMP))))
-    talk.append(topic, build_batch([(MADE_MS + shift, None, b"v", []) for shift in (5, 90_000, 7, 90_000)]))
+    talk.append(topic, build_batch([(MADE_MS + shift, None, b"v", ()) for shift in (5, 90_000, 7, 90_000)]))
     talk.ask(listing(of(topic, wanting(MAX_TIMESTAMP))))
     talk.produce(topic, b"older")
     talk.ask(listing(of(topic, wanting(MAX_TIMESTAMP))))
@@ -103,7 +103,7 @@ def the_record_with_the_largest_timestamp(talk: Talk) -> None:
 @conversation("7+")
 def the_largest_timestamp_in_a_compressed_batch(talk: Talk) -> None:
     topic = written(talk)
-    records = [(MADE_MS + shift, None, b"v", []) for shift in (5, 90_000, 7)]
+    records = [(MADE_MS + shift, None, b"v", ()) for shift in (5, 90_000, 7)]
     talk.append(topic, build_batch(records, codec=Codec.GZIP))
     talk.ask(listing(of(topic, wanting(MAX_TIMESTAMP))))
 
@@ -271,7 +271,7 @@ def a_time_in_a_segment_whose_records_are_all_deleted(talk: Talk) -> None:
 
 @conversation
 def several_topics_and_partitions(talk: Talk) -> None:
-    a, b = written(talk, label="a", partitions=3), written(talk, label="b")
+    a, b = written(talk, "a", partitions=3), written(talk, "b")
     talk.ask(
         listing(
             of(b, wanting(EARLIEST)),

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
 from interop.conformance.transactions import Producer
-from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+from pykafka_broker.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+)
 
 
-def listing(*states: str, ids: tuple[int, ...] = (), **more: object) -> ListTransactionsRequest:
+def listing(*states: str, ids: tuple[int, ...] = (), **more: Any) -> ListTransactionsRequest:
     return ListTransactionsRequest(state_filters=list(states), producer_id_filters=list(ids), **more)
 
 
@@ -30,8 +35,8 @@ def transactions_in_these_states(talk: Talk) -> None:
     for states in (("Empty",), ("Ongoing",)):
         talk.ask(listing(*states, ids=ids))
     producer.ends(version=4)
-    for states in (("Ongoing",), ("CompleteCommit", "CompleteAbort")):
-        talk.ask(listing(*states, ids=ids))
+    for later in (("Ongoing",), ("CompleteCommit", "CompleteAbort")):
+        talk.ask(listing(*later, ids=ids))
 
 
 @conversation
@@ -42,17 +47,22 @@ def states_that_do_not_exist_are_named(talk: Talk) -> None:
     talk.ask(listing("empty", "Empty", "", ids=ids))
 
 
+def shown(answer: ListTransactionsResponse) -> bool:
+    return bool(answer.transaction_states)
+
+
+def not_shown(answer: ListTransactionsResponse) -> bool:
+    return not answer.transaction_states
+
+
 @conversation("1+")
 def transactions_that_take_longer(talk: Talk) -> None:
     topic, producer = talk.topic(), Producer(talk)
     producer.adds(topic)
     ids = (producer.producer_id,)
     for duration_ms in (-1, 0, 3_600_000, -5):
-        shown = duration_ms < 3_600_000
-        talk.ask(
-            listing(ids=ids, duration_filter=duration_ms),
-            until=lambda answer, shown=shown: bool(answer.transaction_states) == shown,
-        )
+        is_shown = shown if duration_ms < 3_600_000 else not_shown
+        talk.ask(listing(ids=ids, duration_filter=duration_ms), until=is_shown)
 
 
 @conversation("2+")

@@ -210,11 +210,18 @@ def nobody_commits_before_the_assignment_is_there(talk: Talk) -> None:
 def an_instance_commits_with_its_member_id_only(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic()
     member = a_member(talk, group, instance=f"{group}-i")
-    mine = {"instance": member.instance, "generation": member.generation}
-    talk.ask(committing(group, topic, {0: 5}, member_id=member.id, **mine))
-    talk.ask(committing(group, topic, {0: 6}, member_id="another", **mine), E.FENCED_INSTANCE_ID)
-    mine["instance"] = "unknown"
-    talk.ask(committing(group, topic, {0: 7}, member_id=member.id, **mine), E.UNKNOWN_MEMBER_ID)
+
+    def at(offset: int, member_id: str, instance: str | None) -> OffsetCommitRequest:
+        return committing(
+            *(group, topic, {0: offset}),
+            member_id=member_id,
+            generation=member.generation,
+            instance=instance,
+        )
+
+    talk.ask(at(5, member.id, member.instance))
+    talk.ask(at(6, "another", member.instance), E.FENCED_INSTANCE_ID)
+    talk.ask(at(7, member.id, "unknown"), E.UNKNOWN_MEMBER_ID)
     talk.ask(stored(group, topic, 0))
 
 

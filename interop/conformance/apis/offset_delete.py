@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest
-from pykafka_broker.protocol.schema import ZERO_UUID
+from pykafka_broker.protocol.schema import ZERO_UUID, api_key_of
 
 
 def forgetting(group: str, topic: Topic, *partitions: int) -> OffsetDeleteRequest:
@@ -32,7 +32,7 @@ def forgetting(group: str, topic: Topic, *partitions: int) -> OffsetDeleteReques
 
 def everything_is_read(talk: Talk, group: str) -> None:
     request = OffsetFetchRequest(groups=[of_group(group, None)])
-    talk.ask(request, in_any_order=every_topic(latest_version(request.api_key)))
+    talk.ask(request, in_any_order=every_topic(latest_version(api_key_of(request))))
 
 
 @conversation
@@ -83,9 +83,8 @@ def an_unknown_topic_or_partition_is_refused(talk: Talk) -> None:
 def a_topic_that_members_are_subscribed_to_is_kept(talk: Talk) -> None:
     group, topic, other = a_group(talk), talk.topic(), talk.topic("other")
     member = a_member(talk, group, protocols={"range": subscribed(b"", topic.name)})
-    mine = {"member_id": member.id, "generation": member.generation}
-    talk.do(committing(group, topic, {0: 5}, **mine))
-    talk.do(committing(group, other, {0: 6}, **mine))
+    for each, offset in ((topic, 5), (other, 6)):
+        talk.do(committing(group, each, {0: offset}, member_id=member.id, generation=member.generation))
     request = forgetting(group, topic, 0)
     request.topics += forgetting(group, other, 0).topics
     talk.ask(request, E.GROUP_SUBSCRIBED_TO_TOPIC)

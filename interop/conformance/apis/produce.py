@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from interop.conformance.batches import MADE_MS, batch, changed, old_message, sealed
@@ -500,8 +501,13 @@ def too_large_and_a_wrong_offset_the_offset_is_noticed_first(talk: Talk) -> None
 @conversation
 def a_wrong_checksum_is_noticed_before_what_it_covers(talk: Talk) -> None:
     for topic in (talk.topic(), talk.topic("compacted", configs={"cleanup.policy": "compact"})):
-        for wrong in ({"records_count": 2}, {"attributes": CONTROL_BIT}, {"max_timestamp": 0}):
-            talk.ask(one(topic, changed(batch(b"x"), right_checksum=False, **wrong)), E.CORRUPT_MESSAGE)
+        good = batch(b"x")
+        for wrong in (
+            changed(good, right_checksum=False, records_count=2),
+            changed(good, right_checksum=False, attributes=CONTROL_BIT),
+            changed(good, right_checksum=False, max_timestamp=0),
+        ):
+            talk.ask(one(topic, wrong), E.CORRUPT_MESSAGE)
 
 
 @conversation
@@ -567,15 +573,17 @@ def the_largest_timestamp_as_the_last_ones(talk: Talk) -> None:
 def the_largest_timestamp_among_many_records(talk: Talk) -> None:
     """Of one size and of all sizes, growing, falling and jumping about."""
     topic = talk.topic()
-    for value_bytes in (lambda _: 20, lambda number: number % 40):
-        for shift in (
-            lambda number: number,
-            lambda number: -number,
-            lambda number: number * 60_000,
-            lambda number: number * 7919 % 5000 - 2500,
-        ):
-            records: list[Any] = [
-                (MADE_MS + shift(number), b"key", b"v" * value_bytes(number), []) for number in range(300)
+    sizes: tuple[Callable[[int], int], ...] = (lambda _: 20, lambda number: number % 40)
+    shifts: tuple[Callable[[int], int], ...] = (
+        lambda number: number,
+        lambda number: -number,
+        lambda number: number * 60_000,
+        lambda number: number * 7919 % 5000 - 2500,
+    )
+    for value_bytes in sizes:
+        for shift in shifts:
+            records = [
+                (MADE_MS + shift(number), b"key", b"v" * value_bytes(number), ()) for number in range(300)
             ]
             talk.ask(one(topic, changed(build_batch(records), max_timestamp=MADE_MS + 1)))
     read_back(talk, topic)

@@ -190,6 +190,13 @@ def schema_of(message_or_class: object) -> Schema:
     return schema
 
 
+def api_key_of(message_or_class: object) -> int:
+    """The key of the API that a request or a response belongs to."""
+    api_key = schema_of(message_or_class).api_key
+    assert api_key is not None, f"{message_or_class} is neither a request nor a response"
+    return api_key
+
+
 def blank(cls: type[M]) -> M:
     """A struct of defaults and, where there are none, zeros."""
     return cls(

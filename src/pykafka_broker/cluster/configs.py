@@ -2,7 +2,7 @@
 
 Values are judged by `ControllerRules.configs`; what stands here is what the controller itself insists on.
 `refused_by_broker` are the checks of the broker that takes a request, before it bothers the controller.
-Loggers (BROKER_LOGGER) are not metadata: whoever serves them does so without the controller.
+Loggers (BROKER_LOGGER) are not metadata: the broker changes them without the controller.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 `ClusterImage` is what every part of a node reads: brokers, topics, configs, features. It is never changed;
 `replay` returns a new one and copies each changed table once per call, so that adding one topic to thousands
 costs a few dictionary copies and loading a whole log costs one. Every record type of metadata.version 30
-(Kafka 4.3) is carried. What nobody acts on yet (ACLs, SCRAM credentials, quotas, delegation tokens) is kept
-as the records themselves.
+(Kafka 4.3) is carried. ACLs, SCRAM credentials, quotas and delegation
+tokens are kept as the records themselves: no part of the broker acts on them yet.
 
 Left out on purpose: metadata transactions (`loader.py` decides which batches an image may show), and the
 ZooKeeper migration state, which in Kafka 4 can only be "none".
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.protocol.messages.records import metadata as m
 
-#: `PartitionRegistration.leader` of a partition that nobody leads.
+#: `PartitionRegistration.leader` of a partition without a leader.
 NO_LEADER = -1
 #: `PartitionChangeRecord.leader` of a change that leaves the leader, and its epoch, as they are.
 NO_LEADER_CHANGE = -2

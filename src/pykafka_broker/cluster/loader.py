@@ -1,6 +1,6 @@
 """Batches of the metadata log in, consistent images out.
 
-Batches are collected until somebody asks for the image, so a whole log costs one copy of each table. What
+Batches are collected until the image is read, so a whole log costs one copy of each table. What
 lies between BeginTransaction and EndTransaction (KIP-868) shows all at once, and what is aborted never does.
 """
 

@@ -3,8 +3,8 @@ elections.
 
 A leader stays while it can. Otherwise the most preferred replica that is in sync leads; with none left, an
 eligible leader replica, which had everything when it left; then the last known leader, and, where
-`unclean.leader.election.enable` allows it, whoever is there. The last two may lose records and are marked as
-recovering.
+`unclean.leader.election.enable` allows it, any live replica. The last two may lose records and are marked
+as recovering.
 
 Left out until replicas move between brokers: reassignment, preferred-leader balance, AlterPartition.
 """
@@ -92,7 +92,7 @@ def in_isr_or_elr(broker_id: int) -> Callable[[PartitionRegistration], bool]:
 
 
 def leaderless(partition: PartitionRegistration) -> bool:
-    """Picks the partitions that nobody leads."""
+    """Picks the partitions without a leader."""
     return partition.leader == NO_LEADER
 
 
@@ -177,7 +177,7 @@ def _leader_first(partition: PartitionRegistration) -> Iterator[int]:
 
 
 def _last_known_leader(partition: PartitionRegistration, record: m.PartitionChangeRecord) -> list[int] | None:
-    """Remember the leader when the last one in sync goes, and forget it when somebody leads again."""
+    """Remember the leader when the last one in sync goes, and forget it when a replica leads again."""
     known = partition.last_known_elr
     if record.isr is not None and not record.isr:
         return None if known == (partition.leader,) else [partition.leader]

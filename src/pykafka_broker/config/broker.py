@@ -859,8 +859,8 @@ DYNAMIC_ONLY_KEYS: tuple[Key, ...] = (
         "Ceiling, in bytes per second, of moving partitions between folders."),
 )
 
-#: What Apache Kafka has no key for. DescribeConfigs lists those that are set, so that whoever reads all of
-#: Apache's keys finds these and no others.
+#: What Apache Kafka has no key for. DescribeConfigs lists only those that are set, so that a
+#: client that reads all keys finds Apache's and no others.
 OWN_KEYS: tuple[Key, ...] = (
     Key("log.scrub.interval.ms", LONG, 604800000, Range(-1), MEDIUM, CLUSTER_WIDE, ACTS,
         "How often all closed segments are read again to find damage; -1: never.", internal=True),

@@ -2,7 +2,7 @@
 
 A broker key takes its value from the first of: the dynamic value of this broker, the dynamic default of all
 brokers, the static configuration the process was started with, Kafka's default. The dynamic layers come from
-the metadata image; whoever applies an image calls `update`.
+the metadata image; `update` is called with each image.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ class ConfigError(ValueError):
 
 
 class Password(str):
-    """A secret; it shows itself only to who asks for its characters, never in a log or a traceback."""
+    """A secret; its characters never appear in a log or a traceback."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = list(ConfigTy
 #: How much a key matters to an ordinary installation.
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 
-#: Who may change a broker key while the broker runs: nobody, for one named broker, for the whole cluster too.
+#: How a broker key may change while the broker runs: not at all, for one named broker, also for the cluster.
 READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 
 #: What this broker makes of a key: acts on it; accepts and names it in the log, for it does no harm unheeded;

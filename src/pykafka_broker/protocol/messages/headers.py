@@ -31,7 +31,7 @@ class ResponseHeader:
 
 
 def request_header_version(api_key: int, version: int) -> int:
-    """The header version of a request, also of a version that nobody has (yet); raises for an unknown API."""
+    """The header version of a request, also of a version that is not defined; raises for an unknown API."""
     return 2 if version in _flexible_versions(api_key) else 1
 
 

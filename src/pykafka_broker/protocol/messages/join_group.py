@@ -46,5 +46,5 @@ class JoinGroupResponse:
     leader: str = string()
     skip_assignment: bool = boolean("9+", default=False)
     member_id: str = string()
-    #: Empty for everybody but the leader.
+    #: Empty for all members but the leader.
     members: list[JoinGroupResponseMember] = array(JoinGroupResponseMember)

@@ -348,7 +348,7 @@ def _similar_records(data: bytes, span: Span, index: int, count: int, limit: int
             left -= window
             window *= WINDOW_GROWTH
     except (error, IndexError):
-        pass  # cut, or too near to the end for the layout: whoever looks at single records will say
+        pass  # cut, or too near to the end for the layout: the look at single records decides
     return index, pos, limit
 
 

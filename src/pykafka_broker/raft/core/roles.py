@@ -7,7 +7,7 @@
     any         -> Follower or Unattached, when a higher epoch shows up
 
 `epoch` never goes back. Prospective, the pre-vote before a real candidacy (KIP-996), is left out: it is
-volatile, never found at boot, and a quorum of one has nobody to ask.
+volatile, never found at boot, and a quorum of one has no other voter to ask.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Candidate(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """Appends for everybody. `end_offsets` are how far each voter's log is known to be on disk.
+    """Appends for the whole quorum. `end_offsets` are how far each voter's log is known to be on disk.
 
     The high watermark is unknown (None) until a record of this very epoch is on a majority: only that commits
     what earlier leaders appended.

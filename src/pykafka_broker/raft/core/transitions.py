@@ -56,7 +56,7 @@ class RaftStep(NamedTuple):
 
     persist   write the election state, synced, before anything below
     append    one control batch in the epoch of the state's role, before any other record of that epoch
-    advance   everything below this offset is committed: apply it, answer who waits for it
+    advance   everything below this offset is committed: apply it, then answer the requests that wait for it
     """
 
     state: RaftState

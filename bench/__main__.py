@@ -12,7 +12,7 @@ from bench import bare, load, spark_lane
 from bench.report import Report, plot
 from bench.rows import COORDINATION, NOT_FOR_KFAKE, ONCE, ROWS, Run
 from bench.systems import SYSTEMS, UnavailableError, describe_machine
-from interop.brokers import BrokerError
+from pykafka_broker.testing.processes import BrokerError
 
 #: Rows that a machine's own round trip bounds.
 LATENCY_ROWS = {"ping", "ping16", "echo"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 
-from interop.oracle import command
+from pykafka_broker.testing.apache.tools import command
 
 
 def _run(tool: str, *arguments: str) -> str:

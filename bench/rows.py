@@ -19,7 +19,7 @@ from bench import groups, jvm, load, pinger, spark_lane
 from bench import storm as storming
 from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
-from interop.brokers import BrokerProcess
+from pykafka_broker.testing.processes import BrokerProcess
 
 KB, GB = 1_000, 1_000_000_000
 PARTITIONS = 4

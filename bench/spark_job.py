@@ -19,7 +19,7 @@ from collections.abc import Callable
 import pyspark
 from pyspark.sql import SparkSession
 
-from interop.brokers import CACHE
+from pykafka_broker.testing.cache import CACHE
 
 
 def session(jars: str | None) -> SparkSession:

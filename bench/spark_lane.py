@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interop.brokers import CACHE
+from pykafka_broker.testing.cache import CACHE
 
 VERSION = "4.2.0"
 FOLDER = CACHE / f"spark-{VERSION}"

@@ -9,8 +9,10 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from interop.brokers import CACHE, BrokerProcess, OurBroker
-from interop.oracle import ApacheBroker, OracleUnavailableError, libs
+from pykafka_broker.testing.apache.broker import ApacheBroker
+from pykafka_broker.testing.apache.jars import ApacheUnavailableError, libs
+from pykafka_broker.testing.cache import CACHE
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 
 #: Said to every broker that takes properties; kfake gets the number of partitions as a flag.
 PROPERTIES = {
@@ -65,13 +67,13 @@ class Kfake(BrokerProcess):
 
 
 def ours() -> BrokerProcess:
-    return OurBroker(PROPERTIES)
+    return PykafkaBroker(PROPERTIES)
 
 
 def apache() -> BrokerProcess:
     try:
         libs()
-    except OracleUnavailableError as missing:
+    except ApacheUnavailableError as missing:
         raise UnavailableError(str(missing)) from missing
     broker = ApacheBroker(PROPERTIES)
     broker.jvm_options = ()

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from interop import disk_diff, dump_check, spark, tools, upstream
-from interop.brokers import CACHE, BrokerProcess, OurBroker
 from interop.clients import connect
 from interop.clients.client import Client
 from interop.clients.driven import ToolchainMissingError
@@ -20,10 +19,13 @@ from interop.clients.java import Java39
 from interop.conformance.table import write as write_conformance_page
 from interop.exactly_once import copying, lane, streams
 from interop.matrix_result import STORED, STORED_SPARK, MatrixResult, load
-from interop.oracle import VERSION, ApacheBroker, OracleUnavailableError, libs
 from interop.run import load_matrix, row, run_matrix
 from interop.scenarios import data, groups
 from interop.world import MAKER, World
+from pykafka_broker.testing.apache.broker import ApacheBroker
+from pykafka_broker.testing.apache.jars import VERSION, ApacheUnavailableError, libs
+from pykafka_broker.testing.cache import CACHE
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 
 PROPERTIES = {
     "num.partitions": "3",
@@ -73,7 +75,7 @@ def titles(lanes: Sequence[str]) -> list[str]:
 def java_is_missing() -> str | None:
     try:
         libs()
-    except OracleUnavailableError as error:
+    except ApacheUnavailableError as error:
         return str(error)
     return None
 
@@ -117,7 +119,7 @@ def connect_all(names: Sequence[str], bootstrap: str) -> tuple[dict[str, Client]
     for name in names:
         try:
             clients[name] = connect(name, bootstrap)
-        except (ToolchainMissingError, OracleUnavailableError) as error:
+        except (ToolchainMissingError, ApacheUnavailableError) as error:
             missing[name] = str(error)
     return clients, missing
 
@@ -232,7 +234,7 @@ def main() -> int:
     if os.environ.get("CI") and (missing := java_is_missing()):
         print(f"on CI every lane has to run: {missing}")
         return 1
-    kind = {"ours": OurBroker, "apache": ApacheBroker}[chosen.broker]
+    kind = {"ours": PykafkaBroker, "apache": ApacheBroker}[chosen.broker]
     failures: list[str] = []
     with kind(PROPERTIES) as broker:
         for lane in chosen.lanes.split(","):

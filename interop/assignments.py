@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from interop.oracle import java, libs
+from pykafka_broker.testing.apache.jars import java, libs
 from tests.support.assignments import assigned
 
 PROGRAM = Path(__file__).parent / "oracle" / "Assignors.java"

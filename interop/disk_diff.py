@@ -18,10 +18,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from interop.brokers import BrokerProcess, OurBroker
 from interop.dump_check import DUMP
 from interop.frames.kafka import Kafka
-from interop.oracle import ApacheBroker, run_tool
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.messages import add_partitions_to_txn as adding
 from pykafka_broker.protocol.messages import create_topics as creating
@@ -40,6 +38,9 @@ from pykafka_broker.protocol.records.batch import (
     iter_batches,
     record_bytes,
 )
+from pykafka_broker.testing.apache.broker import ApacheBroker
+from pykafka_broker.testing.apache.tools import run_tool
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 
 NOW = 1_700_000_000_000
 TOPICS: dict[str, dict[str, str]] = {
@@ -294,7 +295,7 @@ def compare(what: str, apache: list[Row], ours: list[Row]) -> list[str]:
 
 def run(report: Callable[[str], None]) -> list[str]:
     """Converse with both brokers and compare what they leave; what differs."""
-    with ApacheBroker(PROPERTIES) as apache, OurBroker(PROPERTIES) as ours:
+    with ApacheBroker(PROPERTIES) as apache, PykafkaBroker(PROPERTIES) as ours:
         for broker in (apache, ours):
             converse(broker.address)
             broker.stop()

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from interop.oracle import run_tool
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
+from pykafka_broker.testing.apache.tools import run_tool
 
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 #: Linux takes no argument longer than 128 KiB.

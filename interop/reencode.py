@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from interop.oracle import java, libs
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.testing.apache.jars import java, libs
 from tests.support.kafka_json import kafka_json
 from tests.support.messages import as_of, everything, full, messages
 

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from interop.clients.client import Client, Record
-from interop.oracle import run_tool
 from interop.scenarios.data import NOON_MS
 from interop.world import World
+from pykafka_broker.testing.apache.tools import run_tool
 
 TOOLS = "org.apache.kafka.tools"
 GROUPS = "consumer.group.ConsumerGroupCommand"

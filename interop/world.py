@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from interop.brokers import BrokerProcess
 from interop.clients import connect
 from interop.clients.client import Client, Refused
-from interop.oracle import VERSION
+from pykafka_broker.testing.apache.jars import VERSION
+from pykafka_broker.testing.processes import BrokerProcess
 
 TOPIC_EXISTS = 36
 MAKER = "kafka-python"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from interop.oracle import OracleUnavailableError, libs
+from pykafka_broker.testing.apache.jars import ApacheUnavailableError, libs
 
 pytest_plugins = ["tests.support.parallel"]
 
@@ -37,7 +37,7 @@ def kafka_jars() -> Path:
     """
     try:
         return libs()
-    except OracleUnavailableError as error:
+    except ApacheUnavailableError as error:
         if os.environ.get("CI"):
             pytest.fail(str(error))
         pytest.skip(str(error))

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Message, Producer, TopicPartition
 
-from interop.brokers import OurBroker
 from pykafka_broker.cli.start import start
 from pykafka_broker.config.sources import load_config
+from pykafka_broker.testing.processes import PykafkaBroker
 from tests.support.pages import REPOSITORY
 
 PACKAGING = REPOSITORY / "packaging"
@@ -26,7 +26,7 @@ TOPIC = "orders"
 RECORDS = 20_000
 
 
-def values(broker: OurBroker) -> list[bytes]:
+def values(broker: PykafkaBroker) -> list[bytes]:
     """All records of the topic, in their order."""
     consumer = Consumer(
         {"bootstrap.servers": broker.address, "group.id": "check", "enable.partition.eof": True}
@@ -39,14 +39,14 @@ def values(broker: OurBroker) -> list[bytes]:
     return found
 
 
-def committed(broker: OurBroker) -> int:
+def committed(broker: PykafkaBroker) -> int:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "readers"})
     offset = consumer.committed([TopicPartition(TOPIC, 0)], timeout=60)[0].offset
     consumer.close()
     return int(offset)
 
 
-def commit(broker: OurBroker, offset: int) -> None:
+def commit(broker: PykafkaBroker, offset: int) -> None:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "readers"})
     consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
     consumer.close()
@@ -59,7 +59,7 @@ def test_a_copy_of_a_frozen_broker_has_all_that_was_acknowledged(tmp_path: Path)
         assert error is None
         acknowledged.append(message.value())
 
-    with OurBroker(folder=tmp_path / "first") as broker:
+    with PykafkaBroker(folder=tmp_path / "first") as broker:
         producer = Producer({"bootstrap.servers": broker.address, "linger.ms": 0, "batch.num.messages": 10})
         producer.produce(TOPIC, b"0", partition=0, on_delivery=on_delivery)
         assert producer.flush(60) == 0
@@ -79,7 +79,7 @@ def test_a_copy_of_a_frozen_broker_has_all_that_was_acknowledged(tmp_path: Path)
         assert values(broker) == [b"%d" % number for number in range(RECORDS)]
 
     assert len(by_then) < RECORDS
-    with OurBroker(folder=tmp_path / "second") as restored:
+    with PykafkaBroker(folder=tmp_path / "second") as restored:
         found = values(restored)
         assert found[: len(by_then)] == by_then
         assert found == [b"%d" % number for number in range(len(found))]
@@ -87,7 +87,7 @@ def test_a_copy_of_a_frozen_broker_has_all_that_was_acknowledged(tmp_path: Path)
 
 
 def test_a_log_file_that_is_cut_is_written_on_from_its_beginning(tmp_path: Path) -> None:
-    with OurBroker(folder=tmp_path) as broker:
+    with PykafkaBroker(folder=tmp_path) as broker:
         assert "Kafka Server started" in broker.log_file.read_text()
         os.truncate(broker.log_file, 0)
     text = broker.log_file.read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.brokers import free_port
+from pykafka_broker.testing.processes import free_port
 from tests.support.pages import ADDRESS, REPOSITORY, START, Command, Terminal, blocks, commands
 
 PAGES = [page for page in sorted((REPOSITORY / "docs").glob("*.md")) if "```console" in page.read_text()]

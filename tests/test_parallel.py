@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interop.brokers import REPOSITORY
 from tests.support import parallel
+from tests.support.pages import REPOSITORY
 
 TESTS = 12
 MODULE = f"""

@@ -12,23 +12,25 @@ from pathlib import Path
 
 import pytest
 
-from interop.brokers import OurBroker
 from pykafka_broker.config.sources import STANDALONE
+from pykafka_broker.testing.processes import PykafkaBroker
 from tests.support.pages import ADDRESS, PROGRAMS, blocks, commands, matches, run, shown_output
 
 NOT_RUN = ("$ make", "$ docker", "$ python3 -m pip", "$ pipx")
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[OurBroker]:
+def broker() -> Iterator[PykafkaBroker]:
     # What the README's reader has, who gives no properties file.
     assumed = {"group.initial.rebalance.delay.ms": STANDALONE["group.initial.rebalance.delay.ms"]}
-    with OurBroker(assumed) as running:
+    with PykafkaBroker(assumed) as running:
         yield running
 
 
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if "pyspark" not in program])
-def test_each_program_prints_what_its_comments_say(program: str, broker: OurBroker, tmp_path: Path) -> None:
+def test_each_program_prints_what_its_comments_say(
+    program: str, broker: PykafkaBroker, tmp_path: Path
+) -> None:
     at_broker = program.replace(ADDRESS, broker.address)
     printed = run([sys.executable, "-c", at_broker], broker.address, tmp_path)
     assert printed.splitlines() == shown_output(program)
@@ -37,7 +39,7 @@ def test_each_program_prints_what_its_comments_say(program: str, broker: OurBrok
 @pytest.mark.parametrize(
     "session", [session for session in blocks("README.md", "console") if not session.startswith(NOT_RUN)]
 )
-def test_each_session_prints_what_it_shows(session: str, broker: OurBroker, tmp_path: Path) -> None:
+def test_each_session_prints_what_it_shows(session: str, broker: PykafkaBroker, tmp_path: Path) -> None:
     for command in commands(session):
         printed = run(command.line, broker.address, tmp_path)
         assert matches(printed, command.shown), f"$ {command.line}\n{printed}\nis not\n{command.shown}"

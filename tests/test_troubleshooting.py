@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from interop.brokers import OurBroker, environment, free_port
+from pykafka_broker.testing.processes import PykafkaBroker, environment, free_port
 from tests.cli.conftest import run_command
 from tests.support.pages import REPOSITORY
 
@@ -19,8 +19,8 @@ PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 
 
 @pytest.fixture(scope="module")
-def broker() -> Iterator[OurBroker]:
-    with OurBroker() as running:
+def broker() -> Iterator[PykafkaBroker]:
+    with PykafkaBroker() as running:
         yield running
 
 
@@ -45,7 +45,7 @@ def is_quoted(piece: str, said: str) -> None:
     assert f"`{piece}`" in PAGE or f"```text\n{piece}\n```" in PAGE
 
 
-def test_why_a_start_is_refused_is_quoted(broker: OurBroker, tmp_path: Path) -> None:
+def test_why_a_start_is_refused_is_quoted(broker: PykafkaBroker, tmp_path: Path) -> None:
     data = str(broker.data_dir)
     free = ("--listen", f"127.0.0.1:{free_port()}")
     for piece, arguments in {
@@ -68,7 +68,7 @@ def test_why_a_folder_is_refused_is_quoted(tmp_path: Path) -> None:
 
 
 def test_what_the_log_says_is_quoted(tmp_path: Path) -> None:
-    with OurBroker({"retention.ms": "1"}, tmp_path) as broker:
+    with PykafkaBroker({"retention.ms": "1"}, tmp_path) as broker:
         with socket.create_connection(("127.0.0.1", broker.port)) as browser:
             browser.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert browser.recv(1) == b""

@@ -10,8 +10,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop.brokers import CACHE
 from interop.clients.driven import DrivenClient, ToolchainMissingError
+from pykafka_broker.testing.cache import CACHE
 
 HERE = Path(__file__).parent
 BUILT = CACHE / "drivers"

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from interop import oracle
 from interop.clients.client import (
     Client,
     ClusterView,
@@ -20,6 +19,8 @@ from interop.clients.client import (
     Transactions,
     copy_by,
 )
+from pykafka_broker.testing.apache.jars import VERSION
+from pykafka_broker.testing.apache.tools import command
 
 TIMEOUT_S = 30.0
 BYTES = "org.apache.kafka.common.serialization.ByteArray"
@@ -32,7 +33,7 @@ class Jvm:
         from py4j.java_gateway import GatewayParameters, JavaGateway
 
         self.process = subprocess.Popen(
-            oracle.command(
+            command(
                 "py4j.GatewayServer",
                 *("--die-on-broken-pipe", "0"),
                 jvm_options=("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
@@ -169,7 +170,7 @@ ASSIGNORS = {
 class Java(Client):
     name = "java"
     strategies = ("roundrobin", "sticky", "cooperative-sticky")
-    version = oracle.VERSION
+    version = VERSION
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(bootstrap)

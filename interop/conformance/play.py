@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TypeVar
 
-from interop.brokers import BrokerProcess, OurBroker
 from interop.conformance.accepted import ACCEPTED, Accepted
 from interop.conformance.compare import Difference, compare
 from interop.conformance.conversation import NO_SETTINGS, Case
 from interop.conformance.talk import BrokenOffError, SetUpError, Side, Talk, Transcript
 from interop.conformance.wire import Closed, NoAnswer
-from interop.oracle import ApacheBroker
+from pykafka_broker.testing.apache.broker import ApacheBroker
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 
 #: What both brokers are started with.
 SETTINGS = {
@@ -82,7 +82,7 @@ def side_of(broker: BrokerProcess) -> Side:
 def both_brokers(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[tuple[Side, Side]]:
     """Apache Kafka and ours, each a fresh node with the same settings, and with `settings`."""
     apache_settings, our_settings = {**SETTINGS, **settings}, {**OUR_SETTINGS, **settings}
-    with ApacheBroker(apache_settings) as apache, OurBroker(our_settings) as ours:
+    with ApacheBroker(apache_settings) as apache, PykafkaBroker(our_settings) as ours:
         yield side_of(apache), side_of(ours)
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from interop.brokers import BrokerProcess
 from interop.exactly_once import topics
 from interop.exactly_once.program import Program, StoryError, until
-from interop.oracle import libs
+from pykafka_broker.testing.apache.jars import libs
+from pykafka_broker.testing.processes import BrokerProcess
 
 PARTITIONS = 3
 MESSAGES = 20_000

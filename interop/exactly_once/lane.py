@@ -8,7 +8,8 @@ import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop.brokers import CACHE, BrokerProcess
+from pykafka_broker.testing.cache import CACHE
+from pykafka_broker.testing.processes import BrokerProcess
 
 Story = Callable[[type[BrokerProcess]], str]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-from interop.oracle import java
+from pykafka_broker.testing.apache.jars import java
 
 #: The test jars bring configurations of their own, of which one would be taken.
 LOGGING = """\

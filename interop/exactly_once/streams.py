@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from confluent_kafka import TopicPartition
 
-from interop.brokers import BrokerProcess
 from interop.exactly_once import topics
 from interop.exactly_once.program import Program, until
-from interop.oracle import libs, streams_programs
+from pykafka_broker.testing.apache.jars import VERSION, fetched, libs
+from pykafka_broker.testing.processes import BrokerProcess
+
+#: Kafka Streams' own test programs; they run with Kafka's jars beside.
+PROGRAMS = Path(__file__).with_name("streams-programs.pom.xml")
 
 PARTITIONS = 5
 #: Of the smoke test, as Kafka's system tests create them.
@@ -35,6 +39,11 @@ PROPERTIES = {
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
 }
+
+
+def streams_programs() -> Path:
+    """The folder of Kafka Streams' own test programs, fetched on first use."""
+    return fetched("streams-programs", PROGRAMS, VERSION, "-DexcludeTransitive=true")
 
 
 def program(

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from interop.brokers import free_port
 from interop.frames import security
 from interop.frames.administration import Administration
 from interop.frames.kafka import Kafka
@@ -17,9 +16,10 @@ from interop.frames.quorum import Quorum
 from interop.frames.records_and_groups import RecordsAndGroups
 from interop.frames.security import Security
 from interop.frames.transactions import Transactions
-from interop.oracle import ApacheBroker
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
 from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.testing.apache.broker import ApacheBroker
+from pykafka_broker.testing.processes import free_port
 
 WIRE = Path(__file__).parents[2] / "tests" / "protocol" / "wire"
 

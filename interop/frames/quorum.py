@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from interop.frames.kafka import CLIENT_ID, Kafka
-from interop.oracle import CLUSTER_ID
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages import add_raft_voter as adding
 from pykafka_broker.protocol.messages import allocate_producer_ids as allocating
@@ -29,6 +28,7 @@ from pykafka_broker.protocol.messages import vote as voting
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
 from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 from pykafka_broker.protocol.schema import api_key_of
+from pykafka_broker.testing.apache.broker import CLUSTER_ID
 
 METADATA = "__cluster_metadata"
 DIRECTORY = bytes(range(16))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import socket
 import threading
 
-from interop.brokers import PING
 from interop.clients.client import Client, Record, Refused
 from interop.scenarios.data import expect, sample
 from interop.scenarios.groups import following
 from interop.world import World, eventually
+from pykafka_broker.testing.processes import PING
 
 
 def records_and_offsets_survive_a_restart(world: World, client: Client) -> None:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from interop.brokers import CACHE
 from interop.clients.driven import ToolchainMissingError
 from interop.clients.drivers import run, tool
-from interop.oracle import java
+from pykafka_broker.testing.apache.jars import java
+from pykafka_broker.testing.cache import CACHE
 
 PROGRAM = Path(__file__).parent / "round_trip.py"
 SCENARIOS = ("spark.a_batch_is_written_and_read", "spark.a_stream_is_copied_and_resumed")

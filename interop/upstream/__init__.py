@@ -18,7 +18,8 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
 
-from interop.brokers import CACHE, BrokerProcess
+from pykafka_broker.testing.cache import CACHE
+from pykafka_broker.testing.processes import BrokerProcess
 
 HERE = Path(__file__).parent
 FOLDER = CACHE / "upstream"

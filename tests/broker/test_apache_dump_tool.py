@@ -9,14 +9,14 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from interop.brokers import OurBroker
 from interop.dump_check import check
+from pykafka_broker.testing.processes import PykafkaBroker
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 def test_every_file_a_busy_broker_leaves_is_read_by_apache_as_by_us(kafka_jars: Path, tmp_path: Path) -> None:
-    with OurBroker({"num.partitions": "2", "offsets.topic.num.partitions": "4"}, tmp_path) as broker:
+    with PykafkaBroker({"num.partitions": "2", "offsets.topic.num.partitions": "4"}, tmp_path) as broker:
         for codec in CODECS:
             producer = Producer(
                 {

@@ -18,7 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from interop.brokers import OurBroker
+from pykafka_broker.testing.processes import PykafkaBroker
 
 TOPIC = "ledger"
 PARTITIONS = 4
@@ -119,7 +119,7 @@ def create_topic(address: str) -> None:
 
 @pytest.mark.timeout(600)
 def test_kill_9_under_load_loses_duplicates_and_moves_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    with OurBroker({"log.segment.bytes": "1048576"}, tmp_path) as broker:
+    with PykafkaBroker({"log.segment.bytes": "1048576"}, tmp_path) as broker:
         create_topic(broker.address)
         with Stream(broker.address, **{"enable.idempotence": True}) as stream:
             for _ in range(KILLS):
@@ -143,7 +143,7 @@ def test_kill_9_under_load_loses_duplicates_and_moves_nothing_that_was_acknowled
 
 
 def test_committed_offsets_survive_kill_9(tmp_path: Path) -> None:
-    with OurBroker({}, tmp_path) as broker:
+    with PykafkaBroker({}, tmp_path) as broker:
         create_topic(broker.address)
         settings = {"bootstrap.servers": broker.address, "group.id": "readers", "log_level": 0}
         consumer = Consumer(settings)

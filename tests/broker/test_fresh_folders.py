@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from interop.oracle import run_tool
 from pykafka_broker.broker.storage import format_directories
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.config.sources import load_config
@@ -24,6 +23,7 @@ from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, decode_snapshot, encode_snapshot
+from pykafka_broker.testing.apache.tools import run_tool
 from tests.raft import apache_bytes as apache
 from tests.support.broker import DATA, Home
 from tests.support.memory_files import MemoryFiles

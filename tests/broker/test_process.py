@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from interop.brokers import OurBroker
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.processes import described
+from pykafka_broker.testing.processes import PykafkaBroker
 from tests.cli.conftest import run_command
 from tests.support.broker import Home, User, until
 
@@ -55,7 +55,7 @@ def change(path: Path, old: str, new: str) -> None:
 
 
 def test_a_second_process_on_a_folder_is_refused_and_the_first_serves_on(tmp_path: Path) -> None:
-    with OurBroker({}, tmp_path) as broker:
+    with PykafkaBroker({}, tmp_path) as broker:
         assert broker.process is not None
         assert refused("--data-dir", str(broker.data_dir)) == (
             f"Error: Failed to acquire lock on file .lock in {broker.data_dir}. "
@@ -130,7 +130,7 @@ def with_hangup() -> Iterator[None]:
 def test_a_signal_stops_a_broker_in_order_and_the_next_start_recovers_nothing(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    with OurBroker({}, tmp_path) as broker:
+    with PykafkaBroker({}, tmp_path) as broker:
         assert run_command("topics", "create", "orders", "-b", broker.address).status == 0
         assert broker.process is not None
         broker.process.send_signal(number)

@@ -10,13 +10,13 @@ from contextlib import suppress
 
 import pytest
 
-from interop.brokers import free_port
 from pykafka_broker.cli import progress
 from pykafka_broker.cli.client import Client, Connection, parse_addresses
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run
 
 Answer = Callable[[int, int, int], "bytes | None"]

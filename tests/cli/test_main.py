@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from interop.brokers import free_port
 from pykafka_broker import __version__
 from pykafka_broker.cli import COMMANDS, cli
+from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run, run_command
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.storm import GROUPS, MEMBERS_PER_GROUP, storm
-from interop.brokers import OurBroker
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
+from pykafka_broker.testing.processes import PykafkaBroker
 from tests.support.broker import User
 
 #: So long that a busy machine does not make a member late: what is lost then is the broker's fault.
@@ -29,7 +29,7 @@ def enough_files() -> Iterator[None]:
 
 @pytest.mark.usefixtures("enough_files")
 async def test_a_storm_of_300_groups_costs_no_member_its_place(tmp_path: Path) -> None:
-    with OurBroker({"group.initial.rebalance.delay.ms": "500"}, tmp_path) as broker:
+    with PykafkaBroker({"group.initial.rebalance.delay.ms": "500"}, tmp_path) as broker:
         seen = await storm(broker.address, "orders", prefix="storm", session_ms=SESSION_MS)
 
         assert seen.lost == 0

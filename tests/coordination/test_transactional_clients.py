@@ -14,9 +14,9 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from interop.brokers import OurBroker
-from interop.oracle import command, run_tool
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.apache.tools import command, run_tool
+from pykafka_broker.testing.processes import PykafkaBroker
 from tests.apis.transacting import Producer as RawProducer
 from tests.support.broker import User
 
@@ -36,14 +36,14 @@ EXPECTED = sorted(
 LAST_POSITION = TRANSACTIONS - 1
 
 
-def create_topics(broker: OurBroker, **partitions: int) -> None:
+def create_topics(broker: PykafkaBroker, **partitions: int) -> None:
     topics = [NewTopic(name, count, 1) for name, count in partitions.items()]
     admin = AdminClient({"bootstrap.servers": broker.address})
     for created in admin.create_topics(topics).values():
         created.result(60)
 
 
-def read_committed(broker: OurBroker, topic: str, partitions: int) -> list[str]:
+def read_committed(broker: PykafkaBroker, topic: str, partitions: int) -> list[str]:
     """Every record a read_committed consumer sees, to the end."""
     consumer = Consumer(
         {
@@ -68,7 +68,7 @@ def read_committed(broker: OurBroker, topic: str, partitions: int) -> list[str]:
     return values
 
 
-def position(broker: OurBroker, group: str, topic: str) -> int:
+def position(broker: PykafkaBroker, group: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": group})
     [found] = consumer.committed([TopicPartition(topic, 0)], timeout=60)
     consumer.close()
@@ -136,7 +136,7 @@ def with_kafka_python(address: str) -> None:
 def test_what_a_client_commits_is_there_and_what_it_aborts_is_not(
     client: Callable[[str], None], tmp_path: Path
 ) -> None:
-    with OurBroker(SETTINGS, tmp_path) as broker:
+    with PykafkaBroker(SETTINGS, tmp_path) as broker:
         create_topics(broker, **{"in": 1, "out": 2})
         client(broker.address)
 
@@ -148,7 +148,7 @@ def test_apaches_copier_copies_exactly_although_it_aborts_and_the_broker_is_kill
     kafka_jars: Path, tmp_path: Path
 ) -> None:
     count = 3_000
-    with OurBroker(SETTINGS, tmp_path) as broker:
+    with PykafkaBroker(SETTINGS, tmp_path) as broker:
         create_topics(broker, source=1, copy=3)
         producer = Producer({"bootstrap.servers": broker.address})
         for number in range(count):
@@ -205,7 +205,7 @@ async def test_a_hanging_transaction_is_found_and_aborted_with_the_stock_tool(
 ) -> None:
     # Only where verification is off can a client write behind the coordinator's back.
     settings = {**SETTINGS, "transaction.partition.verification.enable": "false"}
-    with OurBroker(settings, tmp_path) as broker:
+    with PykafkaBroker(settings, tmp_path) as broker:
 
         def tool(*arguments: str) -> str:
             return run_tool(f"{TOOLS}.TransactionsCommand", "--bootstrap-server", broker.address, *arguments)
@@ -229,7 +229,7 @@ async def test_a_hanging_transaction_is_found_and_aborted_with_the_stock_tool(
 
 
 def test_the_stock_tool_lists_and_describes(kafka_jars: Path, tmp_path: Path) -> None:
-    with OurBroker(SETTINGS, tmp_path) as broker:
+    with PykafkaBroker(SETTINGS, tmp_path) as broker:
         create_topics(broker, out=2)
         open_producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "open"})
         open_producer.init_transactions(60)

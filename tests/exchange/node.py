@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from interop.oracle import CLUSTER_ID, ApacheBroker, run_tool
+from pykafka_broker.testing.apache.broker import CLUSTER_ID, ApacheBroker
+from pykafka_broker.testing.apache.tools import run_tool
 
 Software = Literal["apache", "ours"]
 

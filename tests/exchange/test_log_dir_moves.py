@@ -22,7 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from interop.oracle import SHORT_LIVED, command, run_tool
+from pykafka_broker.testing.apache.tools import SHORT_LIVED, command, run_tool
 from tests.exchange.node import Node, Software
 from tests.torture.clients import QUIET, new_consumer
 

@@ -6,10 +6,10 @@ import re
 import shlex
 from pathlib import Path
 
-from interop.brokers import REPOSITORY
 from tests.cli.conftest import run_command
 from tests.exchange.filling import consume_as_group, create_topics, producer
 from tests.exchange.node import Node
+from tests.support.pages import REPOSITORY
 
 COMMANDS = re.findall(
     r"^ *\$ pykafka-broker (.+)$", (REPOSITORY / "docs" / "migrate.md").read_text(), re.MULTILINE

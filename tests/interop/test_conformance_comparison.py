@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from interop.brokers import OurBroker
 from interop.conformance.accepted import Accepted
 from interop.conformance.compare import differences
 from interop.conformance.conversation import Case, Conversation, cases, choose
@@ -40,6 +39,7 @@ from pykafka_broker.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseTopic,
 )
+from pykafka_broker.testing.processes import PykafkaBroker
 
 #: How many of the declared conversations are sabotaged.
 SABOTAGED = 60
@@ -47,8 +47,8 @@ SABOTAGED = 60
 
 @dataclass
 class World:
-    left: OurBroker
-    right: OurBroker
+    left: PykafkaBroker
+    right: PykafkaBroker
 
     def compare(
         self, api: str, version: int, function: Callable[[Talk], None], change: Change, accepted: Any = ()
@@ -63,7 +63,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with OurBroker(OUR_SETTINGS) as left, OurBroker(OUR_SETTINGS) as right:
+    with PykafkaBroker(OUR_SETTINGS) as left, PykafkaBroker(OUR_SETTINGS) as right:
         yield World(left, right)
 
 

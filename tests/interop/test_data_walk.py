@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from interop.brokers import OurBroker
 from interop.conformance.batches import changed
 from interop.conformance.data_walk import Taken, Walk, run, shorten, summary, take, tell, walks
 from interop.conformance.play import OUR_SETTINGS, Verdict, side_of
@@ -19,6 +18,7 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.list_offsets import ListOffsetsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.testing.processes import PykafkaBroker
 
 STEPS = 60
 
@@ -43,7 +43,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with OurBroker(OUR_SETTINGS) as left, OurBroker(OUR_SETTINGS) as right:
+    with PykafkaBroker(OUR_SETTINGS) as left, PykafkaBroker(OUR_SETTINGS) as right:
         yield World(side_of(left), side_of(right))
 
 

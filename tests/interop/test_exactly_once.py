@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from interop.brokers import OurBroker
 from interop.exactly_once import topics
 from interop.exactly_once.copying import difference
+from pykafka_broker.testing.processes import PykafkaBroker
 
 RECORDS, PER_TRANSACTION = 600, 25
 SETTINGS = {
@@ -26,7 +26,7 @@ SETTINGS = {
 class Copier:
     """Copies one partition; after an abort it goes back to what is committed."""
 
-    def __init__(self, broker: OurBroker, kill_at: set[int]) -> None:
+    def __init__(self, broker: PykafkaBroker, kill_at: set[int]) -> None:
         self.broker, self.kill_at, self.step, self.aborted = broker, kill_at, 0, 0
         self.partition = TopicPartition("input", 0, 0)
         # Starting over with the bootstrap servers, librdkafka 2.16 waits for a group coordinator that it has
@@ -91,7 +91,7 @@ class Copier:
 @pytest.mark.timeout(600)
 def test_a_copy_equals_its_source_though_transactions_fail_and_the_broker_dies_between_their_steps() -> None:
     chance = random.Random(7)
-    with OurBroker(SETTINGS) as broker:
+    with PykafkaBroker(SETTINGS) as broker:
         topics.create(broker.address, 1, "input", "output")
         source = [str(number) for number in range(RECORDS)]
         producer = Producer({"bootstrap.servers": broker.address, "log_level": 0})

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from interop.brokers import OurBroker
 from interop.conformance.play import OUR_SETTINGS, Verdict, judge, play, side_of
 from interop.conformance.wander import WALKS, cases
+from pykafka_broker.testing.processes import PykafkaBroker
 
 
 @pytest.mark.parametrize("about", WALKS)
 def test_a_walk_repeats_itself_and_a_spoilt_answer_is_noticed(about: str) -> None:
-    with OurBroker(OUR_SETTINGS) as one, OurBroker(OUR_SETTINGS) as other:
+    with PykafkaBroker(OUR_SETTINGS) as one, PykafkaBroker(OUR_SETTINGS) as other:
         for case, sabotaged, verdict in zip(
             cases([about], seed=7, walks=2, steps=15),
             (False, True),

@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interop.brokers import CACHE, BrokerProcess, OurBroker
+from pykafka_broker.testing.cache import CACHE
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 from tests.spark.kafka import Kafka
 
 if TYPE_CHECKING:
@@ -92,11 +93,11 @@ def broker() -> Iterator[Broker]:
         return
     process: BrokerProcess
     if os.environ.get("PYKAFKA_BROKER_TEST_BROKER") == "apache":
-        from interop.oracle import ApacheBroker
+        from pykafka_broker.testing.apache.broker import ApacheBroker
 
         process = ApacheBroker(PROPERTIES)
     else:
-        process = OurBroker(PROPERTIES)
+        process = PykafkaBroker(PROPERTIES)
     with process:
         yield Broker(process.address, process)
 

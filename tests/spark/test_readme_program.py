@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from interop.brokers import CACHE
+from pykafka_broker.testing.cache import CACHE
 from tests.spark.conftest import Broker
 from tests.support.pages import ADDRESS, PROGRAMS, run, shown_output
 

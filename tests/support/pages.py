@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from interop.brokers import BrokerError, environment
+from pykafka_broker.testing.processes import BrokerError, environment
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 #: The address that the pages use.

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from interop.brokers import BrokerError, OurBroker
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.testing.processes import BrokerError, PykafkaBroker
 from tests.torture.clients import TOPIC, Load, create_ledger, read_at_the_end
 from tests.torture.files import Plan
 from tests.torture.history import History, anomalies
@@ -36,7 +36,7 @@ BROKER_CONFIG = {
 ROUND = 1_500
 
 
-class TorturedBroker(OurBroker):
+class TorturedBroker(PykafkaBroker):
     """`pykafka-broker start` with a plan."""
 
     def __init__(self, folder: Path, properties: dict[str, str] | None = None) -> None:

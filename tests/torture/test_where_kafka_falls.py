@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from interop.brokers import REPOSITORY, OurBroker
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import encode_offsets
 from pykafka_broker.log.disk.environment import Environment
@@ -27,6 +26,8 @@ from pykafka_broker.log.disk.names import (
 )
 from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.processes import PykafkaBroker
+from tests.support.pages import REPOSITORY
 from tests.torture.clients import QUIET, TOPIC, create_ledger
 
 #: What was done -> the tests that show what we do.
@@ -123,7 +124,7 @@ def test_every_row_is_shown_by_tests_that_exist(row: str) -> None:
 
 def test_a_killed_broker_answers_again_before_its_session_runs_out(tmp_path: Path) -> None:
     """Its session does not have to run out: the controller is the same process, and knows who comes back."""
-    with OurBroker(SESSION, tmp_path) as broker:
+    with PykafkaBroker(SESSION, tmp_path) as broker:
         create_ledger(broker.address, 10)
         producer = Producer({"bootstrap.servers": broker.address, **QUIET})
         for number in range(3):
@@ -137,7 +138,7 @@ def test_a_killed_broker_answers_again_before_its_session_runs_out(tmp_path: Pat
 def test_thousands_of_partitions_of_four_segments_start_in_seconds_and_in_less_than_200_mb(
     tmp_path: Path,
 ) -> None:
-    with OurBroker(folder=tmp_path) as broker:
+    with PykafkaBroker(folder=tmp_path) as broker:
         create_ledger(broker.address, PARTITIONS, retention_ms="-1")
         broker.stop()
         fill_logs(broker.data_dir, tmp_path / "template")

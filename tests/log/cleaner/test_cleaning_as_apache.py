@@ -16,13 +16,13 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from interop.oracle import ApacheBroker
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.cleaner.process import CleaningProcess
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
+from pykafka_broker.testing.apache.broker import ApacheBroker
 
 TOPICS = ("plain", "gzip", "snappy", "lz4", "zstd", "idempotent", "transactional", "append-time")
 SEGMENT_MS = 1_000_000

@@ -13,8 +13,8 @@ from pathlib import Path
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from interop.brokers import BrokerProcess, OurBroker
-from interop.oracle import ApacheBroker
+from pykafka_broker.testing.apache.broker import ApacheBroker
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 from tests.log.cleaner.test_cleaning_as_apache import clean_as_we_do, timeless, wait_for
 
 OFFSETS, TRANSACTIONS = "__consumer_offsets-0", "__transaction_state-0"
@@ -137,4 +137,4 @@ async def test_groups_and_transactions_shrink_as_with_apache_and_all_of_them_sta
         assert what_stays(ours / name, up_to) == what_stays(theirs / name, up_to)
         assert size_of(ours / name) < before[name] / 2
 
-    await asyncio.to_thread(check_served, OurBroker(SETTINGS, tmp_path / "ours"), committed)
+    await asyncio.to_thread(check_served, PykafkaBroker(SETTINGS, tmp_path / "ours"), committed)

@@ -1,8 +1,12 @@
-"""Brokers as processes: start one, ask when it answers, stop it, kill it, start it again on the same data.
+"""Brokers as processes: start one, stop it, kill it, start it again on the same data.
 
-Shared by interop, bench and tests/spark, which all look at a broker from outside. `interop.oracle` adds
-Apache Kafka, `bench.systems` adds kfake. A broker runs on one address for its whole life, so a client
-survives a restart of it.
+    with PykafkaBroker({"num.partitions": "3"}) as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
+        ...
+        broker.restart()
+
+Works with any client and any test, as the broker has an interpreter of its own; `apache/broker.py` adds
+Apache Kafka. A broker keeps its address for its whole life, so a client survives a restart.
 """
 
 from __future__ import annotations
@@ -22,9 +26,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-REPOSITORY = Path(__file__).resolve().parent.parent
-CACHE = REPOSITORY / ".cache"
-
 #: ApiVersions v0 with correlation id 1 and no client id: every broker since 0.10 answers it.
 PING = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
@@ -33,7 +34,9 @@ FIRST_OUTGOING_PORT = 32_768
 
 
 def environment() -> dict[str, str]:
-    """What a broker's process gets: ours, without what would make Python compile the broker at each start."""
+    """The environment of a broker's process: that of this one, without the variable that would make Python
+    compile the broker at each start.
+    """
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -42,8 +45,8 @@ class BrokerError(Exception):
 
 
 def free_port() -> int:
-    """A port that nobody listens on, below those that the system gives to outgoing connections: a client that
-    tries to reach a broker that is away must not take its port.
+    """A free port, below those that the system gives to outgoing connections: a client that tries to reach a
+    broker while it is stopped must not take its port.
     """
     while True:
         port = random.randrange(10_000, FIRST_OUTGOING_PORT)
@@ -63,8 +66,10 @@ def answers(port: int, timeout_s: float = 5.0) -> bool:
 
 
 class BrokerProcess(ABC):
-    """One broker on 127.0.0.1. Its folder (data, log, properties) is deleted by `close` unless the caller
-    gave it.
+    """One broker on 127.0.0.1, started by `with` or `start`.
+
+    Its `properties` are the keys of server.properties. `folder` holds its data, log and properties; without
+    one it gets a temporary folder, which `close` deletes.
     """
 
     name: str
@@ -143,7 +148,7 @@ class BrokerProcess(ABC):
         return time.perf_counter() - started
 
     def kill(self) -> None:
-        """kill -9, as a crash of the process would."""
+        """Kill -9, as a crash of the process would."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -168,13 +173,14 @@ class BrokerProcess(ABC):
         self.close()
 
 
-#: Kafka's values of what `start` sets otherwise when it is given no file, for comparisons with Apache Kafka.
+#: Kafka's defaults where `start` has others when it is given no file: a test compares with Apache Kafka.
 KAFKA_DEFAULTS = {"group.initial.rebalance.delay.ms": "3000"}
 
 
-class OurBroker(BrokerProcess):
-    """`pykafka-broker start`, from the interpreter that runs this."""
+class PykafkaBroker(BrokerProcess):
+    """`pykafka-broker start`, run by the interpreter of the caller."""
 
+    #: As it is called in results of comparisons.
     name = "ours"
 
     def command(self) -> list[str]:

@@ -1,0 +1,49 @@
+"""Apache Kafka's command-line tools, each run in a JVM of its own."""
+
+from __future__ import annotations
+
+import subprocess
+
+from pykafka_broker.testing.apache.jars import VERSION, java, libs
+
+#: For processes that live for seconds: neither the optimising compiler nor a parallel collector pays there.
+SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+
+
+class ToolError(Exception):
+    """A Java tool ended with a non-zero status; the message holds what it printed."""
+
+
+def command(
+    main_class: str, *arguments: str, jvm_options: tuple[str, ...] = (), version: str = VERSION
+) -> list[str]:
+    """The command line of a main class of Kafka, or of a Java program that needs its jars."""
+    return [java(), *jvm_options, "-cp", f"{libs(version)}/*", main_class, *arguments]
+
+
+def run_tool(
+    main_class: str,
+    *arguments: str,
+    stdin: str = "",
+    timeout_s: float = 120,
+    expect_failure: bool = False,
+    version: str = VERSION,
+) -> str:
+    """Run one of Kafka's tools and return what it printed on stdout.
+
+    Raises ToolError where the tool fails, or does not fail although `expect_failure`.
+    """
+    options = (*SHORT_LIVED, "-Dlog4j2.level=WARN")
+    done = subprocess.run(
+        command(main_class, *arguments, jvm_options=options, version=version),
+        input=stdin.encode(),
+        capture_output=True,
+        timeout=timeout_s,
+        check=False,
+    )
+    printed = done.stdout.decode(errors="replace")
+    if (done.returncode != 0) != expect_failure:
+        raise ToolError(
+            f"{main_class} ended with {done.returncode}:\n{printed}{done.stderr.decode(errors='replace')}"
+        )
+    return printed

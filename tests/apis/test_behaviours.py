@@ -20,7 +20,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
             "a_version_that_is_not_served_gets_the_oldest_answer_and_the_connection_lives",
             "a_client_must_say_who_it_is_in_plain_words",
         ),
-        "server/dispatch": ("versions_that_are_not_served_are_refused",),
+        "network/dispatch": ("versions_that_are_not_served_are_refused",),
     },
     "2 Headers and tags": {
         "apis/api_versions": ("only_from_version_4_on_are_features_shown_whose_minimum_is_0",),
@@ -172,7 +172,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
             "looking_for_a_coordinator_creates_the_offsets_topic_and_waits_until_it_works",
         ),
         "apis/offset_fetch": ("without_the_offsets_topic_nobody_coordinates_and_nothing_is_said_of_offsets",),
-        "coordinator/group_service": ("during_the_load_everything_waits_but_heartbeats_are_answered_well",),
+        "coordination/group_service": ("during_the_load_everything_waits_but_heartbeats_are_answered_well",),
     },
     "16 Offsets": {
         "apis/offset_commit": (

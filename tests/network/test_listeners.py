@@ -38,11 +38,11 @@ async def listening(
     reserve: DescriptorReserve | None = None,
     **handlers: Callable[[Any, Any], Any],
 ) -> AsyncIterator[Listeners]:
-    network = Network(node, clock or SystemClock(), connection_limits)
+    network = Network(clock or SystemClock(), connection_limits)
     listeners = Listeners(network, limits, open_file_limit, reserve)
     for endpoint in endpoints or (LOCAL,):
         listeners.add(endpoint, Dispatch(apis(**handlers)))
-    listeners.start()
+    listeners.start(node)
     try:
         yield listeners
     finally:
@@ -147,7 +147,7 @@ async def test_an_address_in_use_is_refused_with_the_reason() -> None:
 
 
 async def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
-    listeners = Listeners(Network(None, SystemClock()))  # type: ignore[arg-type]
+    listeners = Listeners(Network(SystemClock()))
     with pytest.raises(ValueError, match="SSL is not offered"):
         listeners.add(Endpoint("SSL", "127.0.0.1", 0, security_protocol="SSL"), Dispatch([]))
 
@@ -318,7 +318,7 @@ async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_b
 
 
 def test_descriptors_are_kept_free_for_the_log() -> None:
-    network = Network(None, SystemClock())  # type: ignore[arg-type]
+    network = Network(SystemClock())
     assert Listeners(network, open_file_limit=10_000).max_connections == 9_744
     assert Listeners(network, open_file_limit=64).max_connections == 32
     assert Listeners(network, ListenerLimits(max_connections=5), open_file_limit=64).max_connections == 5

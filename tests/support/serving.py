@@ -138,8 +138,9 @@ class Served:
     ) -> None:
         self.clock = clock or VirtualClock()
         self.network = network or Network(
-            node, self.clock, limits=limits, request_memory=request_memory, unsent=unsent
+            self.clock, limits=limits, request_memory=request_memory, unsent=unsent
         )
+        self.network.node = node
         self.connection = Connection(
             self.network, Dispatch(apis(**handlers)), "PLAINTEXT", ("10.0.0.7", 50123)
         )

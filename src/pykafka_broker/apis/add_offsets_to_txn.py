@@ -32,7 +32,7 @@ def failed(_request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToT
 @handles(AddOffsetsToTxnRequest, versions="0-4", error_response=failed)
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsToTxnResponse:
     """Add the partition that the group's offsets live in."""
-    if not await ctx.node.ensure_offsets_topic():
+    if not await ctx.node.topic_creation.ensure_offsets_topic():
         return AddOffsetsToTxnResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
     error = await ctx.node.transactions.add_partitions(
         transactional_id=request.transactional_id,

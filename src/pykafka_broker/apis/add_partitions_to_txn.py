@@ -110,7 +110,7 @@ def _refusal(partition: TopicPartition, ctx: RequestContext) -> ErrorCode:
     """Clients may not write to internal topics, and nobody to partitions that do not exist."""
     if ctx.version < BATCHED_VERSION and partition.topic in INTERNAL_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if ctx.node.image.partition(partition.topic, partition.partition) is None:
+    if ctx.node.metadata.image.partition(partition.topic, partition.partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE
 

@@ -38,7 +38,7 @@ async def alter_replica_log_dirs(
                 partitions=[
                     AlterReplicaLogDirPartitionResult(
                         partition_index=index,
-                        error_code=int(await ctx.node.alter_replica_log_dir(name, index, path)),
+                        error_code=int(await ctx.node.log_dir_moves.alter(name, index, path)),
                     )
                     for index, path in partitions.items()
                 ],

@@ -23,8 +23,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.apis.context import RequestContext
+
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -55,7 +56,7 @@ class Later:
         self.awaitable = awaitable
 
 
-Handler = Callable[[Any, "RequestContext"], Any]
+Handler = Callable[[Any, RequestContext], Any]
 #: Makes the answer that says why a request could not be served at all.
 ErrorResponse = Callable[[Any, "KafkaError"], Any]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.api import Api, handles
+from pykafka_broker.apis.api import handles
 from pykafka_broker.cluster.features import KRAFT_VERSION
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.api_versions import (
@@ -24,6 +24,7 @@ from pykafka_broker.protocol.messages.api_versions import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.connection import ServedApi
 
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -33,20 +34,20 @@ def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersion
     """List what is served, after a look at the client's name."""
     if ctx.version >= 3 and not _is_valid(request):
         return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0)
-    image = ctx.node.image
+    image = ctx.node.metadata.image
     return ApiVersionsResponse(
         error_code=0,
-        api_keys=[_row(api) for api in ctx.node.apis],
+        api_keys=[_row(api) for api in ctx.connection.served_apis],
         throttle_time_ms=0,
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
-            for name, (lowest, highest) in ctx.node.supported_features.items()
+            for name, (lowest, highest) in ctx.node.metadata.supported_features.items()
             if lowest > 0 or ctx.version >= 4
         ],
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
-            for name, level in {**image.features, KRAFT_VERSION: ctx.node.kraft_version}.items()
+            for name, level in {**image.features, KRAFT_VERSION: ctx.node.metadata.kraft_version}.items()
             if level > 0
         ],
     )
@@ -59,7 +60,7 @@ def unsupported_version() -> ApiVersionsResponse:
     )
 
 
-def _row(api: Api) -> ApiVersion:
+def _row(api: ServedApi) -> ApiVersion:
     return ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
 
 

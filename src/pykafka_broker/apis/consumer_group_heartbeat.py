@@ -74,5 +74,5 @@ async def consumer_group_heartbeat(
 
 def serves_consumer_groups(ctx: RequestContext) -> bool:
     """Is the consumer protocol switched on?"""
-    protocols = ctx.node.config["group.coordinator.rebalance.protocols"]
-    return ctx.node.image.features.get(GROUP_VERSION, 0) >= 1 and "consumer" in protocols
+    protocols = ctx.node.configs.current["group.coordinator.rebalance.protocols"]
+    return ctx.node.metadata.image.features.get(GROUP_VERSION, 0) >= 1 and "consumer" in protocols

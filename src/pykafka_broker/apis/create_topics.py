@@ -43,7 +43,7 @@ async def create_topics(request: CreateTopicsRequest, ctx: RequestContext) -> Cr
 def _new_topic(topic: CreatableTopic, ctx: RequestContext) -> NewTopic:
     return NewTopic(
         name=topic.name,
-        topic_id=ctx.node.new_topic_id(),
+        topic_id=ctx.node.topic_creation.new_topic_id(),
         num_partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignments=tuple(
@@ -73,8 +73,6 @@ def _answer(result: CreateTopicResult, asked: CreatableTopic, ctx: RequestContex
                 config_source=int(entry.source),
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in sorted(
-                describe_topic(ctx.node.dynamic_config, overrides), key=lambda entry: entry.name
-            )
+            for entry in sorted(describe_topic(ctx.node.configs, overrides), key=lambda entry: entry.name)
         ]
     return answer

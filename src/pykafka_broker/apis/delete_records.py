@@ -59,9 +59,9 @@ def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:
         KafkaError: why nothing was deleted; POLICY_VIOLATION for a topic that is only compacted,
             INVALID_TOPIC_EXCEPTION for an internal one, OFFSET_OUT_OF_RANGE beyond the high watermark.
     """
-    partition = ctx.node.partition(topic, index)
+    partition = ctx.node.partitions.led(topic, index)
     if partition is None:
-        raise KafkaError(ctx.node.partition_error(topic, index))
+        raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
     log = partition.log

@@ -31,7 +31,7 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> De
         wanted = [(name, NO_TOPIC_ID) for name in request.topic_names]
     else:
         wanted = [(topic.name, topic.topic_id) for topic in request.topics]
-    if not ctx.node.config["delete.topic.enable"]:
+    if not ctx.node.configs.current["delete.topic.enable"]:
         error = ErrorCode.INVALID_REQUEST if ctx.version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         return DeleteTopicsResponse(
             responses=[

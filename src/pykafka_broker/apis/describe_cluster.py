@@ -29,8 +29,8 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
     if ctx.version >= 1 and request.endpoint_type != BROKERS:
         return _refused(request.endpoint_type)
     brokers = []
-    for broker in ctx.node.image.brokers.values():
-        address = ctx.node.advertised(broker.broker_id, ctx)
+    for broker in ctx.node.metadata.image.brokers.values():
+        address = ctx.node.metadata.advertised(broker.broker_id, ctx.connection)
         if address is None or (broker.fenced and not request.include_fenced_brokers):
             continue
         host, port = address
@@ -44,8 +44,8 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
         throttle_time_ms=0,
         error_code=0,
         endpoint_type=BROKERS,
-        cluster_id=ctx.node.image.cluster_id,
-        controller_id=ctx.node.random_alive_broker_id(),
+        cluster_id=ctx.node.metadata.image.cluster_id,
+        controller_id=ctx.node.metadata.random_alive_broker_id(),
         brokers=brokers,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
     )

@@ -67,14 +67,14 @@ def _entries(resource: DescribeConfigsResource, ctx: RequestContext) -> Iterable
         KafkaError: there is no such resource, or no such kind of resource.
     """
     kind, name = resource.resource_type, resource.resource_name
-    configs = ctx.node.dynamic_config
+    configs = ctx.node.configs
     if kind == ResourceType.TOPIC:
         why = why_invalid_name(name)
         if why is not None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
-        if name not in ctx.node.image.topics:
+        if name not in ctx.node.metadata.image.topics:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(configs, ctx.node.image.config(ResourceType.TOPIC, name))
+        return describe_topic(configs, ctx.node.metadata.image.config(ResourceType.TOPIC, name))
     if kind == ResourceType.BROKER:
         return describe_broker(configs, name)
     if kind == ResourceType.BROKER_LOGGER:
@@ -82,21 +82,21 @@ def _entries(resource: DescribeConfigsResource, ctx: RequestContext) -> Iterable
     if kind == ResourceType.CLIENT_METRICS:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        return describe_client_metrics(ctx.node.image.config(ResourceType.CLIENT_METRICS, name))
+        return describe_client_metrics(ctx.node.metadata.image.config(ResourceType.CLIENT_METRICS, name))
     if kind == ResourceType.GROUP:
         if not name:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(configs, ctx.node.image.config(ResourceType.GROUP, name))
+        return describe_group(configs, ctx.node.metadata.image.config(ResourceType.GROUP, name))
     raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
 def _loggers(name: str, ctx: RequestContext) -> list[ConfigEntry]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
-    if parse_broker_id(name) != ctx.node.node_id:
+    if parse_broker_id(name) != ctx.node.metadata.node_id:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {ctx.node.node_id} but received {name}",
+            f"Unexpected broker id, expected {ctx.node.metadata.node_id} but received {name}",
         )
     return [
         ConfigEntry(

@@ -68,7 +68,7 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
 async def _space(log_dir: LogDir, ctx: RequestContext) -> tuple[int, int]:
     files = ctx.node.logs.files
     try:
-        total_bytes, usable_bytes = await ctx.node.run_blocking(lambda: files.space(log_dir.path))
+        total_bytes, usable_bytes = await ctx.node.threads.run_blocking(lambda: files.space(log_dir.path))
     except OSError:
         return UNKNOWN_BYTES, UNKNOWN_BYTES
     return total_bytes, usable_bytes if log_dir.refusal is None else 0

@@ -54,13 +54,13 @@ def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -
 
 
 def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse:
-    partition = ctx.node.partition(topic, index)
+    partition = ctx.node.partitions.led(topic, index)
     if partition is None:
         error = _why_not(topic, index, ctx)
         return PartitionResponse(
             partition_index=index,
             error_code=int(error.code),
-            error_message=error.message if topic not in ctx.node.image.topics else None,
+            error_message=error.message if topic not in ctx.node.metadata.image.topics else None,
             active_producers=[],
         )
     return PartitionResponse(
@@ -83,4 +83,4 @@ def _described(topic: str, index: int, ctx: RequestContext) -> PartitionResponse
 def _why_not(topic: str, index: int, ctx: RequestContext) -> KafkaError:
     if why := why_invalid_name(topic):
         return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: {why}")
-    return KafkaError(ctx.node.partition_error(topic, index))
+    return KafkaError(ctx.node.partitions.why_not_led(topic, index))

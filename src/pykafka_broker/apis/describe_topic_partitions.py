@@ -32,7 +32,7 @@ def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, ctx: RequestContext
 ) -> DescribeTopicPartitionsResponse:
     """One page, starting at the cursor."""
-    image = ctx.node.image
+    image = ctx.node.metadata.image
     cursor = request.cursor
     first_topic = cursor.topic_name if cursor else ""
     asked = [topic.name for topic in request.topics] if request.topics else list(image.topics)
@@ -40,7 +40,9 @@ def describe_topic_partitions(
     if cursor and (cursor.partition_index < 0 or (request.topics and first_topic not in names)):
         return _invalid(request)
 
-    left = max(1, min(ctx.node.config["max.request.partition.size.limit"], request.response_partition_limit))
+    left = max(
+        1, min(ctx.node.configs.current["max.request.partition.size.limit"], request.response_partition_limit)
+    )
     response = DescribeTopicPartitionsResponse(throttle_time_ms=0, topics=[])
     for name in names:
         if left == 0:

@@ -33,8 +33,11 @@ from pykafka_broker.protocol.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import LedPartition, Node, Reading, RequestContext
+    from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
+    from pykafka_broker.apis.ports.node import NodePorts
+    from pykafka_broker.apis.ports.partitions import LedPartition
+    from pykafka_broker.apis.ports.threads import Reading
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import ReadPlan
     from pykafka_broker.log.segment.stored_records import ReadCold
@@ -86,7 +89,7 @@ class _Planned:
 @handles(FetchRequest, versions="4-18")
 def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     """Answer at once when possible, else as a coroutine that parks."""
-    image = ctx.node.image
+    image = ctx.node.metadata.image
 
     def name_of(topic_id: bytes) -> str | None:
         topic = image.topic_by_id(topic_id)
@@ -94,18 +97,20 @@ def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
 
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refused_whole(request, ErrorCode.UNKNOWN_SERVER_ERROR, ctx)
-    context = ctx.node.fetch_sessions.begin(request, ctx.version, ctx.node.now_ms(), name_of)
+    context = ctx.node.fetching.sessions.begin(request, ctx.version, ctx.node.clock.now_ms(), name_of)
     if context.error is not ErrorCode.NONE:
         return _response(request, context, [], ctx)
-    max_bytes = min(request.max_bytes, ctx.node.fetch_max_bytes, ctx.connection.answer_budget_bytes)
+    max_bytes = min(request.max_bytes, ctx.node.fetching.max_bytes, ctx.connection.answer_budget_bytes)
     planned = _plan(request, context, max_bytes, ctx)
     enough_bytes = min(request.min_bytes, max_bytes)
     if request.max_wait_ms > 0 and not planned.at_once and planned.available_bytes < enough_bytes:
-        return _parked(request, context, max_bytes, planned, ctx.node.now_ms() + request.max_wait_ms, ctx)
+        return _parked(
+            request, context, max_bytes, planned, ctx.node.clock.now_ms() + request.max_wait_ms, ctx
+        )
     for data, plan, log in planned.reads:
-        records = plan.answer_cached(partial(ctx.node.read_cold, log))
+        records = plan.answer_cached(partial(ctx.node.cold_reads.run, log))
         if records is None:
-            until_ms = ctx.node.now_ms() + request.max_wait_ms
+            until_ms = ctx.node.clock.now_ms() + request.max_wait_ms
             return _cold(request, context, planned, until_ms, max_bytes, ctx)
         data.records = records
     return _response(request, context, planned.answers, ctx)
@@ -128,7 +133,7 @@ async def _parked(
         watched = [*planned.logs, *planned.late]
         # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
         ready = None if enough_bytes <= 1 else _Enough(planned, enough_bytes)
-        moved = await node.wait_for(watched, until_ms, ctx, ready)
+        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready)
         # Others may have been answered meanwhile, and may not have read their answers.
         max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
         enough_bytes = min(enough_bytes, max_bytes)
@@ -197,10 +202,10 @@ async def _cold(
     # All at once: each disk works for itself.
     cold: list[_ColdRead] = []
     for data, plan, log in planned.reads:
-        read_cold: ReadCold = partial(ctx.node.read_cold, log)
+        read_cold: ReadCold = partial(ctx.node.cold_reads.run, log)
         records = plan.answer_cached(read_cold)
         if records is None:
-            cold.append((data, log, ctx.node.read_cold(log, partial(plan.answer, read_cold))))
+            cold.append((data, log, ctx.node.cold_reads.run(log, partial(plan.answer, read_cold))))
         else:
             data.records = records
     # Larger ones stay in their files.
@@ -210,15 +215,17 @@ async def _cold(
         has_enough = await _wait_for_disks(cold, planned, min(request.min_bytes, max_bytes), ctx.node)
     finally:
         ctx.connection.reads_ahead(-in_memory_bytes)
-    if not has_enough and ctx.node.now_ms() < until_ms:
+    if not has_enough and ctx.node.clock.now_ms() < until_ms:
         planned = _plan(request, context, max_bytes, ctx, planned)
         return await _parked(request, context, max_bytes, planned, until_ms, ctx)
     return _response(request, context, planned.answers, ctx)
 
 
-async def _wait_for_disks(cold: list[_ColdRead], planned: _Planned, enough_bytes: int, node: Node) -> bool:
+async def _wait_for_disks(
+    cold: list[_ColdRead], planned: _Planned, enough_bytes: int, node: NodePorts
+) -> bool:
     """Take what the disks give, all of it if it comes in time; whether that is enough to answer."""
-    begun_ms = node.now_ms()
+    begun_ms = node.clock.now_ms()
     while True:
         pending = []
         for data, log, reading in cold:
@@ -236,11 +243,11 @@ async def _wait_for_disks(cold: list[_ColdRead], planned: _Planned, enough_bytes
         read_bytes = sum([len(data.records) for data, _, _ in planned.reads])
         has_enough = planned.at_once or read_bytes >= max(1, enough_bytes)
         due_ms = begun_ms + (DISK_PATIENCE_MS if has_enough else LONG_DISK_PATIENCE_MS)
-        if node.now_ms() >= due_ms:
+        if node.clock.now_ms() >= due_ms:
             break
-        await node.first_read(tuple(reading for _, _, reading in cold), due_ms)
+        await node.cold_reads.first_done(tuple(reading for _, _, reading in cold), due_ms)
     for data, log, reading in cold:
-        node.give_up_read(log, reading)
+        node.cold_reads.give_up(log, reading)
         if data.aborted_transactions is not None:
             data.aborted_transactions = []
     return has_enough
@@ -264,10 +271,10 @@ def _plan(
         if wanted.topic is None:
             unknown_ids.append((wanted, _unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
             continue
-        partition = ctx.node.partition(wanted.topic, wanted.partition)
+        partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
         try:
             if partition is None:
-                error = ctx.node.partition_error(wanted.topic, wanted.partition)
+                error = ctx.node.partitions.why_not_led(wanted.topic, wanted.partition)
                 gone = before is not None and wanted not in before.unknown
                 if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
                     raise KafkaError(error)
@@ -287,8 +294,8 @@ def _plan(
         if (
             plan is not None
             and plan.size_bytes
-            and ctx.node.is_read_late(log)
-            and plan.answer_cached(partial(ctx.node.read_cold, log)) is None
+            and ctx.node.cold_reads.is_late(log)
+            and plan.answer_cached(partial(ctx.node.cold_reads.run, log)) is None
         ):
             planned.late.append(log)
             continue
@@ -439,14 +446,14 @@ def _leader_hints(listed: Answers, ctx: RequestContext) -> list[NodeEndpoint]:
     for wanted, data in listed:
         if data.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
             continue
-        topic = ctx.node.image.topics.get(wanted.topic) if wanted.topic else None
+        topic = ctx.node.metadata.image.topics.get(wanted.topic) if wanted.topic else None
         registration = topic.partitions.get(wanted.partition) if topic else None
         if registration is None:
             continue
         data.current_leader = LeaderIdAndEpoch(
             leader_id=registration.leader, leader_epoch=registration.leader_epoch
         )
-        address = ctx.node.advertised(registration.leader, ctx)
+        address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
         if address is not None:
             endpoints[registration.leader] = NodeEndpoint(
                 node_id=registration.leader, host=address[0], port=address[1]

@@ -51,8 +51,8 @@ async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext)
 async def _coordinator(key_type: int, key: str, ctx: RequestContext) -> Coordinator:
     try:
         topic, partition = await _place(key_type, key, ctx)
-        registration = ctx.node.image.topics[topic].partitions[partition]
-        address = ctx.node.advertised(registration.leader, ctx)
+        registration = ctx.node.metadata.image.topics[topic].partitions[partition]
+        address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
         if address is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     except KafkaError as error:
@@ -73,10 +73,10 @@ async def _place(key_type: int, key: str, ctx: RequestContext) -> tuple[str, int
     """
     node = ctx.node
     if key_type == GROUP:
-        if await node.ensure_offsets_topic():
+        if await node.topic_creation.ensure_offsets_topic():
             return OFFSETS_TOPIC, node.groups.partition_for(key)
     elif key_type == TRANSACTION:
-        if await node.ensure_transactions_topic():
+        if await node.topic_creation.ensure_transactions_topic():
             return TRANSACTIONS_TOPIC, node.transactions.partition_for(key)
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST)

@@ -72,8 +72,8 @@ def _alter_loggers(
         node_id = int(change.name)
     except ValueError:
         return refused(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {change.name}")
-    if node_id != ctx.node.node_id:
-        text = f"Unexpected node id. Expected {ctx.node.node_id}, but received {change.name}"
+    if node_id != ctx.node.metadata.node_id:
+        text = f"Unexpected node id. Expected {ctx.node.metadata.node_id}, but received {change.name}"
         return refused(ErrorCode.INVALID_REQUEST, text)
     try:
         alter_loggers(change.changes, validate_only=validate_only)

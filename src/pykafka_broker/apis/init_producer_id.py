@@ -33,7 +33,7 @@ async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) 
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is None:
         try:
-            producer_id = await ctx.node.allocate_producer_id()
+            producer_id = await ctx.node.producer_ids.next_id()
         except KafkaError as error:
             return _refused(error.code)
         return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)

@@ -50,7 +50,7 @@ def list_config_resources(
 
 
 def _names(kind: ResourceType, ctx: RequestContext) -> Iterable[str]:
-    image = ctx.node.image
+    image = ctx.node.metadata.image
     if kind is ResourceType.TOPIC:
         return image.topics
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):

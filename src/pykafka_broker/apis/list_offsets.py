@@ -25,7 +25,8 @@ from pykafka_broker.protocol.messages.list_offsets import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import LedPartition, RequestContext
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.partitions import LedPartition
     from pykafka_broker.log.partition.partition_log import PartitionLog
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
@@ -135,9 +136,9 @@ def _checked(
         raise KafkaError(ErrorCode.INVALID_REQUEST)
     if asked.timestamp < 0 and ctx.version < FIRST_VERSION.get(asked.timestamp, ctx.version + 1):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
-    partition = ctx.node.partition(topic, index)
+    partition = ctx.node.partitions.led(topic, index)
     if partition is None:
-        raise KafkaError(ctx.node.partition_error(topic, index))
+        raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
     check_leader_epoch(partition, asked.current_leader_epoch)
     return partition
 
@@ -176,7 +177,7 @@ async def _by_time(
         search = log.search_max_timestamp()
     else:
         search = log.search_timestamp(asked.timestamp)
-    found = await ctx.node.read_cold(log, search)
+    found = await ctx.node.cold_reads.run(log, search)
     if found is None or found.offset >= bound:
         return ListOffsetsPartitionResponse(
             partition_index=asked.partition_index, error_code=0, timestamp=-1, offset=-1, leader_epoch=-1

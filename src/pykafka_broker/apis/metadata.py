@@ -46,7 +46,7 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     """Answer at once, or as a coroutine when topics have to be created first."""
     asked = request.topics
     if asked is None or (ctx.version == 0 and not asked):
-        return _response([_described(t, ctx) for t in ctx.node.image.topics.values()], request, ctx)
+        return _response([_described(t, ctx) for t in ctx.node.metadata.image.topics.values()], request, ctx)
     by_id = any(any(topic.topic_id) for topic in asked)
     if (by_id and ctx.version < TOPIC_ID_LOOKUP_VERSION) or (
         not by_id and any(topic.name is None for topic in asked)
@@ -59,8 +59,12 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
         by_ids = [_by_id(topic_id, ctx) for topic_id in ids]
         return _response(sorted(by_ids, key=lambda topic: topic.error_code == 0), request, ctx)
     names = list(dict.fromkeys(topic.name for topic in asked if topic.name is not None))
-    missing = [name for name in names if name not in ctx.node.image.topics]
-    if missing and request.allow_auto_topic_creation and ctx.node.config["auto.create.topics.enable"]:
+    missing = [name for name in names if name not in ctx.node.metadata.image.topics]
+    if (
+        missing
+        and request.allow_auto_topic_creation
+        and ctx.node.configs.current["auto.create.topics.enable"]
+    ):
         return _after_creation(missing, names, request, ctx)
     return _response(_by_names(names, ctx), request, ctx)
 
@@ -68,7 +72,7 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
 async def _after_creation(
     missing: list[str], names: list[str], request: MetadataRequest, ctx: RequestContext
 ) -> MetadataResponse:
-    await ctx.node.auto_create_topics(missing, ctx)
+    await ctx.node.topic_creation.create_missing(missing)
     return _response(_by_names(names, ctx), request, ctx)
 
 
@@ -77,7 +81,7 @@ def _by_names(names: list[str], ctx: RequestContext) -> list[MetadataResponseTop
 
 
 def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
-    topic = ctx.node.image.topics.get(name)
+    topic = ctx.node.metadata.image.topics.get(name)
     if topic is not None:
         return _described(topic, ctx)
     valid = why_invalid_name(name) is None
@@ -86,7 +90,7 @@ def _by_name(name: str, ctx: RequestContext) -> MetadataResponseTopic:
 
 
 def _by_id(topic_id: bytes, ctx: RequestContext) -> MetadataResponseTopic:
-    topic = ctx.node.image.topic_by_id(topic_id)
+    topic = ctx.node.metadata.image.topic_by_id(topic_id)
     if topic is not None:
         return _described(topic, ctx)
     return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
@@ -150,8 +154,8 @@ def _response(
             MetadataResponseBroker(node_id=broker.broker_id, host=host, port=port, rack=broker.rack)
             for broker, host, port in brokers
         ],
-        cluster_id=ctx.node.image.cluster_id,
-        controller_id=ctx.node.random_alive_broker_id(),
+        cluster_id=ctx.node.metadata.image.cluster_id,
+        controller_id=ctx.node.metadata.random_alive_broker_id(),
         topics=topics,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
         error_code=0,

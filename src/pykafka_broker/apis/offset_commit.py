@@ -88,7 +88,7 @@ def _known_partitions(
     ctx: RequestContext,
 ) -> TopicCommit:
     """The offsets of partitions that exist; the others are answered here."""
-    image = ctx.node.image
+    image = ctx.node.metadata.image
     if ctx.version >= TOPIC_ID_VERSION:
         described = image.topic_by_id(topic.topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID

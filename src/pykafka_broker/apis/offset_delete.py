@@ -27,7 +27,7 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}
     known = []
     for topic in request.topics:
-        described = ctx.node.image.topics.get(topic.name)
+        described = ctx.node.metadata.image.topics.get(topic.name)
         existing = frozenset[int]() if described is None else frozenset(described.partitions)
         wanted = []
         for partition in topic.partitions:

@@ -68,7 +68,7 @@ def _asked(
     for topic in group.topics:
         name, topic_id = topic.name, topic.topic_id
         if ctx.version >= TOPIC_ID_VERSION:
-            described = ctx.node.image.topic_by_id(topic_id)
+            described = ctx.node.metadata.image.topic_by_id(topic_id)
             if described is None:
                 unknown.append(_unknown_id(topic_id, topic.partition_indexes))
                 continue
@@ -96,7 +96,7 @@ def _topics(result: FetchResult, all_topics: bool, ctx: RequestContext) -> list[
     answers = []
     for name, topic_id, offsets in result.topics:
         if ctx.version >= TOPIC_ID_VERSION and all_topics:
-            described = ctx.node.image.topics.get(name)
+            described = ctx.node.metadata.image.topics.get(name)
             if described is None:
                 continue
             topic_id = described.topic_id

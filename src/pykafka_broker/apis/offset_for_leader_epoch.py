@@ -41,9 +41,9 @@ def offset_for_leader_epoch(
 
 
 def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext) -> EpochEndOffset:
-    partition = ctx.node.partition(topic, asked.partition)
+    partition = ctx.node.partitions.led(topic, asked.partition)
     if partition is None:
-        error = ctx.node.partition_error(topic, asked.partition)
+        error = ctx.node.partitions.why_not_led(topic, asked.partition)
         return EpochEndOffset(error_code=int(error), partition=asked.partition)
     try:
         check_leader_epoch(partition, asked.current_leader_epoch)

@@ -47,7 +47,8 @@ from pykafka_broker.protocol.messages.produce import (
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, MAGIC, TRANSACTIONAL_BIT, read_header
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import LedPartition, RequestContext
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.ports.partitions import LedPartition
 
 logger = logging.getLogger("kafka.server.KafkaApis")
 
@@ -134,8 +135,8 @@ def _transactional_batches(
 
 def _exists(name: str, index: int, ctx: RequestContext) -> bool:
     return (
-        ctx.node.partition(name, index) is not None
-        or ctx.node.partition_error(name, index) is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        ctx.node.partitions.led(name, index) is not None
+        or ctx.node.partitions.why_not_led(name, index) is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )
 
 
@@ -244,7 +245,7 @@ def _name_of(topic: TopicProduceData | TopicProduceResponse, ctx: RequestContext
     """The topic's name, None for an id that no topic has."""
     if ctx.version < FIRST_VERSION_OF_IDS:
         return topic.name
-    known = ctx.node.image.topic_by_id(topic.topic_id)
+    known = ctx.node.metadata.image.topic_by_id(topic.topic_id)
     return None if known is None else known.name
 
 
@@ -272,7 +273,7 @@ def _answer(
     except KafkaError as error:
         answer = _refused(index, error, ctx)
         if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
-            partition = ctx.node.partition(name, index)
+            partition = ctx.node.partitions.led(name, index)
             answer.log_start_offset = -1 if partition is None else partition.log.log_start_offset
         return answer
 
@@ -286,7 +287,7 @@ def _append(
     pending: Pending,
     guard: int,
 ) -> PartitionProduceResponse:
-    partition = ctx.node.partition(name, index)
+    partition = ctx.node.partitions.led(name, index)
     if partition is None or request.acks not in VALID_ACKS or name in INTERNAL_TOPICS:
         refusal = _why_not_at_all(name, index, partition, request, ctx)
         if refusal is not None:
@@ -301,7 +302,7 @@ def _append(
         records,
         required_acks=request.acks,
         produce_version=ctx.version,
-        now_ms=ctx.node.now_ms(),
+        now_ms=ctx.node.clock.now_ms(),
         guard=guard,
     )
     answer = PartitionProduceResponse(
@@ -322,7 +323,7 @@ def _why_not_at_all(
     name: str, index: int, partition: LedPartition | None, request: ProduceRequest, ctx: RequestContext
 ) -> KafkaError | None:
     """Why nothing of this request can be written here, whatever it is."""
-    unserved = ErrorCode.NONE if partition is not None else ctx.node.partition_error(name, index)
+    unserved = ErrorCode.NONE if partition is not None else ctx.node.partitions.why_not_led(name, index)
     if unserved is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return KafkaError(unserved)
     if request.acks not in VALID_ACKS:
@@ -407,14 +408,14 @@ def _leader_hints(answers: list[TopicProduceResponse], ctx: RequestContext) -> l
         for answer in topic.partition_responses:
             if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
                 continue
-            described = ctx.node.image.topics.get(_name_of(topic, ctx) or "")
+            described = ctx.node.metadata.image.topics.get(_name_of(topic, ctx) or "")
             registration = described.partitions.get(answer.index) if described else None
             if registration is None:
                 continue
             answer.current_leader = LeaderIdAndEpoch(
                 leader_id=registration.leader, leader_epoch=registration.leader_epoch
             )
-            address = ctx.node.advertised(registration.leader, ctx)
+            address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
             if address is not None:
                 endpoints[registration.leader] = NodeEndpoint(
                     node_id=registration.leader, host=address[0], port=address[1]

@@ -36,8 +36,8 @@ class Leadership(NamedTuple):
 def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, int]]:
     """Unfenced brokers with the address a client of this listener reaches them at."""
     found = []
-    for broker in ctx.node.image.brokers.values():
-        address = None if broker.fenced else ctx.node.advertised(broker.broker_id, ctx)
+    for broker in ctx.node.metadata.image.brokers.values():
+        address = None if broker.fenced else ctx.node.metadata.advertised(broker.broker_id, ctx.connection)
         if address is not None:
             found.append((broker, *address))
     return found
@@ -47,17 +47,17 @@ def leadership(partition: PartitionRegistration, ctx: RequestContext) -> Leaders
     """Kafka's rule: a leader that is fenced or lacks the listener cannot be named, but the partition is
     listed.
     """
-    brokers = ctx.node.image.brokers
+    brokers = ctx.node.metadata.image.brokers
     offline = [
         replica
         for replica in partition.replicas
         if (broker := brokers.get(replica)) is None
         or broker.fenced
-        or ctx.node.advertised(replica, ctx) is None
+        or ctx.node.metadata.advertised(replica, ctx.connection) is None
         or not has_online_directory(broker, partition)
     ]
     if partition.leader not in brokers:
         return Leadership(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER_ID, offline)
-    if ctx.node.advertised(partition.leader, ctx) is None:
+    if ctx.node.metadata.advertised(partition.leader, ctx.connection) is None:
         return Leadership(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER_ID, offline)
     return Leadership(ErrorCode.NONE, partition.leader, offline)

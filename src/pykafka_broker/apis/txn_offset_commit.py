@@ -85,18 +85,18 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     place = TopicPartition(OFFSETS_TOPIC, ctx.node.groups.partition_for(request.group_id))
-    partition = ctx.node.partition(*place)
+    partition = ctx.node.partitions.led(*place)
     if partition is None:
         raise KafkaError(ErrorCode.NOT_COORDINATOR)
     adds = ctx.version >= FIRST_VERSION_THAT_ADDS
-    if not adds and not ctx.node.config["transaction.partition.verification.enable"]:
+    if not adds and not ctx.node.configs.current["transaction.partition.verification.enable"]:
         return NO_GUARD
     guard = partition.log.start_verification(
         request.producer_id,
         request.producer_epoch,
         NO_SEQUENCE,
         bumps_epoch=adds,
-        now_ms=ctx.node.now_ms(),
+        now_ms=ctx.node.clock.now_ms(),
     )
     if guard != NO_GUARD:
         errors = await ctx.node.transactions.participate(
@@ -114,7 +114,7 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
 
 def _known(topic: TxnOffsetCommitRequestTopic, answers: Answers, ctx: RequestContext) -> TopicCommit:
     """The offsets of partitions that exist; the others are answered here."""
-    described = ctx.node.image.topics.get(topic.name)
+    described = ctx.node.metadata.image.topics.get(topic.name)
     commits = []
     for partition in topic.partitions:
         if described is None or partition.partition_index not in described.partitions:

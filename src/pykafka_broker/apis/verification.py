@@ -63,7 +63,7 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
         KafkaError: INVALID_PRODUCER_ID_MAPPING if they are of more than one producer.
     """
     adds = ctx.version >= FIRST_VERSION_THAT_ADDS_PARTITIONS
-    verifies = adds or ctx.node.config["transaction.partition.verification.enable"]
+    verifies = adds or ctx.node.configs.current["transaction.partition.verification.enable"]
     headers = {place: read_header(records) for place, records in batches}
     headers = {place: header for place, header in headers.items() if header.has_producer_id}
     producers = {(header.producer_id, header.producer_epoch) for header in headers.values()}
@@ -75,7 +75,7 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
     guards: dict[TopicPartition, int] = {}
     refusals: dict[TopicPartition, Refusal] = {}
     for place, header in headers.items():
-        partition = ctx.node.partition(*place)
+        partition = ctx.node.partitions.led(*place)
         if partition is None or not verifies:
             continue
         try:
@@ -84,7 +84,7 @@ def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: Reque
                 header.producer_epoch,
                 header.base_sequence,
                 bumps_epoch=adds,
-                now_ms=ctx.node.now_ms(),
+                now_ms=ctx.node.clock.now_ms(),
             )
         except KafkaError as error:
             refusals[place] = Refusal(error.code)

@@ -58,7 +58,7 @@ async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext
         )
         partitions = _partitions(asked)
         if makes_sense:
-            written = await ctx.node.write_markers(marker, partitions)
+            written = await ctx.node.markers.write_here(marker, partitions)
         else:
             written = dict.fromkeys(partitions, ErrorCode.UNKNOWN_SERVER_ERROR)
         if written:

@@ -20,18 +20,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pykafka_broker.apis import APIS
-from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+from pykafka_broker.apis.ports.fetching import Fetching
+from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.failure import Failure
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.served_listeners import ServedListeners
@@ -52,7 +53,7 @@ from pykafka_broker.broker.storage import (
     unusable_metadata,
 )
 from pykafka_broker.broker.threads import Threads, run_in_own_thread
-from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
+from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config import BrokerConfig, DynamicConfig, log_config_for
@@ -73,7 +74,6 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
@@ -87,12 +87,9 @@ from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.system.event_loop import raise_open_file_limit
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.broker.broker_thread import BrokerThread
     from pykafka_broker.coordination.groups import GroupService
     from pykafka_broker.coordination.transactions import TransactionService
-    from pykafka_broker.coordinator.markers import Marker
-    from pykafka_broker.coordinator.txn.state import TopicPartition
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -119,7 +116,7 @@ class SetByStart(Generic[Attribute]):
 
 
 class Broker:
-    """One Kafka broker with its controller; the `Node` that API handlers see."""
+    """One Kafka broker with its controller; the ports that API handlers see."""
 
     logs = SetByStart["LogManager"]()
     controller = SetByStart["Controller"]()
@@ -142,15 +139,15 @@ class Broker:
         if not isinstance(config, BrokerConfig):
             raise TypeError(f"Broker takes what load_config() returns, not {type(config).__name__}")
         self.node_id = config.node_id
-        self.apis: Sequence[Api] = APIS
-        self.supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
         self.dynamic_config = DynamicConfig(config)
         self.dynamic_config.subscribe(self._reconfigure)
         self._unheeded = UnheededConfigs([*config.unheeded, *config.unknown])
         self.clock: Clock = SystemClock() if clock is None else clock
-        self.fetch_max_bytes: int = config["fetch.max.bytes"]
-        self.fetch_sessions = FetchSessionCache(
-            lambda: random.randrange(1, 2**31), config["max.incremental.fetch.session.cache.slots"]
+        self._fetching = Fetching(
+            FetchSessionCache(
+                lambda: random.randrange(1, 2**31), config["max.incremental.fetch.session.cache.slots"]
+            ),
+            config["fetch.max.bytes"],
         )
         self._files: FileSystem = OsFileSystem() if files is None else files
         self._timers = WallTimers(self.clock)
@@ -336,9 +333,30 @@ class Broker:
         for topic in self._coordinator_topics.values():
             await topic.loaded()
         undo.push_async_callback(self._hang_up)
-        self.listeners.start()
+        self.listeners.start(self._ports())
         undo.push_async_callback(self._periodic_work.stop)
         self._periodic_work.start()
+
+    def _ports(self) -> NodePorts:
+        """What handlers may ask of this node."""
+        return NodePorts(
+            clock=self.clock,
+            configs=self.dynamic_config,
+            metadata=NodeMetadata(self.node_id, self.controller, self.listeners, self.kraft_version),
+            controller=self.controller,
+            topic_creation=TopicsOnDemand(self._creation, self._offsets, self._transactions),
+            partitions=self._replicas,
+            logs=self.logs,
+            log_dir_moves=self._moves,
+            groups=self.groups,
+            transactions=self.transactions,
+            markers=self._markers,
+            producer_ids=self._producer_ids,
+            fetching=self._fetching,
+            purgatory=self._waiting,
+            cold_reads=self._cold_reads,
+            threads=self._threads,
+        )
 
     def _log_dir_moves(self) -> LogDirMoves:
         config = self.config
@@ -393,7 +411,6 @@ class Broker:
         """Make sure of the addresses before directories are formatted: a start that fails leaves none."""
         config = self.config
         network = Network(
-            self,
             self.clock,
             connection_limits(config),
             RequestMemory(config["queued.max.request.bytes"]),
@@ -465,8 +482,8 @@ class Broker:
 
     def _reconfigure(self, _old: BrokerConfig, new: BrokerConfig) -> None:
         """Let everybody who acts on configuration values have the new ones."""
-        self.fetch_max_bytes = new["fetch.max.bytes"]
-        self.fetch_sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
+        self._fetching.max_bytes = new["fetch.max.bytes"]
+        self._fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
         for topic in self._coordinator_topics.values():
             topic.reconfigure(new)
         self.logs.intervals = intervals(new)
@@ -520,46 +537,8 @@ class Broker:
     def partition_error(self, topic: str, partition: int) -> ErrorCode:
         return self._replicas.why_not_led(topic, partition)
 
-    def advertised(self, broker_id: int, ctx: RequestContext) -> tuple[str, int] | None:
-        if broker_id == self.node_id:
-            assert isinstance(ctx.connection, Connection)
-            return self.listeners.advertised_for(ctx.connection)
-        broker = self.image.brokers.get(broker_id)
-        endpoint = None if broker is None else broker.listeners.get(ctx.connection.listener_name)
-        return None if endpoint is None else (endpoint.host, endpoint.port)
-
     async def alter_replica_log_dir(self, topic: str, partition: int, path: str) -> ErrorCode:
         return await self._moves.alter(topic, partition, path)
-
-    def new_topic_id(self) -> bytes:
-        return random_uuid()
-
-    def random_alive_broker_id(self) -> int:
-        alive = [broker.broker_id for broker in self.image.brokers.values() if not broker.fenced]
-        return random.choice(alive) if alive else -1
-
-    async def auto_create_topics(self, names: Sequence[str], ctx: RequestContext) -> None:
-        await self._creation.create_missing(names)
-
-    async def ensure_offsets_topic(self) -> bool:
-        return await self._offsets.ensure()
-
-    async def ensure_transactions_topic(self) -> bool:
-        return await self._transactions.ensure()
-
-    async def write_markers(
-        self, marker: Marker, partitions: Iterable[TopicPartition]
-    ) -> Mapping[TopicPartition, ErrorCode]:
-        return await self._markers.write_here(marker, partitions)
-
-    async def wait_for(
-        self,
-        logs: Iterable[PartitionLog],
-        until_ms: int,
-        ctx: RequestContext,
-        ready: Callable[[PartitionLog], bool] | None = None,
-    ) -> bool:
-        return await self._waiting.wait(logs, until_ms, ctx.connection, ready)
 
     def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
         return self._threads.run_blocking(function)
@@ -569,12 +548,6 @@ class Broker:
 
     def is_read_late(self, log: PartitionLog) -> bool:
         return self._cold_reads.is_late(log)
-
-    async def first_read(self, reads: Collection[Any], until_ms: int) -> None:
-        await self._cold_reads.first_done(reads, until_ms)
-
-    def give_up_read(self, log: PartitionLog, read: Any) -> None:
-        self._cold_reads.give_up(log, read)
 
     async def allocate_producer_id(self) -> int:
         """The next producer id; a block of them is fetched from the controller when none is left."""

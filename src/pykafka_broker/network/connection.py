@@ -32,7 +32,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from types import CoroutineType, coroutine
@@ -49,6 +49,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.api import Api
     from pykafka_broker.network.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -215,6 +216,11 @@ class Connection(asyncio.BufferedProtocol):
     def idle_since_ms(self) -> int:
         """When the sweep last saw something move here (monotonic)."""
         return self._patience.active_ms
+
+    @property
+    def served_apis(self) -> Iterable[Api]:
+        """What our listener serves, in key order."""
+        return self._dispatch.apis.values()
 
     @property
     def local_address(self) -> tuple[str, int]:

@@ -28,6 +28,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple, NoReturn
 
+from pykafka_broker.apis.ports.connection import ClientConnection
+from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.machine.clock import Timer
 from pykafka_broker.network.connection import Connection, plain_address
 from pykafka_broker.network.dispatch import Dispatch
@@ -311,8 +313,9 @@ class Listeners:
             if connection.listener_name == name:
                 connection.finish()
 
-    def start(self) -> None:
-        """Accept connections on every listener."""
+    def start(self, node: NodePorts) -> None:
+        """Accept connections on every listener, whose handlers ask `node` for what they need."""
+        self.network.node = node
         for listener in self.listeners.values():
             listener.start()
             logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
@@ -360,7 +363,7 @@ class Listeners:
             listener.rate = listener.rate.changed_to(endpoint.max_connection_creation_rate, now_ms)
         self._let_wait_end()
 
-    def advertised_for(self, connection: Connection) -> tuple[str, int]:
+    def advertised_for(self, connection: ClientConnection) -> tuple[str, int]:
         """Host and port under which the client of `connection` can reach this broker again."""
         listener = self.listeners.get(connection.listener_name)
         if listener is None:  # removed meanwhile

@@ -11,7 +11,7 @@ from pykafka_broker.protocol.frames import Landing
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import Node
+    from pykafka_broker.apis.ports.node import NodePorts
     from pykafka_broker.machine.clock import Clock
     from pykafka_broker.network.connection import Connection
 
@@ -66,17 +66,21 @@ class Counters:
 
 
 class Network:
-    """What all connections of one broker share."""
+    """What all connections of one broker share.
+
+    Attributes:
+        node: what handlers may ask of the node; `Listeners.start` sets it before there is a connection.
+    """
+
+    node: NodePorts
 
     def __init__(
         self,
-        node: Node,
         clock: Clock,
         limits: ConnectionLimits | None = None,
         request_memory: RequestMemory | None = None,
         unsent: UnsentAnswers | None = None,
     ) -> None:
-        self.node = node
         self.clock = clock
         self.limits = limits if limits is not None else ConnectionLimits()
         self.request_memory = request_memory if request_memory is not None else RequestMemory()

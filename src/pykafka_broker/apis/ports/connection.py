@@ -1,0 +1,55 @@
+"""The connection a request came in on, as far as handlers care."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+
+class ServedApi(Protocol):
+    """A row of ApiVersions."""
+
+    @property
+    def key(self) -> int: ...
+
+    @property
+    def advertised_min_version(self) -> int: ...
+
+    @property
+    def max_version(self) -> int: ...
+
+
+class ClientConnection(Protocol):
+    """One client of one listener."""
+
+    listener_name: str
+    #: The peer's address without port, as Kafka shows it in group descriptions: "/127.0.0.1".
+    client_host: str
+
+    @property
+    def local_address(self) -> tuple[str, int]:
+        """The address the peer reached this node at."""
+        ...
+
+    @property
+    def served_apis(self) -> Iterable[ServedApi]:
+        """What the connection's listener serves, in key order."""
+        ...
+
+    @property
+    def closed(self) -> bool:
+        """True once the peer is gone: a parked answer is of no use any more."""
+        ...
+
+    @property
+    def answer_budget_bytes(self) -> int:
+        """How large an answer may be, given what peers have not read yet; one batch is always allowed."""
+        ...
+
+    def reads_ahead(self, change_bytes: int) -> None:
+        """So much more, or less, is being read into memory for an answer of this connection."""
+        ...
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when the connection is lost."""
+        ...

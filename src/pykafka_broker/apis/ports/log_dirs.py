@@ -1,0 +1,51 @@
+"""The log directories of this node, the logs in them, and moves between them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.log.disk.directories import LogDir, LogDirs
+    from pykafka_broker.log.disk.files import FileSystem
+    from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+    from pykafka_broker.protocol.errors import ErrorCode
+
+
+class HostedLogs(Protocol):
+    """All logs of this node, led here or not."""
+
+    @property
+    def dirs(self) -> LogDirs:
+        """The log directories."""
+        ...
+
+    @property
+    def files(self) -> FileSystem:
+        """The file system the directories are in."""
+        ...
+
+    @property
+    def logs(self) -> Mapping[tuple[str, int], PartitionLog]:
+        """By topic and partition; copies on their way to another directory are not among them."""
+        ...
+
+    def logs_in(self, log_dir: LogDir) -> Iterable[PartitionLog]:
+        """The logs in one directory, with the copies on their way into it."""
+        ...
+
+    def make_names(self, due: NamesDue) -> Awaitable[None]:
+        """Make the files that an append needs.
+
+        Raises:
+            KafkaError: the directory cannot have them.
+        """
+        ...
+
+
+class LogDirMoves(Protocol):
+    """Moves replicas between the log directories of this node."""
+
+    def alter(self, topic: str, partition: int, path: str) -> Awaitable[ErrorCode]:
+        """Begin to move a partition to another log directory, or have it made there."""
+        ...

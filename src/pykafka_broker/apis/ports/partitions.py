@@ -1,0 +1,56 @@
+"""The partitions this node leads."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.log.partition.partition_log import AppendResult, PartitionLog
+    from pykafka_broker.protocol.errors import ErrorCode
+    from pykafka_broker.protocol.wire import Buffer
+
+
+class LedPartition(Protocol):
+    """A partition this node leads: its log, and the rules of replication around it."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    log: PartitionLog
+    leader_epoch: int
+
+    def append(
+        self,
+        records: Buffer,
+        *,
+        required_acks: int,
+        produce_version: int,
+        now_ms: int,
+        guard: int = 0,
+    ) -> AppendResult:
+        """Append what a producer sent and, where no other replica has to follow, move the high watermark.
+
+        A transaction's first batch brings the guard under which the coordinator has confirmed it.
+
+        Raises:
+            KafkaError: the batch is refused (nothing was written), or the storage failed.
+            NamesDue: a file has to be made before (`HostedLogs.make_names`).
+        """
+        ...
+
+    def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
+        ...
+
+
+class Partitions(Protocol):
+    """Finds the partitions this node leads."""
+
+    def led(self, topic: str, partition: int) -> LedPartition | None:
+        """The partition if this node leads it, else None; `why_not_led` then gives the error."""
+        ...
+
+    def why_not_led(self, topic: str, partition: int) -> ErrorCode:
+        """Why `partition` is not served here: unknown, led elsewhere, or its log directory is offline."""
+        ...

@@ -1,0 +1,30 @@
+"""Where requests are parked until a partition moves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.connection import ClientConnection
+    from pykafka_broker.log.partition.partition_log import PartitionLog
+
+
+class Purgatory(Protocol):
+    """Parks handlers, and wakes them."""
+
+    def wait(
+        self,
+        logs: Iterable[PartitionLog],
+        until_ms: int,
+        connection: ClientConnection,
+        ready: Callable[[PartitionLog], bool] | None = None,
+    ) -> Awaitable[bool]:
+        """Park until one of `logs` moves (True), or `until_ms`, or the broker stops (False).
+
+        `ready` is asked at each move, with the log that moved, and only a true answer ends the wait.
+
+        Raises:
+            Disconnected: the peer of `connection` went away; the handler ends.
+        """
+        ...

@@ -1,0 +1,74 @@
+"""Ports of handlers that no single part of the node implements."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Iterable, Mapping
+
+from pykafka_broker.apis.ports.connection import ClientConnection
+from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.controller import Controller
+from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
+from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.raft.format import random_uuid
+
+
+class NodeMetadata:
+    """The published metadata, and this node's listeners."""
+
+    supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
+
+    def __init__(
+        self, node_id: int, controller: Controller, listeners: Listeners, kraft_version: int
+    ) -> None:
+        self.node_id = node_id
+        self.kraft_version = kraft_version
+        self._controller = controller
+        self._listeners = listeners
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        return self._controller.image
+
+    def advertised(self, broker_id: int, connection: ClientConnection) -> tuple[str, int] | None:
+        """Host and port under which a client reaches a broker; None if it has no such listener."""
+        if broker_id == self.node_id:
+            return self._listeners.advertised_for(connection)
+        broker = self.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.listeners.get(connection.listener_name)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    def random_alive_broker_id(self) -> int:
+        """An unfenced broker; -1 if there is none."""
+        alive = [broker.broker_id for broker in self.image.brokers.values() if not broker.fenced]
+        return random.choice(alive) if alive else -1
+
+
+class TopicsOnDemand:
+    """Topics that clients ask for, and those of the coordinators."""
+
+    def __init__(
+        self, creation: TopicCreation, offsets: CoordinatorTopic, transactions: CoordinatorTopic
+    ) -> None:
+        self._offsets = offsets
+        self._transactions = transactions
+        self._creation = creation
+
+    def new_topic_id(self) -> bytes:
+        """A fresh random topic id."""
+        return random_uuid()
+
+    def create_missing(self, names: Iterable[str]) -> Awaitable[None]:
+        """Create missing topics with the broker's defaults."""
+        return self._creation.create_missing(names)
+
+    def ensure_offsets_topic(self) -> Awaitable[bool]:
+        """Create `__consumer_offsets` if it is missing; True when it is served."""
+        return self._offsets.ensure()
+
+    def ensure_transactions_topic(self) -> Awaitable[bool]:
+        """The same for `__transaction_state`."""
+        return self._transactions.ensure()

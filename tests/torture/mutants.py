@@ -64,7 +64,7 @@ def skip_the_sync_of_a_segment() -> None:
 
 @mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
 def acknowledge_before_the_sync() -> None:
-    from pykafka_broker.replication.replica_manager import Partition
+    from pykafka_broker.replication.partition import Partition
 
     Partition.acknowledged = lambda self, next_offset: None  # type: ignore[method-assign]
 

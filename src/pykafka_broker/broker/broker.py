@@ -82,7 +82,8 @@ from pykafka_broker.network.purgatory import WaitingRoom
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import is_formatted, random_uuid
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
-from pykafka_broker.replication.replica_manager import Partition, ReplicaManager
+from pykafka_broker.replication.partition import Partition, PartitionPorts
+from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.system.event_loop import raise_open_file_limit
 
@@ -298,12 +299,10 @@ class Broker:
         self._apply_dynamic_config(self.image)
         await self.logs.open_all()
         self._replicas = ReplicaManager(
-            self.node_id,
             self.logs,
             lambda overrides: log_config_for(overrides, self.config),
-            run_on_disk=self._threads.sync.run,
-            on_leading=self._leading,
-            on_resigned=self._resigned,
+            PartitionPorts(self.node_id, self._threads.sync, self.clock),
+            _CoordinatorRoles(self._coordinator_topics),
         )
         await self._served_listeners.listen()
         self.dynamic_config.subscribe(self._reconfigure_serving)
@@ -362,13 +361,11 @@ class Broker:
         config = self.config
         return LogDirMoves(
             self.logs,
+            self._replicas,
+            self._lifecycle,
             self.clock,
             threads=config["num.replica.alter.log.dirs.threads"] or len(config.log_dirs),
             bytes_per_second=lambda: self.config["replica.alter.log.dirs.io.max.bytes.per.second"],
-            hosted=self._replicas.hosted,
-            why_not_hosted=self._replicas.why_not_hosted,
-            assign=self._lifecycle.assign,
-            on_end=self._lifecycle.report_places,
         )
 
     async def _start_controller(self, cluster_id: str, undo: AsyncExitStack) -> None:
@@ -507,14 +504,6 @@ class Broker:
         registration = topic.partitions.get(log.partition)
         return registration is not None and self.node_id in registration.replicas
 
-    def _leading(self, partition: Partition) -> None:
-        if (topic := self._coordinator_topics.get(partition.topic)) is not None:
-            topic.lead(partition)
-
-    def _resigned(self, partition: Partition) -> None:
-        if (topic := self._coordinator_topics.get(partition.topic)) is not None:
-            topic.resign(partition)
-
     def _log_dir_failed(self, log_dir: LogDir) -> None:
         """Go on with the other directories, if they hold what this node cannot do without."""
         assert log_dir.error is not None
@@ -552,6 +541,21 @@ class Broker:
     async def allocate_producer_id(self) -> int:
         """The next producer id; a block of them is fetched from the controller when none is left."""
         return await self._producer_ids.next_id()
+
+
+class _CoordinatorRoles:
+    """Lets each coordinator know which partitions of its topic this node leads."""
+
+    def __init__(self, topics: Mapping[str, CoordinatorTopic]) -> None:
+        self._topics = topics
+
+    def lead(self, partition: Partition) -> None:
+        if (topic := self._topics.get(partition.topic)) is not None:
+            topic.lead(partition)
+
+    def resign(self, partition: Partition) -> None:
+        if (topic := self._topics.get(partition.topic)) is not None:
+            topic.resign(partition)
 
 
 class _NodeConfigRules(TableRules):

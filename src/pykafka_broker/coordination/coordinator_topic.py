@@ -20,7 +20,7 @@ from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
-from pykafka_broker.replication.replica_manager import Partition
+from pykafka_broker.replication.partition import Partition
 
 #: Runs a read in a thread for the disk of a log.
 ReadCold = Callable[[PartitionLog, Callable[[], Any]], Awaitable[Any]]

@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.group.config import (
 )
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.records.compression import Codec
-from pykafka_broker.replication.replica_manager import Partition
+from pykafka_broker.replication.partition import Partition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

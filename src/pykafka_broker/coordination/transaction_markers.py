@@ -16,7 +16,7 @@ from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.partition_log import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
-from pykafka_broker.replication.replica_manager import Partition
+from pykafka_broker.replication.partition import Partition
 
 
 class TransactionMarkers:

@@ -12,7 +12,7 @@ from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.transactions import MarkerWriter, TransactionService, TransactionSettings
 from pykafka_broker.coordinator.txn.state import TransactionConfig
 from pykafka_broker.machine.wall_timers import WallTimers
-from pykafka_broker.replication.replica_manager import Partition
+from pykafka_broker.replication.partition import Partition
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 TRANSACTION_VERSION = "transaction.version"

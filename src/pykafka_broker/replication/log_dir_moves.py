@@ -2,16 +2,16 @@
 
 A mover copies what the future log lacks, step by step in a thread for the target's disk, not faster than
 `replica.alter.log.dirs.io.max.bytes.per.second`. When it has caught up, the controller is told of the new
-place (KIP-858); then the last batches follow on the event loop and the future log takes over, all in one
-turn: no producer meets a partition that is between two places. A move goes on after a restart, waits while
-the target is full, and ends without a trace for clients where it cannot be brought to an end.
+place (KIP-858). Then the mover copies the last batches on the event loop and the future log takes over, all
+in one turn, so that no producer meets a partition between two places. A move goes on after a restart and
+waits while the target is full. A move that cannot be finished is given up; clients do not notice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Protocol
 
 from pykafka_broker.log.disk.directories import LogDir
@@ -21,6 +21,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.partition import Partition
 
 logger = logging.getLogger("kafka.server.ReplicaAlterLogDirsManager")
 
@@ -34,21 +35,39 @@ RETRY_MS = 1_000
 LONGEST_PAUSE_MS = 1_000
 
 
-class Hosted(Protocol):
-    """A partition of this node, whoever leads it."""
+class HostedReplicas(Protocol):
+    """The partitions of this node, led here or not."""
 
-    log: PartitionLog
+    def hosted(self, topic: str, partition: int) -> Partition | None:
+        """The partition, if its log is here."""
+        ...
+
+    def why_not_hosted(self, topic: str, partition: int) -> ErrorCode:
+        """Why `hosted` gives none."""
+        ...
+
+
+class Places(Protocol):
+    """Tells the controller in which log directories replicas are."""
+
+    async def assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
+        """Say that a log is to be in `log_dir` from now on; the controller's answer."""
+        ...
+
+    def report_places(self) -> None:
+        """Say where replicas are whose directory the controller does not know."""
+        ...
 
 
 class Throttle:
-    """Not more than so many bytes a second, on the average; what was copied too early is waited for after."""
+    """Keeps copying to so many bytes a second, on the average: a mover that was too fast pauses."""
 
     def __init__(self, now_ms: int) -> None:
         self._debt_bytes = 0.0
         self._at_ms = now_ms
 
     def count(self, copied: int) -> None:
-        """So much was copied."""
+        """Note that so many bytes were copied."""
         self._debt_bytes += copied
 
     def pause_ms(self, bytes_per_second: int, now_ms: int) -> int:
@@ -63,29 +82,24 @@ class Throttle:
 class LogDirMoves:
     """All moves of a node. Event loop only.
 
-    `bytes_per_second` is asked before each step. `assign` tells the controller that a log is now to be in a
-    directory. `on_end` is called after each move, however it ended.
+    `threads` moves go on at a time. `bytes_per_second` is asked before each step.
     """
 
     def __init__(
         self,
         logs: LogManager,
+        replicas: HostedReplicas,
+        places: Places,
         clock: Clock,
         *,
         threads: int,
         bytes_per_second: Callable[[], int],
-        hosted: Callable[[str, int], Hosted | None],
-        why_not_hosted: Callable[[str, int], ErrorCode],
-        assign: Callable[[PartitionLog, LogDir], Awaitable[ErrorCode]],
-        on_end: Callable[[], None],
     ) -> None:
         self._logs = logs
+        self._replicas = replicas
+        self._places = places
         self._clock = clock
         self._bytes_per_second = bytes_per_second
-        self._hosted = hosted
-        self._why_not_hosted = why_not_hosted
-        self._assign = assign
-        self._on_end = on_end
         self._slots = asyncio.Semaphore(threads)
         self._throttle = Throttle(clock.monotonic_ms())
         self._movers: set[asyncio.Task[None]] = set()
@@ -96,11 +110,11 @@ class LogDirMoves:
 
     @property
     def under_way(self) -> int:
-        """How many movers there are, those that wait for their turn among them."""
+        """How many moves there are, those that wait for their turn included."""
         return len(self._movers)
 
     def resume(self) -> None:
-        """Go on with the moves that the last stop has interrupted."""
+        """Go on with the moves that the last stop interrupted."""
         for move in self._logs.moves.values():
             self._start(move)
 
@@ -114,7 +128,7 @@ class LogDirMoves:
             await asyncio.wait(list(self._movers))
 
     async def alter(self, topic: str, partition: int, path: str) -> ErrorCode:
-        """Let a partition of this node be in the log directory `path`; it need not be there yet.
+        """Move a partition of this node to the log directory `path`; one that is not here yet is made there.
 
         The checks and their order are Apache Kafka's.
         """
@@ -143,8 +157,8 @@ class LogDirMoves:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline")
         if log_dir.is_cordoned:
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned")
-        hosted = self._hosted(topic, partition)
-        reason = self._why_not_hosted(topic, partition) if hosted is None else ErrorCode.NONE
+        hosted = self._replicas.hosted(topic, partition)
+        reason = self._replicas.why_not_hosted(topic, partition) if hosted is None else ErrorCode.NONE
         if reason is ErrorCode.KAFKA_STORAGE_ERROR or (hosted is not None and hosted.log.offline is not None):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Partition {topic}-{partition} is offline")
         if hosted is None:
@@ -171,7 +185,7 @@ class LogDirMoves:
             except Exception:
                 logger.exception("The move of %s failed; the next start takes it up again", move.name)
         if not self._is_closing:
-            self._on_end()
+            self._places.report_places()
 
     async def _copy_and_swap(self, move: LogMove) -> None:
         logs, is_assigned, has_failed = self._logs, False, False
@@ -193,7 +207,7 @@ class LogDirMoves:
                     await logs.clear_up(move)
                     return
                 await logs.flush_future(move)
-                error = await self._assign(move.future, logs.dir_of(move.future))
+                error = await self._places.assign(move.future, logs.dir_of(move.future))
                 if error is not ErrorCode.NONE:
                     raise KafkaError(error)
                 is_assigned = True
@@ -210,19 +224,19 @@ class LogDirMoves:
                 await self._sleep(RETRY_MS)
 
     def _goes_on(self, move: LogMove) -> bool:
-        """Whether the move still has both its ends, and nobody has stopped it."""
+        """Whether both logs of the move are in service, and it was not cancelled."""
         key = move.source.topic, move.source.partition
         is_wanted = not self._is_closing and self._logs.moves.get(key) is move
         return is_wanted and move.source.offline is None and move.future.offline is None
 
     def _swap(self, move: LogMove) -> None:
-        hosted = self._hosted(move.source.topic, move.source.partition)
+        hosted = self._replicas.hosted(move.source.topic, move.source.partition)
         self._logs.swap(move)
         if hosted is not None:
             hosted.log = move.future
 
     async def _sleep(self, duration_ms: int) -> None:
-        """Wait, but not longer than the node runs."""
+        """Wait; `stop` ends the wait."""
         sleeper: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         timer: Timer = self._clock.call_at(
             self._clock.monotonic_ms() + duration_ms,

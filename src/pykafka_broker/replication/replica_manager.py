@@ -1,185 +1,34 @@
 """The partitions this node holds, as the metadata image says: which logs exist, which are led here, in which
 epoch.
 
-`apply` carries an image out on the logs: creates, reconfigures, deletes. A `Partition` puts the rules of
-replication around one log: who may append, and when the high watermark moves. While every partition has one
-replica, what is appended is committed at once, or as soon as it is on disk where `flush.messages` asks for
-that; followers come with the cluster.
+`prepare` makes the files of an image that is about to be published. `apply` carries the image out: it
+creates, configures and removes partitions, and lets each take up its role.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, Union
+from typing import Protocol
 
 from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
-from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.log.partition.partition_log import AppendResult, PartitionLog
-from pykafka_broker.log.partition.producers import AppendOrigin
-from pykafka_broker.log.partition.transaction_guards import NO_GUARD
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.partition import Partition, PartitionPorts
 
 logger = logging.getLogger("kafka.server.ReplicaManager")
 
-Buffer = Union[bytes, bytearray, memoryview]
-#: Runs a job in a thread for the disk of a log.
-RunOnDisk = Callable[[PartitionLog, Callable[[], Any]], Awaitable[Any]]
 
+class Roles(Protocol):
+    """Told which partitions this node begins and ceases to lead."""
 
-class Partition:
-    """One replica held here, led here while `is_leader`."""
+    def lead(self, partition: Partition) -> None: ...
 
-    __slots__ = (
-        "_defers_names",
-        "_flushing",
-        "_run_on_disk",
-        "_waiting",
-        "is_alone",
-        "is_leader",
-        "leader_epoch",
-        "log",
-        "partition",
-        "topic",
-        "topic_id",
-    )
-
-    def __init__(
-        self, topic: str, topic_id: bytes, partition: int, log: PartitionLog, run_on_disk: RunOnDisk
-    ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partition = partition
-        self.log = log
-        self.leader_epoch = -1
-        self.is_leader = False
-        #: No other replica has to follow before something is committed.
-        self.is_alone = False
-        self._run_on_disk = run_on_disk
-        #: Who appends can wait for a file to be made; coordinators append in the middle of a transition.
-        self._defers_names = topic not in INTERNAL_TOPICS
-        #: Runs while something appended has to be on disk before it may be acknowledged (`flush.messages`).
-        self._flushing: asyncio.Task[None] | None = None
-        self._waiting: list[tuple[int, asyncio.Future[ErrorCode]]] = []
-
-    def __repr__(self) -> str:
-        return f"Partition({self.topic}-{self.partition}, epoch={self.leader_epoch}, leader={self.is_leader})"
-
-    def become(self, registration: PartitionRegistration, node_id: int) -> None:
-        """Take up the role that the metadata gives."""
-        self.is_leader = registration.leader == node_id
-        if self.is_leader and registration.leader_epoch != self.leader_epoch:
-            self.log.begin_epoch(registration.leader_epoch)
-        self.leader_epoch = registration.leader_epoch
-        self.is_alone = registration.isr == (node_id,)
-        if self.is_leader and self.is_alone:
-            # What this replica has is all there is: nobody else could have committed anything else.
-            self.log.advance_high_watermark(self.log.log_end_offset)
-
-    def append(
-        self,
-        records: Buffer,
-        *,
-        required_acks: int,
-        produce_version: int,
-        now_ms: int,
-        guard: int = NO_GUARD,
-    ) -> AppendResult:
-        """Append what a producer sent; `guard` is that of a transaction's first batch.
-
-        Raises:
-            KafkaError: the batch is refused (nothing was written), or the storage failed.
-            NamesDue: a file has to be made before.
-        """
-        log = self.log
-        result = log.append(
-            records,
-            leader_epoch=self.leader_epoch,
-            now_ms=now_ms,
-            produce_version=produce_version,
-            guard=guard,
-            defers_names=self._defers_names,
-        )
-        self._appended(result.flush_due)
-        return result
-
-    def append_internal(
-        self, batch: Buffer, now_ms: int, *, guard: int = NO_GUARD, transaction_version: int = 0
-    ) -> int:
-        """Append a coordinator's batch; returns the log end offset after it.
-
-        `guard` and `transaction_version` are for what a transaction writes, and for its marker.
-
-        Raises:
-            KafkaError: this node does not lead the partition, or the storage failed.
-            NamesDue: a file has to be made before; never where coordinators keep their state.
-        """
-        if not self.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        log = self.log
-        result = log.append_internal(
-            batch,
-            self.leader_epoch,
-            now_ms,
-            AppendOrigin.COORDINATOR,
-            guard,
-            transaction_version,
-            self._defers_names,
-        )
-        self._appended(result.flush_due)
-        return log.log_end_offset
-
-    def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
-        if self._flushing is None or self.log.recovery_point >= next_offset:
-            return None
-        waiter: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-        self._waiting.append((next_offset, waiter))
-        return waiter
-
-    def _appended(self, flush_due: bool) -> None:
-        """Commit what was appended: at once, or when the sync that `flush.messages` asks for is done."""
-        if flush_due or self._flushing is not None:
-            if self._flushing is None:
-                self._flushing = asyncio.get_running_loop().create_task(self._flush())
-        elif self.is_alone:
-            self.log.advance_high_watermark(self.log.log_end_offset)
-
-    async def _flush(self) -> None:
-        """Sync until nothing is left to sync: producers that come meanwhile share the next one."""
-        error = ErrorCode.NONE
-        try:
-            while self.log.recovery_point < self.log.log_end_offset:
-                log = self.log
-                try:
-                    await self._run_on_disk(log, log.flush)
-                except KafkaError:
-                    if log is self.log:
-                        raise
-                if log is not self.log:  # moved to another directory meanwhile
-                    continue
-                if self.is_alone:
-                    log.advance_high_watermark(log.recovery_point)
-                self._answer(log.recovery_point, ErrorCode.NONE)
-        except KafkaError as failure:
-            error = failure.code
-        finally:
-            self._flushing = None
-            self._answer(self.log.log_end_offset, error)
-
-    def _answer(self, up_to_offset: int, error: ErrorCode) -> None:
-        """Let those go who wait for offsets up to `up_to_offset`."""
-        waiting, self._waiting = self._waiting, []
-        for next_offset, waiter in waiting:
-            if next_offset > up_to_offset:
-                self._waiting.append((next_offset, waiter))
-            elif not waiter.done():
-                waiter.set_result(error)
+    def resign(self, partition: Partition) -> None: ...
 
 
 class ReplicaManager:
@@ -187,20 +36,16 @@ class ReplicaManager:
 
     def __init__(
         self,
-        node_id: int,
         logs: LogManager,
         log_config: Callable[[Mapping[str, str]], LogConfig],
-        *,
-        run_on_disk: RunOnDisk,
-        on_leading: Callable[[Partition], None],
-        on_resigned: Callable[[Partition], None],
+        ports: PartitionPorts,
+        roles: Roles,
     ) -> None:
-        self._node_id = node_id
+        self._node_id = ports.node_id
         self._logs = logs
         self._log_config = log_config
-        self._run_on_disk = run_on_disk
-        self._on_leading = on_leading
-        self._on_resigned = on_resigned
+        self._ports = ports
+        self._roles = roles
         self._partitions: dict[tuple[str, int], Partition] = {}
         #: What should be here and could not be created yet; False if that was so at the start already, for
         #: then there may be a log of it in a directory that is out of service.
@@ -324,8 +169,8 @@ class ReplicaManager:
                 removed = self._partitions.pop((name, index), None)
                 if removed is not None:
                     if removed.is_leader:
-                        removed.is_leader = False
-                        self._on_resigned(removed)
+                        removed.resign()
+                        self._roles.resign(removed)
                     self._logs.delete(name, index)
 
     def _apply_partition(
@@ -337,11 +182,11 @@ class ReplicaManager:
             if partition is None:
                 return
         was_leader = partition.is_leader
-        partition.become(registration, self._node_id)
+        partition.become(registration)
         if partition.is_leader and not was_leader:
-            self._on_leading(partition)
+            self._roles.lead(partition)
         elif was_leader and not partition.is_leader:
-            self._on_resigned(partition)
+            self._roles.resign(partition)
 
     async def create_missing(self) -> None:
         """Try again to create the logs that a full disk refused, or that a slow one has not made yet."""
@@ -377,9 +222,7 @@ class ReplicaManager:
                 self._missing[key] = self._is_running
             return None
         self._missing.pop(key, None)
-        partition = self._partitions[key] = Partition(
-            topic.name, topic.topic_id, key[1], log, self._run_on_disk
-        )
+        partition = self._partitions[key] = Partition(topic.name, topic.topic_id, key[1], log, self._ports)
         return partition
 
     def _wanted(self, topic: TopicImage, registration: PartitionRegistration, config: LogConfig) -> WantedLog:
@@ -398,7 +241,7 @@ class ReplicaManager:
         for index in topic.partitions:
             partition = self._partitions.get((topic.name, index))
             if partition is not None:
-                partition.log.config = config
+                partition.configure(config)
 
     def _config_of(self, topic: TopicImage) -> LogConfig:
         return self._log_config(self._image.config(ResourceType.TOPIC, topic.name))

@@ -1,0 +1,62 @@
+"""Who may read up to where, and who may write: the checks between a request and a partition led here."""
+
+from __future__ import annotations
+
+from pykafka_broker.log.partition.state import Limit
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.core.state import Leadership
+
+#: Isolation levels of the protocol.
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+#: The leader epoch of a client that knows none.
+NO_LEADER_EPOCH = -1
+#: The replica id of consumers. Brokers have ids from 0 on; -2 is a tool that looks at one replica.
+CONSUMER_REPLICA_ID = -1
+#: A producer that waits for all in-sync replicas.
+ACKS_ALL = -1
+
+
+def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:
+    """Fence a client whose idea of the leader is not this one (-1: it has none).
+
+    Raises:
+        KafkaError: FENCED_LEADER_EPOCH if the client's epoch is older, UNKNOWN_LEADER_EPOCH if it is newer.
+    """
+    if current_leader_epoch in (NO_LEADER_EPOCH, leader_epoch):
+        return
+    if current_leader_epoch < leader_epoch:
+        raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
+    raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+
+
+def limit_for_consumer(isolation_level: int) -> Limit:
+    """Consumers read what is committed: up to the high watermark, or up to the last stable offset."""
+    return "last_stable" if isolation_level == READ_COMMITTED else "high_watermark"
+
+
+def limit_for_replica(leadership: Leadership, replica_id: int) -> Limit:
+    """Followers read up to the log end.
+
+    Raises:
+        KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition. Apache Kafka
+            says so too, except to one that names the leader epoch: that one it answers UNKNOWN_LEADER_EPOCH.
+    """
+    if replica_id not in leadership.followers:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    return "log_end"
+
+
+def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
+    """ListOffsets tells replicas and tools the log end, consumers the end of what they can read."""
+    return limit_for_consumer(isolation_level) if replica_id == CONSUMER_REPLICA_ID else "log_end"
+
+
+def not_enough_replicas(leadership: Leadership, partition_name: str) -> KafkaError:
+    """What a producer with acks=all is told while `leadership.is_under_min_isr`; nothing is appended."""
+    isr = leadership.isr.committed
+    return KafkaError(
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        f"The size of the current ISR : {len(isr)} is insufficient to satisfy the min.isr requirement of "
+        f"{leadership.min_insync_replicas} for partition {partition_name}, live replica(s) broker.id are : "
+        f"{', '.join(map(str, isr))}",
+    )

@@ -1,0 +1,55 @@
+"""What happens to a partition that is led here, and what a leader asks of the controller."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Union
+
+from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, LogOffsets
+
+
+class FollowerFetched(NamedTuple):
+    """An assigned follower asks for records from `fetch_offset` on, so it has everything below.
+
+    A fetch that is answered with an error or a diverging epoch tells nothing of the kind and is no event.
+    """
+
+    now_ms: int
+    replica_id: int
+    fetch_offset: int
+    log: LogOffsets
+    #: The registration in which the follower fetches, -1 in requests that do not tell.
+    broker_epoch: int = NO_BROKER_EPOCH
+    #: What the newest image says of that broker: its registration, and that it is neither fenced nor shutting
+    #: down.
+    registered_epoch: int = NO_BROKER_EPOCH
+    is_active: bool = True
+
+    @property
+    def is_stale(self) -> bool:
+        """The broker has registered again since: what this fetch tells may be lost by now (KIP-903)."""
+        return self.broker_epoch != NO_BROKER_EPOCH and self.broker_epoch < self.registered_epoch
+
+
+class TimePassed(NamedTuple):
+    """Half of `replica.lag.time.max.ms` has passed: followers may lag by now."""
+
+    now_ms: int
+    log: LogOffsets
+
+
+class IsrChangeRefused(NamedTuple):
+    """The controller did not change the ISR. A change that it makes comes with the next image."""
+
+    partition_epoch: int
+
+
+Event = Union[FollowerFetched, TimePassed, IsrChangeRefused]
+
+
+class AlterPartition(NamedTuple):
+    """Ask the controller for this ISR; the epochs say which state of the partition the leader knows."""
+
+    leader_epoch: int
+    partition_epoch: int
+    #: Broker ids and the epochs of their registrations, -1 where the leader knows none.
+    new_isr: tuple[tuple[int, int], ...]

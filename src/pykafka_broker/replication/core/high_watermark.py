@@ -1,0 +1,27 @@
+"""The high watermark: up to where every replica that counts has the log."""
+
+from __future__ import annotations
+
+from pykafka_broker.replication.core.in_sync import is_about_to_join
+from pykafka_broker.replication.core.state import Leadership, LogOffsets
+
+
+def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, now_ms: int) -> int:
+    """Where the high watermark is now: never below where it was, never above what a replica in sync has.
+
+    `local_offset` is what this node itself has: the log end offset or, where `flush.messages` asks for syncs,
+    the end of what is on disk. The maximal ISR counts, because the controller may have made the change
+    already that the leader has asked for. The high watermark stays where it is while fewer replicas than
+    min.insync.replicas are in sync (KIP-966).
+    """
+    if leadership.is_under_min_isr:
+        return log.high_watermark
+    in_sync = leadership.isr.maximal
+    offset = local_offset
+    for replica_id, follower in leadership.followers.items():
+        if follower.log_end_offset < offset and (
+            replica_id in in_sync
+            or is_about_to_join(follower, log.log_end_offset, now_ms, leadership.lag_time_max_ms)
+        ):
+            offset = follower.log_end_offset
+    return max(offset, log.high_watermark)

@@ -1,0 +1,47 @@
+"""Which followers are in sync, and which ISR the leader would ask the controller for."""
+
+from __future__ import annotations
+
+from pykafka_broker.replication.core.events import FollowerFetched, TimePassed
+from pykafka_broker.replication.core.state import Follower, Leadership
+
+
+def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+    """The follower has everything, or had everything not longer ago than `replica.lag.time.max.ms`."""
+    if follower.log_end_offset >= log_end_offset:
+        return True
+    return follower.caught_up_ms is not None and now_ms - follower.caught_up_ms <= lag_time_max_ms
+
+
+def is_about_to_join(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:
+    """The high watermark waits for such a follower outside the ISR; else it could never reach it."""
+    return follower.is_eligible and is_caught_up(follower, log_end_offset, now_ms, lag_time_max_ms)
+
+
+def isr_with(leadership: Leadership, event: FollowerFetched) -> tuple[int, ...] | None:
+    """The ISR once the follower that fetched has joined; None if it does not join now.
+
+    It joins with the high watermark and with the start of the leader epoch in its log: what was committed
+    before this epoch may lie between the two.
+    """
+    isr = leadership.isr
+    follower = leadership.followers[event.replica_id]
+    if isr.proposed is not None or event.replica_id in isr.committed or not follower.is_eligible:
+        return None
+    if follower.log_end_offset < max(event.log.high_watermark, leadership.epoch_start_offset):
+        return None
+    return (*isr.committed, event.replica_id)
+
+
+def isr_without_laggards(leadership: Leadership, event: TimePassed) -> tuple[int, ...] | None:
+    """The ISR without the followers that lag; None if none does."""
+    isr, lag_time_max_ms = leadership.isr, leadership.lag_time_max_ms
+    if isr.proposed is not None:
+        return None
+    kept = tuple(
+        replica_id
+        for replica_id in isr.committed
+        if (follower := leadership.followers.get(replica_id)) is None
+        or is_caught_up(follower, event.log.log_end_offset, event.now_ms, lag_time_max_ms)
+    )
+    return None if kept == isr.committed else kept

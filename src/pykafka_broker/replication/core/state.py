@@ -1,0 +1,82 @@
+"""What a leader knows of its partition: who holds it, who is in sync, and how far each follower has come.
+
+The log keeps its own offsets; events bring them (`LogOffsets`), so that no offset is kept twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+#: The log end offset of a follower that has not fetched in this leader epoch.
+UNKNOWN_OFFSET = -1
+#: The broker epoch in a fetch that names none.
+NO_BROKER_EPOCH = -1
+
+
+class LogOffsets(NamedTuple):
+    """How far the leader's own log is."""
+
+    high_watermark: int
+    log_end_offset: int
+
+
+class Follower(NamedTuple):
+    """How far a follower has come in this leader epoch, as its fetches tell."""
+
+    #: It has everything below.
+    log_end_offset: int = UNKNOWN_OFFSET
+    #: The leader's log end offset when it fetched last, and the time of that fetch.
+    leader_end_offset: int = UNKNOWN_OFFSET
+    fetched_ms: int | None = None
+    #: When it last had everything that the leader had at that time.
+    caught_up_ms: int | None = None
+    #: The registration in which its broker fetched last.
+    broker_epoch: int = NO_BROKER_EPOCH
+    #: It may join the ISR: at its last fetch, its broker was neither fenced nor shutting down.
+    is_eligible: bool = False
+
+
+class Isr(NamedTuple):
+    """The in-sync replicas: those of the metadata, and those the controller has been asked for."""
+
+    committed: tuple[int, ...]
+    #: None while no change is asked for.
+    proposed: tuple[int, ...] | None = None
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """Every replica that may be in sync, whether the controller accepts the change or not."""
+        return frozenset(self.committed) | frozenset(self.proposed or ())
+
+
+class Leadership(NamedTuple):
+    """One partition, led here in one epoch."""
+
+    node_id: int
+    leader_epoch: int
+    #: Where the log ended when this epoch began.
+    epoch_start_offset: int
+    partition_epoch: int
+    isr: Isr
+    #: Every assigned replica but this one, by broker id.
+    followers: Mapping[int, Follower] = {}
+    #: `min.insync.replicas` of the topic.
+    min_insync_replicas: int = 1
+    #: `replica.lag.time.max.ms`
+    lag_time_max_ms: int = 30_000
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Fewer replicas are in sync than the topic asks for; it cannot ask for more than are assigned."""
+        least = min(self.min_insync_replicas, len(self.followers) + 1)
+        return len(self.isr.committed) < least
+
+    @property
+    def commits_at_once(self) -> bool:
+        """What is appended is committed: no follower is in sync, or on its way to be."""
+        return (
+            self.isr.maximal == {self.node_id}
+            and not self.is_under_min_isr
+            and all(follower.log_end_offset == UNKNOWN_OFFSET for follower in self.followers.values())
+        )

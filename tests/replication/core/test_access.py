@@ -1,0 +1,72 @@
+"""Who may read up to where, and who may write."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.core.access import (
+    NO_LEADER_EPOCH,
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    check_leader_epoch,
+    limit_for_consumer,
+    limit_for_offsets,
+    limit_for_replica,
+    not_enough_replicas,
+)
+from tests.replication.leading import leading
+
+
+def test_consumers_read_what_is_committed() -> None:
+    assert limit_for_consumer(READ_UNCOMMITTED) == "high_watermark"
+    assert limit_for_consumer(READ_COMMITTED) == "last_stable"
+
+
+def test_followers_read_to_the_log_end() -> None:
+    assert limit_for_replica(leading(1), 3) == "log_end"
+
+
+@pytest.mark.parametrize("replica_id", [1, 4], ids=["the leader itself", "a broker that is not assigned"])
+def test_nobody_else_follows(replica_id: int) -> None:
+    with pytest.raises(KafkaError) as refused:
+        limit_for_replica(leading(1), replica_id)
+    assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize(
+    ("replica_id", "isolation_level", "limit"),
+    [
+        (-1, READ_UNCOMMITTED, "high_watermark"),
+        (-1, READ_COMMITTED, "last_stable"),
+        (-2, READ_UNCOMMITTED, "log_end"),
+        (2, READ_COMMITTED, "log_end"),
+    ],
+)
+def test_offsets_are_listed_to_the_end_of_what_the_asking_one_may_read(
+    replica_id: int, isolation_level: int, limit: str
+) -> None:
+    assert limit_for_offsets(replica_id, isolation_level) == limit
+
+
+def test_the_leader_epoch_of_a_client_is_the_current_one_or_none() -> None:
+    check_leader_epoch(5, 5)
+    check_leader_epoch(5, NO_LEADER_EPOCH)
+    with pytest.raises(KafkaError) as older:
+        check_leader_epoch(5, 4)
+    with pytest.raises(KafkaError) as newer:
+        check_leader_epoch(5, 6)
+    assert older.value.code is ErrorCode.FENCED_LEADER_EPOCH
+    assert newer.value.code is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_too_few_replicas_in_sync_refuse_a_producer_that_waits_for_all() -> None:
+    assert not leading(1, 2, min_insync_replicas=2).is_under_min_isr
+    short = leading(1, min_insync_replicas=2)
+    assert short.is_under_min_isr
+    refusal = not_enough_replicas(short, "orders-0")
+    assert refusal.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert refusal.message == (
+        "The size of the current ISR : 1 is insufficient to satisfy the min.isr requirement of 2 "
+        "for partition orders-0, live replica(s) broker.id are : 1"
+    )

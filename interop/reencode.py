@@ -27,8 +27,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.schema import schema_of
 from pykafka_broker.testing.apache.jars import java, libs
-from tests.support.kafka_json import kafka_json
-from tests.support.messages import as_of, everything, full, messages
+from pykafka_broker.testing.apache.message_json import kafka_json
+from pykafka_broker.testing.messages import as_of, everything, full, messages
 
 PROGRAM = Path(__file__).parent / "oracle" / "Reencode.java"
 TESTS = Path(__file__).parents[1] / "tests" / "protocol"

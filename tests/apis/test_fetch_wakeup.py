@@ -13,8 +13,8 @@ from pykafka_broker.protocol.messages.fetch import (
     FetchResponse,
     FetchTopic,
 )
+from pykafka_broker.testing.clock import settle
 from tests.support.broker import PATIENCE_SECONDS, Home, User, until
-from tests.support.clock import settle
 
 
 async def test_a_record_appended_in_the_turn_in_which_a_fetch_arrives_wakes_it() -> None:

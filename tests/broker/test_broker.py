@@ -15,8 +15,8 @@ from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages import join_group
 from pykafka_broker.raft.format import StorageFormatError
+from pykafka_broker.testing.clock import settle
 from tests.support.broker import BROKER_RESOURCE, DATA, TOPIC_RESOURCE, Home, User, fetch_request, until
-from tests.support.clock import settle
 
 
 async def fill(user: User) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import pytest
 
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.support.broker import TOPIC_RESOURCE, Home, User
-from tests.support.memory_files import MemoryFiles
 
 SETTINGS = {"offsets.topic.num.partitions": "1"}
 

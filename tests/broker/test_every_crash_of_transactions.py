@@ -11,6 +11,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.apis.asking import offsets_at
 from tests.apis.test_add_offsets_to_txn import error_of as add_offsets
 from tests.apis.transacting import (
@@ -23,7 +24,6 @@ from tests.apis.transacting import (
 )
 from tests.broker.test_every_crash import Recorder, Told
 from tests.support.broker import LATEST, Home, User
-from tests.support.memory_files import MemoryFiles
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pykafka_broker.broker.periodic_work import PeriodicWork
-from tests.support.clock import VirtualClock, settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 
 
 class Rounds:

@@ -6,8 +6,8 @@ import pytest
 
 from pykafka_broker.broker.start_reserve import RESERVE_BYTES, RESERVE_FILE, ROOMY
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.support.broker import DATA, Home, User, until
-from tests.support.memory_files import MemoryFiles
 
 RESERVE = f"{DATA}/{RESERVE_FILE}"
 

@@ -36,8 +36,8 @@ from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.format import METADATA_FOLDER, format_storage
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
-from tests.support.clock import VirtualClock
-from tests.support.memory_files import MemoryFiles
+from pykafka_broker.testing.clock import VirtualClock
+from pykafka_broker.testing.memory_files import MemoryFiles
 
 DATA = "/data"
 ENDPOINTS = {"CONTROLLER": ("localhost", 9093)}

@@ -26,7 +26,7 @@ from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
 from pykafka_broker.protocol.records.compression import Codec
-from tests.support.clock import VirtualClock, settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.groups import subscription
 
 PARTITIONS = 4

@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.txn.state import TopicPartition, TransactionConf
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, read_records
-from tests.support.clock import VirtualClock, settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 
 PARTITIONS = 4
 ID = "payments"

@@ -14,7 +14,7 @@ from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
-from tests.support.memory_files import MemoryFiles
+from pykafka_broker.testing.memory_files import MemoryFiles
 
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))

@@ -13,9 +13,9 @@ from pykafka_broker.log.disk.names import DAMAGED_SUFFIX, offset_file
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, names, new_log, reopened
 from tests.log.test_log_density import COMPACT, fill, keyed
-from tests.support.memory_files import MemoryFiles
 
 BATCHES = 30
 

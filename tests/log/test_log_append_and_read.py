@@ -12,6 +12,7 @@ from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResul
 from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -25,7 +26,6 @@ from tests.log.logs import (
     reopened,
     values,
 )
-from tests.support.memory_files import MemoryFiles
 
 
 def offsets_of(data: bytes | bytearray | memoryview) -> list[int]:

@@ -12,8 +12,8 @@ from pykafka_broker.log.check.partition_check import Checked, check_partition, o
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import Entry, OsFileSystem
 from pykafka_broker.log.segment.batch_walk import walk
+from pykafka_broker.testing.memory_files import Inode, MemoryFile, MemoryFiles
 from tests.log.cleaner.test_cleaning import COMPACT, a_broker, a_log, cleaned, fill
-from tests.support.memory_files import Inode, MemoryFile, MemoryFiles
 
 FOLDER = "/data/orders-0"
 LOOKS = 5

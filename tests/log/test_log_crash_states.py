@@ -24,9 +24,9 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.segment.index import AbortedTxn
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
 from tests.log.test_log_manager import Broker
-from tests.support.memory_files import MemoryFiles
 
 BATCHES = 24
 SETTINGS = LogConfig(segment_bytes=2500)

@@ -14,8 +14,8 @@ from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLo
 from pykafka_broker.log.segment.swap import recovery
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, names, new_log, records, reopened
-from tests.support.memory_files import MemoryFiles
 
 COMPACT: dict[str, Any] = {"segment_bytes": 400, "cleanup_policy": frozenset({"compact"})}
 BATCHES = 30

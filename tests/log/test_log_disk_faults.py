@@ -13,6 +13,7 @@ from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -26,7 +27,6 @@ from tests.log.logs import (
     reopened,
     values,
 )
-from tests.support.memory_files import MemoryFiles
 
 LOG = f"{FOLDER}/00000000000000000000.log"
 

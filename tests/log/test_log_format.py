@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pykafka_broker.log
 from pykafka_broker.log.disk import names as file_names
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, end_transaction, names, new_log, produce
-from tests.support.memory_files import MemoryFiles
 
 FORMAT = Path(pykafka_broker.log.__file__).with_name("FORMAT.md").read_text()
 

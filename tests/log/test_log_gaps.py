@@ -11,8 +11,8 @@ from pykafka_broker.log.check.scrubber import job_for, scrub
 from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, append, batch, new_log, records, reopened
-from tests.support.memory_files import MemoryFiles
 
 SETTINGS = {"segment_bytes": 400, "index_interval_bytes": 150}
 EPOCHS = f"{FOLDER}/leader-epoch-checkpoint"

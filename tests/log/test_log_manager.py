@@ -15,9 +15,9 @@ from pykafka_broker.log.manager.folders import WARNING_INTERVAL_MS, WantedLog
 from pykafka_broker.log.manager.log_manager import Intervals, LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch, values
-from tests.support.clock import settle
-from tests.support.memory_files import MemoryFiles
 
 OTHER_ID = bytes(16 - n for n in range(16))
 

@@ -8,8 +8,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, append, end_transaction, new_log, produce, records, reopened
-from tests.support.memory_files import MemoryFiles
 
 PRODUCERS = st.integers(1, 3)
 SETTINGS = {"segment_bytes": 400, "index_interval_bytes": 100, "retention_ms": -1}

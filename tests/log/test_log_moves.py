@@ -20,9 +20,9 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values
 from tests.log.test_log_manager import OTHER_ID, Broker, folders
-from tests.support.memory_files import MemoryFiles
 
 STEP_BYTES = 400
 SMALL = LogConfig(segment_bytes=600)

@@ -15,8 +15,8 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.segment.batch_walk import Damage
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, build_batch, iter_batches, read_records
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, append, new_log, reopened
-from tests.support.memory_files import MemoryFiles
 
 SETTINGS = {"segment_bytes": 700, "index_interval_bytes": 150}
 BATCHES = 24

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.log.disk.files import FileLockedError, FileSystem, OsFileSystem, write_fully
-from tests.support.memory_files import MemoryFiles
+from pykafka_broker.testing.memory_files import MemoryFiles
 
 
 @pytest.fixture(params=["os", "memory"])

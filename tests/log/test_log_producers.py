@@ -19,8 +19,8 @@ from pykafka_broker.log.partition.producers import (
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records.producer_snapshot import ProducerSnapshot
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, append, new_log, produce, reopened, values
-from tests.support.memory_files import MemoryFiles
 
 MAX_SEQUENCE = (1 << 31) - 1
 

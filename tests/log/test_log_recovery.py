@@ -21,6 +21,7 @@ from pykafka_broker.log.segment.batch_walk import Damage, Scan
 from pykafka_broker.log.segment.index import TIME_ENTRY_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, Codec, iter_batches, read_records
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -35,7 +36,6 @@ from tests.log.logs import (
     reopened,
     values,
 )
-from tests.support.memory_files import MemoryFiles
 
 LOG = f"{FOLDER}/00000000000000000000.log"
 

@@ -16,6 +16,7 @@ from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expire
 from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -29,7 +30,6 @@ from tests.log.logs import (
     reopened,
     values,
 )
-from tests.support.memory_files import MemoryFiles
 
 
 def filled(files: MemoryFiles, count: int = 10, **settings) -> PartitionLog:

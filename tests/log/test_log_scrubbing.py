@@ -25,9 +25,9 @@ from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.testing.memory_files import MemoryFile, MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch
 from tests.log.test_log_manager import Broker
-from tests.support.memory_files import MemoryFile, MemoryFiles
 
 SETTINGS = LogConfig(segment_bytes=500, retention_ms=-1)
 FOLDER = "/data/orders-0"

@@ -11,6 +11,7 @@ from pykafka_broker.log.segment.index import AbortedTxn
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import check_batch, read_header, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
     NOW,
@@ -23,7 +24,6 @@ from tests.log.logs import (
     reopened,
     values,
 )
-from tests.support.memory_files import MemoryFiles
 
 
 def write(log: PartitionLog, producer_id: int, sequence: int, *data: bytes) -> None:

@@ -13,8 +13,8 @@ from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResul
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, append, batch, end_transaction, new_log, produce
-from tests.support.memory_files import MemoryFiles
 
 DAY_MS = 86_400_000
 

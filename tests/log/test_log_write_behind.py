@@ -8,9 +8,9 @@ import errno
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, TOPIC_ID, append, reopened, values
 from tests.log.test_log_manager import Broker
-from tests.support.memory_files import MemoryFiles
 
 BATCH_BYTES = 170
 

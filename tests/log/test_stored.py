@@ -11,8 +11,8 @@ import pytest
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES, PIECE_BYTES, StoredRecords
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import append, new_log, read_here
-from tests.support.memory_files import MemoryFiles
 
 ALL = 100_000_000
 

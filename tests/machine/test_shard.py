@@ -12,7 +12,7 @@ from pykafka_broker.machine.shard import TIMER_RETRY_MS, Prompt, Shard, ShardCor
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Start, Step
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from tests.support.clock import VirtualClock
+from pykafka_broker.testing.clock import VirtualClock
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pykafka_broker.machine.step import AT_ONCE_MS
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.machine.wall_timers import WallTimers
-from tests.support.clock import VirtualClock, settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 
 
 class World:

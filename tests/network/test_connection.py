@@ -21,7 +21,7 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
-from tests.support.clock import settle
+from pykafka_broker.testing.clock import settle
 from tests.support.serving import (
     API_VERSIONS,
     FETCH,

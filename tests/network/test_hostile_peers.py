@@ -22,9 +22,9 @@ from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 from pykafka_broker.protocol.records.batch import Codec
 from pykafka_broker.protocol.schema import blank, schema_of
+from pykafka_broker.testing.messages import as_of
 from tests.support.broker import LATEST, Home
 from tests.support.hostile import FULL, bomb, damaged, join, record_pieces, sealed
-from tests.support.messages import as_of
 
 #: So many damaged frames of each version of each API.
 FRAMES = int(os.environ.get("FUZZ_FRAMES", "8"))

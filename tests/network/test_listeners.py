@@ -19,8 +19,8 @@ from pykafka_broker.network.network import ConnectionLimits, Network
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.system.descriptors import DescriptorReserve
+from pykafka_broker.testing.clock import VirtualClock
 from tests.support.broker import PATIENCE_SECONDS, until
-from tests.support.clock import VirtualClock
 from tests.support.descriptors import descriptors_left
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 

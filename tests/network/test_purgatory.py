@@ -10,7 +10,7 @@ import pytest
 
 from pykafka_broker.network.purgatory import Disconnected, WaitingRoom
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
-from tests.support.clock import VirtualClock, settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.serving import HEARTBEAT, Served
 
 

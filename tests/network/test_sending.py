@@ -14,9 +14,9 @@ from pykafka_broker.network.network import ConnectionLimits
 from pykafka_broker.network.sending import PIECES_PER_TURN
 from pykafka_broker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from pykafka_broker.protocol.messages.produce import ProduceResponse
+from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import append, new_log, read_here
-from tests.support.clock import settle
-from tests.support.memory_files import MemoryFiles
 from tests.support.serving import API_VERSIONS, FETCH, Doors, Served, produce_of
 
 ALL = 100_000_000

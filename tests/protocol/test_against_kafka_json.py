@@ -13,8 +13,8 @@ import pytest
 
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, schema_of, string, struct, uuid
+from pykafka_broker.testing.messages import everything
 from tests.support.kafka_schemas import Json, differences, schemas_in
-from tests.support.messages import everything
 
 
 @pytest.fixture(scope="module")

@@ -20,8 +20,8 @@ from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsReq
 from pykafka_broker.protocol.messages.headers import RequestHeader
 from pykafka_broker.protocol.schema import schema_of
 from pykafka_broker.protocol.wire import ELEMENTS_PER_TAG, MAX_ELEMENTS, MAX_TAGS
+from pykafka_broker.testing.messages import as_of, full, messages
 from tests.support.hostile import EVERYTHING, FULL, damaged, hostile_bytes, join, pieces, uvarint
-from tests.support.messages import as_of, full, messages
 
 CASES = int(os.environ.get("FUZZ_CASES", "2000"))
 

@@ -16,8 +16,8 @@ from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.schema import schema_of
-from tests.support.kafka_json import kafka_json
-from tests.support.messages import as_of, everything, full
+from pykafka_broker.testing.apache.message_json import kafka_json
+from pykafka_broker.testing.messages import as_of, everything, full
 
 KNOWN = [line.split(" ") for line in (Path(__file__).parent / "reencoded.txt").read_text().splitlines()]
 CLASSES: dict[str, type[Any]] = {schema_of(cls).name: cls for cls in everything()}

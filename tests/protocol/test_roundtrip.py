@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pykafka_broker.protocol.compile import decode, encode, encode_parts
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.schema import schema_of
-from tests.support.messages import as_of, everything, full, messages
+from pykafka_broker.testing.messages import as_of, everything, full, messages
 
 EVERYTHING = everything()
 each_message = pytest.mark.parametrize("cls", EVERYTHING, ids=lambda cls: cls.__name__)

@@ -25,7 +25,7 @@ from pykafka_broker.protocol.schema import (
     string,
     version_range,
 )
-from tests.support.messages import INTEGERS, declared
+from pykafka_broker.testing.messages import INTEGERS, declared
 
 
 @message()

@@ -18,9 +18,9 @@ from pykafka_broker.raft.driver import OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
 from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, decode_snapshot, encode_snapshot
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.raft import apache_bytes as apache
-from tests.support.clock import settle
-from tests.support.memory_files import MemoryFiles
 
 FOLDER = "/data/__cluster_metadata-0"
 LOCAL = Voter(ReplicaKey(1, b"d" * 16), {"CONTROLLER": ("localhost", 9093)})

@@ -28,8 +28,8 @@ from pykafka_broker.raft.snapshots import (
     metadata_batch,
     parse_snapshot_name,
 )
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.raft import apache_bytes as apache
-from tests.support.memory_files import MemoryFiles
 
 FEATURES = {
     "metadata.version": 30,

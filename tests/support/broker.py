@@ -37,9 +37,9 @@ from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
+from pykafka_broker.testing.clock import VirtualClock
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.support.client import Client
-from tests.support.clock import VirtualClock
-from tests.support.memory_files import MemoryFiles
 
 DATA = "/data"
 TOPIC_RESOURCE = 2

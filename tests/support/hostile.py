@@ -23,7 +23,7 @@ from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, CRC_OFFSET,
 from pykafka_broker.protocol.records.compression import compress
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.schema import Field, blank, schema_of
-from tests.support.messages import as_of, everything, full, messages
+from pykafka_broker.testing.messages import as_of, everything, full, messages
 
 CODES = {"i8": "b", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "f64": "d", "boolean": "?"}
 

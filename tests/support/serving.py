@@ -25,8 +25,8 @@ from pykafka_broker.protocol.messages.headers import (
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from tests.support.clock import VirtualClock
-from tests.support.transport import MemoryTransport
+from pykafka_broker.testing.clock import VirtualClock
+from pykafka_broker.testing.memory_transport import MemoryTransport
 
 Handler = Callable[[Any, Any], Any]
 

@@ -23,8 +23,8 @@ from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, batch, new_log, reopened
-from tests.support.memory_files import MemoryFiles
 from tests.support.transactions import TransactionWorld
 
 PARTITIONS = 3

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from pykafka_broker.system.repeated_lines import INTERVAL_MS, MAX_SUBJECTS, RepeatedLines
-from tests.support.clock import VirtualClock
+from pykafka_broker.testing.clock import VirtualClock
 
 logger = logging.getLogger("test.repeated")
 

@@ -16,9 +16,9 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction
 from tests.log.test_log_manager import Broker
-from tests.support.memory_files import MemoryFiles
 
 FOLDER = "/data/orders-0"
 COMPACT: dict[str, Any] = {

@@ -12,9 +12,9 @@
 
 The directories below the root are volumes: they are always there.
 
-Threads may use them at once: each operation, and each look at what would survive, is one step.
+Threads may use them at once: each operation is one step, and so are `killed` and `power_cut`.
 
-`calls` records every change in order, so that a test can say what must have been synced before what.
+`calls` records every operation in order, so that a test can say what must be synced before what.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from pykafka_broker.log.disk.files import Buffer, Entry, FileLockedError
 
-#: What reaches a disk as a whole, or not at all.
+#: A disk writes a page of this size as a whole, or not at all.
 PAGE_BYTES = 512
 
 
@@ -42,7 +42,7 @@ class Inode:
 
 
 class _Naming(NamedTuple):
-    """A name that was given, or taken away with `inode` None; a rename takes `old` away in the same step."""
+    """A file gets the name `path`, or loses it if `inode` is None; a rename removes `old` at once."""
 
     path: str
     inode: Inode | None
@@ -133,27 +133,27 @@ class MemoryFiles:
     """A `FileSystem` in memory."""
 
     def __init__(self) -> None:
-        #: Held while something changes, and by whoever wants to see everything at one moment.
+        #: Held while something changes; a test that holds it sees all files as of one moment.
         self.step = threading.RLock()
         self.inodes: dict[str, Inode] = {}
         self.directories: set[str] = {"/"}
         #: Names that would survive a power cut.
         self.synced_names: dict[str, Inode] = {}
         self.synced_directories: set[str] = {"/"}
-        #: What was done to names since their folder was synced.
+        #: Changes of names since their folder was synced.
         self._unsynced_names: list[_Naming] = []
         #: Renames of folders, (old, new), since the folder above was synced.
         self._unsynced_moves: list[tuple[str, str]] = []
         self.locked: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.is_cached = True
-        #: Of which files the page cache has everything although it is not `is_cached`.
+        #: Which files the page cache holds completely although `is_cached` is false.
         self.is_cached_of: Callable[[str], bool] = lambda path: False
-        #: (path, position, bytes) that the page cache need not keep.
+        #: (path, position, bytes) of each `forget`: the page cache need not keep them.
         self.forgotten: list[tuple[str, int, int]] = []
         self.free_bytes: int | None = None
         self.now_ms = 0
-        #: Called with every operation before it happens: what else goes on while the disk is waited for.
+        #: Called with each operation and its path before it happens: a test can change something there.
         self.meanwhile: Callable[[str, str], object] | None = None
         self._faults: list[_Fault] = []
 
@@ -164,18 +164,18 @@ class MemoryFiles:
         self._faults.append(_Fault(operation, code, path, times, skip))
 
     def heal(self) -> None:
-        """No more faults, and room again."""
+        """End all faults, and give the disk room again."""
         self._faults.clear()
         self.free_bytes = None
 
     def killed(self) -> MemoryFiles:
-        """What the next process finds after kill -9: everything, because the page cache survives."""
+        """The files that the next process finds after kill -9: all, because the page cache survives."""
         with self.step:
             return self._survivor(self.inodes, self.directories, lambda inode: bytes(inode.data))
 
     def power_cut(self, dice: random.Random | None = None) -> MemoryFiles:
-        """What is on the disk after the power failed: only what was synced; with dice, chance decides about
-        the rest.
+        """The files that are on the disk after the power failed: those that were synced; with `dice`,
+        chance decides about the rest.
         """
         with self.step:
             return self._power_cut(dice)
@@ -207,7 +207,7 @@ class MemoryFiles:
 
     def _kept_by_chance(self, dice: random.Random) -> tuple[dict[str, Inode], set[str]]:
         """Names and directories: of each folder the changes up to some moment; with an even chance, any
-        renames, whatever became of those before.
+        renames, even where earlier ones are lost.
         """
         share = dice.choice((0.0, 0.3, 0.7, 1.0))
         in_order = dice.random() < 0.5
@@ -423,8 +423,8 @@ def _moved(naming: _Naming, old: str, new: str) -> _Naming:
 def _moved_back(
     undone: list[tuple[str, str]], names: dict[str, Inode], directories: set[str]
 ) -> tuple[dict[str, Inode], set[str]]:
-    """Names and directories as if these renames of folders had not been; what took an old name later goes
-    with them.
+    """Names and directories as if these renames of folders had not happened; a folder that took an old name
+    later is lost.
     """
 
     def under(path: str, folder: str) -> bool:
@@ -439,7 +439,7 @@ def _moved_back(
 
 
 def _torn(inode: Inode, dice: random.Random) -> bytes:
-    """A content that a power cut may leave: what was synced, and of what was written since some pages."""
+    """A content that a power cut may leave: the synced bytes, and some pages of those written since."""
     synced, now = inode.synced, bytes(inode.data)
     fate = dice.random()
     if fate < 0.3 or now == synced:

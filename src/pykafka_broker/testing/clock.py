@@ -1,4 +1,10 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that stands still until a test moves it.
+
+clock = VirtualClock()
+clock.call_at(clock.monotonic_ms() + 1_000, callback)
+clock.advance(1_000)               callbacks that fall due run in their order, each at its own moment
+await clock.pass_time(1_000)       the same, and tasks react to each callback before the next one
+"""
 
 from __future__ import annotations
 
@@ -9,7 +15,7 @@ from itertools import count
 
 
 class VirtualTimer:
-    """A callback that waits for its virtual moment."""
+    """A callback that `VirtualClock` calls at its moment, unless it was cancelled."""
 
     def __init__(self, callback: Callable[[], object]) -> None:
         self.callback = callback
@@ -20,7 +26,7 @@ class VirtualTimer:
 
 
 class VirtualClock:
-    """Implements the server's `Clock`; time passes only in `advance` and `pass_time`."""
+    """The `Clock` of a broker under test; time passes only in `advance` and `pass_time`."""
 
     def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
         self._now_ms = now_ms
@@ -42,13 +48,14 @@ class VirtualClock:
         return timer
 
     def _run_soon(self) -> None:
-        """What is due already needs no time to pass, only a turn of the event loop, if there is one."""
+        """Run a timer that is due already in the next turn of the event loop, if one is running."""
         try:
             asyncio.get_running_loop().call_soon(self._run_next, self._monotonic_ms)
         except RuntimeError:
             return
 
     async def sleep(self, duration_ms: int) -> None:
+        """Wait until so much virtual time has passed."""
         is_over = asyncio.Event()
         timer = self.call_at(self._monotonic_ms + duration_ms, is_over.set)
         try:
@@ -92,6 +99,6 @@ class VirtualClock:
 
 
 async def settle(turns: int = 10) -> None:
-    """Let everything that is ready to run do so."""
+    """Let every task that is ready run, `turns` times."""
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -34,7 +34,7 @@ from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
-from pykafka_broker.raft.format import METADATA_FOLDER, format_storage
+from pykafka_broker.raft.format import METADATA_FOLDER, NewNode, format_storage
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -57,15 +57,8 @@ class Node:
         self.free = asyncio.Event()
         self.free.set()
         if files is None:
-            values = [encode_record(record, 30) for record in bootstrap_records()]
-            format_storage(
-                self.files,
-                [DATA],
-                node_id=1,
-                bootstrap_values=values,
-                controller_endpoints=ENDPOINTS,
-                now_ms=0,
-            )
+            values = tuple(encode_record(record, 30) for record in bootstrap_records())
+            format_storage(self.files, [DATA], NewNode(1, values, ENDPOINTS), now_ms=0)
         meta = decode_meta_properties(self.files.read_file(f"{DATA}/meta.properties"))
         self.directory_id = meta.directory_id or b""
         folder = join(DATA, METADATA_FOLDER)
@@ -113,20 +106,8 @@ class Node:
 
     def records(self) -> list[object]:
         """All metadata records in the log."""
-        found: list[object] = []
-
-        class Reader:
-            def on_snapshot(self, snapshot_id, values):
-                pass
-
-            def on_batch(self, base_offset, epoch, values):
-                found.extend(decode_record(value) for value in values)
-
-            def on_control_batch(self, last_offset, epoch):
-                pass
-
-        self.controller.raft.storage.load(Reader())
-        return found
+        batches = self.controller.raft.storage.read(0, self.log.log_end_offset)
+        return [decode_record(value) for batch in batches for value in batch.values or ()]
 
 
 async def test_a_new_log_begins_as_kafkas_does():

@@ -50,27 +50,28 @@ class Worker:
 
 
 class Records:
-    """A listener that keeps what it is told."""
+    """What a replica has read from its files."""
 
     def __init__(self) -> None:
         self.snapshot = None
         self.batches = []
         self.control = []
 
-    def on_snapshot(self, snapshot_id, values):
-        self.snapshot = (snapshot_id, list(values))
-
-    def on_batch(self, base_offset, epoch, values):
-        self.batches.append((base_offset, epoch, list(values)))
-
-    def on_control_batch(self, last_offset, epoch):
-        self.control.append((last_offset, epoch))
+    def take(self, storage, loaded):
+        if loaded.snapshot is not None:
+            snapshot_id, values = loaded.snapshot
+            self.snapshot = (snapshot_id, list(values))
+        for batch in storage.read(loaded.start_offset, storage.end_offset):
+            if batch.values is None:
+                self.control.append((batch.next_offset - 1, batch.epoch))
+            else:
+                self.batches.append((batch.base_offset, batch.epoch, list(batch.values)))
 
 
 class Replica:
     """A driver, what it committed, and what stopped it."""
 
-    def __init__(self, files, local=LOCAL, static_voters=NO_VOTERS):
+    def __init__(self, files, local=LOCAL, configured_voters=NO_VOTERS):
         self.files = files
         self.committed: list[int] = []
         self.failures: list[Exception] = []
@@ -91,17 +92,18 @@ class Replica:
         else:
             log = create_log(environment, FOLDER, "__cluster_metadata", 0, METADATA_TOPIC_ID, LogConfig())
         self.driver = RaftDriver(
-            RaftStorage(files, log),
+            RaftStorage(files, log, configured_voters),
             local,
             now_ms=lambda: NOW_MS,
             run_blocking=self.worker.run,
             on_commit=self.committed.append,
             on_failure=self.failures.append,
-            static_voters=static_voters,
         )
 
     def boot(self):
-        self.driver.boot(self.driver.storage.load(self.listener))
+        loaded = self.driver.storage.load()
+        self.listener.take(self.driver.storage, loaded)
+        self.driver.boot(loaded)
         return self
 
 
@@ -220,7 +222,7 @@ async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration():
     files.make_directory(FOLDER)
     alone = VoterSet({1: Voter(ReplicaKey(1), {"CONTROLLER": ("localhost", 9093)})})
     for epoch in (1, 2):
-        replica = Replica(files, static_voters=alone).boot()
+        replica = Replica(files, configured_voters=alone).boot()
         await replica.driver.close()
         assert replica.driver.epoch == epoch
         assert b'"data_version":0' in files.read_file(join(FOLDER, "quorum-state"))

@@ -14,6 +14,7 @@ from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.transitions import ElectionState
 from pykafka_broker.raft.format import (
     METADATA_FOLDER,
+    NewNode,
     StorageFormatError,
     format_storage,
     random_uuid,
@@ -40,7 +41,7 @@ FEATURES = {
     "transaction.version": 2,
 }
 LEVELS = [m.FeatureLevelRecord(name=name, feature_level=level) for name, level in FEATURES.items()]
-VALUES = [encode_record(record, 30) for record in LEVELS]
+VALUES = tuple(encode_record(record, 30) for record in LEVELS)
 VOTERS = VoterSet({1: Voter(ReplicaKey(1, uuid_bytes(apache.DIRECTORY_ID)), apache.CONTROLLER)})
 FOOTER = c.SnapshotFooterRecord(version=0)
 
@@ -164,18 +165,16 @@ def test_a_garbled_quorum_state_stops_the_node_rather_than_let_it_vote_twice(dat
 # -- formatting ------------------------------------------------------------------------------------------
 
 
-def formatted(files, *directories, **options):
-    return format_storage(
-        files,
-        directories,
-        **{
-            "node_id": 1,
-            "bootstrap_values": VALUES,
-            "controller_endpoints": apache.CONTROLLER,
-            "now_ms": 7,
-            **options,
-        },
-    )
+def formatted(
+    files,
+    *directories,
+    node_id=1,
+    controller_endpoints=apache.CONTROLLER,
+    cluster_id=None,
+    ignore_formatted=False,
+):
+    node = NewNode(node_id, VALUES, controller_endpoints, cluster_id)
+    return format_storage(files, directories, node, now_ms=7, ignore_formatted=ignore_formatted)
 
 
 def test_formatting_makes_the_directories_a_node_of_a_new_cluster():

@@ -46,7 +46,6 @@ from pykafka_broker.broker.settings import (
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import (
     UNREADABLE_METADATA,
-    configured_voters,
     local_voter,
     open_metadata_log,
     prepare_directories,
@@ -398,7 +397,6 @@ class Broker:
             on_failure=self._failure.set,
             bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
             snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
-            static_voters=configured_voters(config),
         )
         undo.push_async_callback(self.controller.close)
         await self.controller.start()

@@ -24,7 +24,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.recovery.load_partition import create_log, open_log
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
-from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, format_storage, random_uuid
+from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, NewNode, format_storage, random_uuid
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 
@@ -65,11 +65,13 @@ def format_directories(
     return format_storage(
         files,
         config.log_dirs,
-        node_id=config.node_id,
-        bootstrap_values=[encode_record(record, level) for record in bootstrap_records()],
-        controller_endpoints=None if config.voters else controller_endpoints(config),
+        NewNode(
+            config.node_id,
+            tuple(encode_record(record, level) for record in bootstrap_records()),
+            None if config.voters else controller_endpoints(config),
+            config.cluster_id,
+        ),
         now_ms=now_ms,
-        cluster_id=config.cluster_id,
         metadata_directory=config.metadata_log_dir,
         ignore_formatted=ignore_formatted,
     )
@@ -146,7 +148,7 @@ def open_metadata_log(
         )
     else:
         log = create_log(environment, directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID, METADATA_LOG)
-    return RaftStorage(files, log)
+    return RaftStorage(files, log, configured_voters(config))
 
 
 def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:

@@ -64,11 +64,11 @@ from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
-from pykafka_broker.raft.core.quorum import NO_VOTERS, Voter, VoterSet
+from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.driver import RaftDriver
 from pykafka_broker.raft.format import random_uuid
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, SnapshotId, decode_snapshot
-from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.storage import Loaded, RaftStorage
 
 logger = logging.getLogger(__name__)
 
@@ -85,29 +85,6 @@ SNAPSHOT_AT_STOP_BYTES = 1 << 20
 
 Subscriber = Callable[[ClusterImage, ClusterImage], None]
 Preparer = Callable[[ClusterImage], Optional[Awaitable[None]]]
-
-
-class _Follower:
-    """Feeds what the log holds at start to a `MetadataLoader`."""
-
-    def __init__(self, cluster_id: str) -> None:
-        self._cluster_id = cluster_id
-        self.loader = MetadataLoader(ClusterImage(cluster_id))
-
-    def on_snapshot(self, snapshot_id: SnapshotId, values: Sequence[bytes]) -> None:
-        self.loader = MetadataLoader(ClusterImage(self._cluster_id))
-        # Where each record once lay is not known any more: it was below the snapshot's end.
-        for value in values:
-            self.loader.apply(
-                (decode_record(value),), offset=snapshot_id.end_offset - 1, epoch=snapshot_id.epoch
-            )
-        self.loader.skip_to(snapshot_id.end_offset - 1, snapshot_id.epoch)
-
-    def on_batch(self, base_offset: int, epoch: int, values: Sequence[bytes]) -> None:
-        self.loader.apply([decode_record(value) for value in values], offset=base_offset, epoch=epoch)
-
-    def on_control_batch(self, last_offset: int, epoch: int) -> None:
-        self.loader.skip_to(last_offset, epoch)
 
 
 class Controller:
@@ -134,7 +111,6 @@ class Controller:
         bytes_between_snapshots: int = 20 << 20,
         snapshot_interval_ms: int = 3_600_000,
         snapshot_at_stop_bytes: int = SNAPSHOT_AT_STOP_BYTES,
-        static_voters: VoterSet = NO_VOTERS,
     ) -> None:
         self._rules = rules
         self._files = files
@@ -154,7 +130,6 @@ class Controller:
             run_blocking=run_blocking,
             on_commit=self._on_commit,
             on_failure=self._on_failure,
-            static_voters=static_voters,
         )
         self._image = ClusterImage(rules.cluster_id)
         self._subscribers: list[Subscriber] = []
@@ -210,9 +185,8 @@ class Controller:
             OtherVotersError, CorruptMetadataError: the log is not one that this node can go by.
             OSError, KafkaError: the disk failed.
         """
-        follower = _Follower(self._rules.cluster_id)
-        loaded = self._driver.storage.load(follower)
-        loader = follower.loader
+        loaded = self._driver.storage.load()
+        loader = self._replay(loaded)
         bootstrap = () if loader.image.features else self._bootstrap_records()
         _check_features(loader.image.features or _levels(bootstrap))
         self._driver.boot(loaded)
@@ -227,6 +201,25 @@ class Controller:
         )
         self._unpublished.append((self._driver.storage.end_offset, state.image))
         await self._first_commit
+
+    def _replay(self, loaded: Loaded) -> MetadataLoader:
+        """A loader that has read all that the files hold."""
+        loader = MetadataLoader(ClusterImage(self._rules.cluster_id))
+        if loaded.snapshot is not None:
+            snapshot_id, values = loaded.snapshot
+            # Where each record once lay is not known any more: it was below the snapshot's end.
+            last_offset = snapshot_id.end_offset - 1
+            for value in values:
+                loader.apply((decode_record(value),), offset=last_offset, epoch=snapshot_id.epoch)
+            loader.skip_to(last_offset, snapshot_id.epoch)
+        storage = self._driver.storage
+        for batch in storage.read(loaded.start_offset, storage.end_offset):
+            if batch.values is None:
+                loader.skip_to(batch.next_offset - 1, batch.epoch)
+            else:
+                records = [decode_record(value) for value in batch.values]
+                loader.apply(records, offset=batch.base_offset, epoch=batch.epoch)
+        return loader
 
     async def close(self) -> None:
         """Refuse new work and return when what was appended is on disk."""

@@ -1,5 +1,5 @@
-"""The shell around the Raft machine: it carries out steps in the one order that is safe, and counts what is
-on disk.
+"""The shell around the Raft machine: it carries out steps in the one order that is safe, and tells the
+machine how far the log is on disk.
 
     persist -> append -> (fsync) -> advance
 
@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
-from pykafka_broker.raft.core.quorum import NO_VOTERS, Voter, VoterSet
+from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.transitions import Appended, Flushed, RaftState, RaftStep
 from pykafka_broker.raft.storage import Loaded, RaftStorage
@@ -33,7 +33,7 @@ class RaftDriver:
 
     `run_blocking(job)` runs a job in a worker thread. `on_commit(offset)` is told that everything below
     `offset` is committed. `on_failure(error)` is told once that the log's disk failed: the replica has
-    stopped. `static_voters` are those of the configuration, for a log that names none (kraft.version 0).
+    stopped.
     """
 
     def __init__(
@@ -45,10 +45,8 @@ class RaftDriver:
         run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
         on_commit: Callable[[int], None],
         on_failure: Callable[[Exception], None],
-        static_voters: VoterSet = NO_VOTERS,
     ) -> None:
         self.storage = storage
-        self._static_voters = static_voters
         self._local = local
         self._now_ms = now_ms
         self._run_blocking = run_blocking
@@ -72,7 +70,7 @@ class RaftDriver:
 
     @property
     def high_watermark(self) -> int | None:
-        """Everything below is committed; None while nobody can know."""
+        """Everything below is committed; None while this replica cannot know."""
         role = self.state.role
         return role.high_watermark if isinstance(role, Leader) else None
 
@@ -82,9 +80,6 @@ class RaftDriver:
         The sync of `quorum-state` happens here, on the event loop: nothing can be served before it anyway.
         """
         view = loaded.view
-        if not view.voters.voters and self._static_voters.voters:
-            view = view._replace(voters=self._static_voters, kraft_version=0)
-            self.storage.static_voters = tuple(sorted(view.voters.voters))
         if not view.voters.is_only_voter(self._local.key):
             voters = sorted(view.voters.voters)
             if voters == [self._local.key.node_id]:

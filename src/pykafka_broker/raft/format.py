@@ -12,7 +12,7 @@ The last is missing where the configuration names the voters (`controller.quorum
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from os import urandom
 from typing import NamedTuple
 
@@ -34,6 +34,20 @@ METADATA_FOLDER = partition_folder(METADATA_TOPIC, 0)
 
 class StorageFormatError(Exception):
     """The directories cannot be formatted; the text says why and what to do."""
+
+
+class NewNode(NamedTuple):
+    """The node that directories are formatted for.
+
+    `bootstrap_values` are framed metadata records. `controller_endpoints` is where this node is reached as
+    the only voter; None if the configuration names the voters. Without a `cluster_id` the node begins a new
+    cluster, unless one of its directories belongs to one already.
+    """
+
+    node_id: int
+    bootstrap_values: tuple[bytes, ...]
+    controller_endpoints: Mapping[str, tuple[str, int]] | None
+    cluster_id: str | None = None
 
 
 class Formatted(NamedTuple):
@@ -64,38 +78,36 @@ def is_formatted(files: FileSystem, directory: str) -> bool:
 def format_storage(
     files: FileSystem,
     directories: Sequence[str],
+    node: NewNode,
     *,
-    node_id: int,
-    bootstrap_values: Iterable[bytes],
-    controller_endpoints: dict[str, tuple[str, int]] | None,
     now_ms: int,
-    cluster_id: str | None = None,
     metadata_directory: str | None = None,
     ignore_formatted: bool = False,
 ) -> Formatted:
-    """Make `directories` the storage of node `node_id`, which is a whole quorum by itself.
+    """Make `directories` the storage of `node`, which is a whole quorum by itself.
 
-    `controller_endpoints` is where this node is reached as the only voter; None if the voters stand in the
-    configuration. `bootstrap_values` are framed metadata records. The metadata log goes to
-    `metadata_directory`, by default the first one. With `ignore_formatted`, directories that belong to the
-    cluster already are left as they are.
+    The metadata log goes to `metadata_directory`, by default the first one. With `ignore_formatted`,
+    directories that belong to the cluster already are left as they are.
+
+    Raises:
+        StorageFormatError: a directory belongs to another node or cluster, or is formatted already.
     """
     metadata_directory = metadata_directory or directories[0]
     every_directory = list(dict.fromkeys([*directories, metadata_directory]))
     found = {d: _read(files, d) for d in every_directory if is_formatted(files, d)}
-    cluster_id = _agreed_cluster_id(found, cluster_id, node_id, ignore_formatted)
+    cluster_id = _agreed_cluster_id(found, node, ignore_formatted)
 
     directory_ids = {d: random_uuid() for d in every_directory if d not in found}
-    bootstrap = encode_snapshot(tuple(bootstrap_values), None, last_timestamp_ms=0, now_ms=now_ms)
+    bootstrap = encode_snapshot(node.bootstrap_values, None, last_timestamp_ms=0, now_ms=now_ms)
     # The metadata directory last, and its meta.properties last of all.
     for directory in sorted(directory_ids, key=lambda d: d == metadata_directory):
         files.make_directory(directory)
         directory_id = directory_ids[directory]
         files.replace_file(join(directory, BOOTSTRAP_CHECKPOINT), bootstrap, sync=True)
-        if directory == metadata_directory and controller_endpoints is not None:
-            voter = Voter(ReplicaKey(node_id, directory_id), controller_endpoints)
-            _write_first_voters(files, directory, VoterSet({node_id: voter}), now_ms)
-        meta = MetaProperties(cluster_id, node_id, directory_id)
+        if directory == metadata_directory and node.controller_endpoints is not None:
+            voter = Voter(ReplicaKey(node.node_id, directory_id), node.controller_endpoints)
+            _write_first_voters(files, directory, VoterSet({node.node_id: voter}), now_ms)
+        meta = MetaProperties(cluster_id, node.node_id, directory_id)
         files.replace_file(join(directory, META_PROPERTIES), encode_meta_properties(meta), sync=True)
     return Formatted(cluster_id, directory_ids)
 
@@ -117,10 +129,9 @@ def _read(files: FileSystem, directory: str) -> MetaProperties:
         ) from None
 
 
-def _agreed_cluster_id(
-    found: dict[str, MetaProperties], cluster_id: str | None, node_id: int, ignore_formatted: bool
-) -> str:
-    """The cluster id to use; StorageFormatError when what is there does not fit."""
+def _agreed_cluster_id(found: dict[str, MetaProperties], node: NewNode, ignore_formatted: bool) -> str:
+    """The cluster id to use; StorageFormatError when the formatted directories do not fit."""
+    cluster_id = node.cluster_id
     for directory, meta in found.items():
         if not ignore_formatted:
             raise StorageFormatError(
@@ -131,9 +142,9 @@ def _agreed_cluster_id(
             raise StorageFormatError(
                 f"Log directory {directory} belongs to cluster {meta.cluster_id}, not to {cluster_id}."
             )
-        if meta.node_id != node_id:
+        if meta.node_id != node.node_id:
             raise StorageFormatError(
-                f"Log directory {directory} belongs to node {meta.node_id}, not to {node_id}."
+                f"Log directory {directory} belongs to node {meta.node_id}, not to {node.node_id}."
             )
         cluster_id = cluster_id or meta.cluster_id
     return cluster_id or uuid_text(random_uuid())

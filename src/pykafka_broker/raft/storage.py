@@ -1,8 +1,8 @@
 """What a replica keeps on disk: the metadata log (a partition log like any other), `quorum-state`, snapshots.
 
-`load` reads it all once, at start: the newest snapshot, then every batch after it. Metadata records go to a
-listener as framed values, for what they mean is not known here; control records are read here and give the
-voters.
+`load` finds what a replica boots with: the election state, the newest snapshot, and the voters, which stand
+in control records. `read` gives the batches of the log in order. Metadata records are framed values here:
+what they mean is known above.
 
 The two newest snapshots are kept, and the log from the older one on, so that a snapshot that cannot be read
 costs nothing. Replicas that fetch will need more patience than that.
@@ -11,8 +11,8 @@ costs nothing. Replicas that fetch will need more patience than that.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.disk.files import FileSystem, join
@@ -20,9 +20,9 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.protocol.records.batch import iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record
-from pykafka_broker.raft.core.quorum import VoterSet
+from pykafka_broker.raft.core.quorum import NO_VOTERS, VoterSet
 from pykafka_broker.raft.core.transitions import ElectionState, LogView
 from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state, encode_quorum_state
 from pykafka_broker.raft.snapshots import (
@@ -42,33 +42,48 @@ METADATA_TOPIC_ID = bytes(15) + b"\x01"
 _READ_BYTES = 8 << 20
 
 
-class Listener(Protocol):
-    """Who learns what the log holds."""
+class StoredBatch(NamedTuple):
+    """One batch of the log. `values` are its framed metadata records; None: it holds raft's own control
+    records.
+    """
 
-    def on_snapshot(self, snapshot_id: SnapshotId, values: Sequence[bytes]) -> None:
-        """Start over from the metadata records of a snapshot."""
+    base_offset: int
+    next_offset: int
+    epoch: int
+    values: tuple[bytes, ...] | None
 
-    def on_batch(self, base_offset: int, epoch: int, values: Sequence[bytes]) -> None:
-        """The framed metadata records of one batch."""
 
-    def on_control_batch(self, last_offset: int, epoch: int) -> None:
-        """Offsets up to `last_offset` are taken by records that are not metadata."""
+class StoredSnapshot(NamedTuple):
+    """The framed metadata records of a snapshot."""
+
+    snapshot_id: SnapshotId
+    values: tuple[bytes, ...]
 
 
 class Loaded(NamedTuple):
-    """What boot goes by."""
+    """What boot goes by. The log goes on at the end of `snapshot`, or at 0 without one."""
 
     election: ElectionState
     view: LogView
+    snapshot: StoredSnapshot | None
+
+    @property
+    def start_offset(self) -> int:
+        """Where the batches begin that the snapshot does not stand for."""
+        return 0 if self.snapshot is None else self.snapshot.snapshot_id.end_offset
 
 
 class RaftStorage:
-    """The files of one replica. `log` is open and recovered; its folder holds the other files too."""
+    """The files of one replica. `log` is open and recovered; its folder holds the other files too.
 
-    __slots__ = ("_files", "bytes_since_snapshot", "log", "static_voters")
+    `configured_voters` are those of `controller.quorum.voters`, for a log that names none (kraft.version 0).
+    """
 
-    def __init__(self, files: FileSystem, log: PartitionLog) -> None:
+    __slots__ = ("_configured_voters", "_files", "bytes_since_snapshot", "log", "static_voters")
+
+    def __init__(self, files: FileSystem, log: PartitionLog, configured_voters: VoterSet = NO_VOTERS) -> None:
         self._files = files
+        self._configured_voters = configured_voters
         self.log = log
         #: The voters of a quorum with kraft.version 0: its files do not name them.
         self.static_voters: tuple[int, ...] = ()
@@ -82,40 +97,63 @@ class RaftStorage:
 
     # -- at start --------------------------------------------------------------------------------------
 
-    def load(self, listener: Listener) -> Loaded:
-        """Read everything, telling `listener` in order. May take long: worker threads are welcome.
+    def load(self) -> Loaded:
+        """Find what a replica boots with. May take long: worker threads are welcome.
 
         Raises:
             MalformedFile: the log or the snapshot is damaged.
         """
         try:
-            return self._load(listener)
+            return self._load()
         except KafkaError as error:
             raise MalformedFile(error.message) from error
 
-    def _load(self, listener: Listener) -> Loaded:
+    def _load(self) -> Loaded:
         self._start_at_snapshot()
-        voters, voters_in_log, offset = self._load_snapshot(listener)
+        snapshot, voters, voters_in_log = self._load_snapshot()
         epoch = 0
+        for header, batch in self._batches(0 if snapshot is None else snapshot.snapshot_id.end_offset):
+            self.bytes_since_snapshot += header.size_in_bytes
+            epoch = header.partition_leader_epoch
+            if not header.is_control:
+                continue
+            for record in read_records(batch):
+                message = decode_raft_record(record.key, record.value)
+                if isinstance(message, m.VotersRecord):
+                    voters, voters_in_log = VoterSet.from_record(message), True
+        view = LogView(self.log.log_end_offset, max(epoch, self.log.latest_epoch), voters, voters_in_log)
+        if not voters.voters and self._configured_voters.voters:
+            view = view._replace(voters=self._configured_voters, kraft_version=0)
+            self.static_voters = tuple(sorted(view.voters.voters))
+        return Loaded(self._read_election_state(), view, snapshot)
+
+    def read(self, start_offset: int, end_offset: int) -> Iterator[StoredBatch]:
+        """The whole batches of the log that lie between two offsets.
+
+        Raises:
+            MalformedFile: the log is damaged.
+        """
+        try:
+            for header, batch in self._batches(start_offset):
+                if header.next_offset > end_offset:
+                    return
+                yield StoredBatch(
+                    header.base_offset,
+                    header.next_offset,
+                    header.partition_leader_epoch,
+                    None if header.is_control else tuple(r.value or b"" for r in read_records(batch)),
+                )
+        except KafkaError as error:
+            raise MalformedFile(error.message) from error
+
+    def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Every batch from `offset` on, with its bytes."""
         while offset < self.log.log_end_offset:
             data = self.log.plan_read(offset, _READ_BYTES, limit="log_end").read()
             for position, header in iter_batches(data):
-                if header.next_offset <= offset:
-                    continue
-                self.bytes_since_snapshot += header.size_in_bytes
-                records = read_records(data[position : position + header.size_in_bytes])
-                epoch = header.partition_leader_epoch
-                if header.is_control:
-                    for record in records:
-                        message = decode_raft_record(record.key, record.value)
-                        if isinstance(message, m.VotersRecord):
-                            voters, voters_in_log = VoterSet.from_record(message), True
-                    listener.on_control_batch(header.last_offset, epoch)
-                else:
-                    listener.on_batch(header.base_offset, epoch, [record.value or b"" for record in records])
-                offset = header.next_offset
-        view = LogView(self.log.log_end_offset, max(epoch, self.log.latest_epoch), voters, voters_in_log)
-        return Loaded(self._read_election_state(), view)
+                if header.next_offset > offset:
+                    yield header, data[position : position + header.size_in_bytes]
+                    offset = header.next_offset
 
     def _start_at_snapshot(self) -> None:
         """Where the log ends before the newest good snapshot, go on from that: it holds all that is missing.
@@ -137,8 +175,8 @@ class RaftStorage:
             self.log.reset_to(snapshot_id.end_offset)
             return
 
-    def _load_snapshot(self, listener: Listener) -> tuple[VoterSet, bool, int]:
-        """The voters as of the newest snapshot, whether other replicas see it, and where the log goes on."""
+    def _load_snapshot(self) -> tuple[StoredSnapshot | None, VoterSet, bool]:
+        """The newest snapshot, the voters as of it, and whether other replicas see it."""
         for snapshot_id in sorted(self.snapshots(), reverse=True):
             if not self.log.log_start_offset <= snapshot_id.end_offset <= self.log.log_end_offset:
                 logger.error("The metadata log does not go on from the snapshot %s", snapshot_id.file_name)
@@ -148,14 +186,13 @@ class RaftStorage:
             except MalformedFile as error:
                 logger.error("Snapshot %s: %s", snapshot_id.file_name, error)
                 continue
-            voters = snapshot.voters or VoterSet({})
+            voters = snapshot.voters or NO_VOTERS
             if snapshot_id == BOOTSTRAP_SNAPSHOT:
-                return voters, False, 0
-            listener.on_snapshot(snapshot_id, snapshot.values)
-            return voters, True, snapshot_id.end_offset
+                return None, voters, False
+            return StoredSnapshot(snapshot_id, snapshot.values), voters, True
         if self.log.log_start_offset > 0:
             raise MalformedFile("the metadata log has been trimmed, and no snapshot stands for its beginning")
-        return VoterSet({}), False, 0
+        return None, NO_VOTERS, False
 
     def snapshots(self) -> list[SnapshotId]:
         """The finished snapshots, in no particular order."""

@@ -22,7 +22,7 @@ import pytest
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
@@ -160,7 +160,7 @@ async def test_aborted_transactions_are_known_in_every_state() -> None:
             assert confirmed == 0
             continue
         assert log.log_end_offset >= confirmed
-        known = [txn._replace(last_stable_offset=0) for s in log.segments for txn in s.aborted_txns]
+        known = [txn._replace(last_stable_offset=0) for s in log.segments for txn in s.aborted.entries]
         expected = [txn for txn in aborted if txn.last_offset < log.log_end_offset]
         assert known == expected, f"power cut before {moment}"
     assert len(files.states) > 400

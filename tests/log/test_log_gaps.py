@@ -65,7 +65,7 @@ def test_a_log_that_was_compacted_is_whole_under_another_policy(how: str):
     job = job_for(log, only_unchecked=False)
     assert job is not None
     assert scrub(files, job, lambda count: None).odd == []
-    assert not any(segment.damages for segment in log.segments)
+    assert not any(segment.trust.damages for segment in log.segments)
 
 
 def test_a_flipped_offset_shows_where_the_batches_around_it_deny_it():

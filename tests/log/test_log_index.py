@@ -6,14 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.log.segment.index import (
-    AbortedTxn,
-    InvalidIndexError,
-    OffsetIndex,
-    TimeIndex,
-    last_time_entry,
-    read_aborted_txns,
-)
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn, read_aborted_txns
+from pykafka_broker.log.segment.index import InvalidIndexError, OffsetIndex, TimeIndex, last_time_entry
 
 BASE = 1000
 

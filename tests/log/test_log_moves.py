@@ -137,7 +137,7 @@ async def test_a_transaction_goes_on_where_the_partition_is_now():
 
     assert (stable, log.last_stable_offset) == (12, 14)
     plan = log.plan_read(0, 10_000, limit="last_stable")
-    assert [txn.first_offset for segment in log.segments for txn in segment.aborted_txns] == [12]
+    assert [txn.first_offset for segment in log.segments for txn in segment.aborted.entries] == [12]
     assert plan.size_bytes
 
 
@@ -608,7 +608,7 @@ async def check(disk: MemoryFiles, acknowledged: int, written: list[bytes]) -> s
     manager = await two_dirs(disk)
     log = manager.get("orders", 0)
     assert log is not None
-    damaged = [damage for segment in log.segments for damage in segment.damages]
+    damaged = [damage for segment in log.segments for damage in segment.trust.damages]
     if damaged:  # by a power cut, past what was on the disk
         assert min(damage.first_offset for damage in damaged) >= acknowledged
         return "damaged"

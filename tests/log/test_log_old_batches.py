@@ -12,7 +12,7 @@ import random
 import pytest
 
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.segment.batch_walk import Damage
+from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, build_batch, iter_batches, read_records
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -134,7 +134,7 @@ def test_damage_is_told_of_once_and_known_to_the_next_start(caplog: pytest.LogCa
         served(log, 1)
         assert log.close()
         again = started(files)
-        assert again.segments[0].damages == (Damage(start, end, min(offsets), max(offsets) + 1),)
+        assert again.segments[0].trust.damages == (Damage(start, end, min(offsets), max(offsets) + 1),)
         assert served(again, 1)[1] == sorted(offsets)
     lines = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
     assert lines == [
@@ -165,13 +165,13 @@ def test_a_reader_in_the_middle_has_only_what_he_needs_checked():
     log = reopened(files, clean=True)
     log.plan_read(20, 1, limit="log_end").read()
     [segment] = log.segments
-    [(start, end)] = segment.checked_spans
+    [(start, end)] = segment.trust.verified_spans
     assert start <= segment.index.position_before(20)
     assert 1 << 20 <= end - start < (1 << 20) + 200_000
 
     for offset in (39, 30, *range(40)):
         log.plan_read(offset, 1, limit="log_end").read()
-    assert (segment.unchecked_end, segment.checked_spans) == (0, ())
+    assert (segment.trust.unverified_end, segment.trust.verified_spans) == (0, ())
 
 
 def test_searches_by_time_give_no_record_of_a_damaged_batch():
@@ -248,7 +248,7 @@ def test_damage_of_a_segment_that_retention_took_meanwhile_leaves_no_file_behind
     [gone, *rest] = log.segments
     assert gone.file.size() == gone.size
     log.segments = tuple(rest)
-    gone.unlink()
+    gone.files.remove_all()
     log.check_again(gone)
-    assert len(gone.damages) == 1
+    assert len(gone.trust.damages) == 1
     assert not files.exists(FIRST + ".damaged")

@@ -17,7 +17,8 @@ from pykafka_broker.log.disk.names import parse_partition_folder
 from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
-from pykafka_broker.log.segment.batch_walk import Damage, Scan
+from pykafka_broker.log.segment.batch_walk import Scan
+from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.index import TIME_ENTRY_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import HEADER_BYTES, Codec, iter_batches, read_records
@@ -122,7 +123,7 @@ def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill):
 def test_any_side_file_cut_at_any_byte_is_rebuilt(fill, side_file: str):
     files, log = written(fill, segment_bytes=300)
     whole, known, epochs = records(log), log.active_producers(), log.epochs.entries
-    aborted = [txn for segment in log.segments for txn in segment.aborted_txns]
+    aborted = [txn for segment in log.segments for txn in segment.aborted.entries]
     log.close()
     victims = [
         path
@@ -138,7 +139,7 @@ def test_any_side_file_cut_at_any_byte_is_rebuilt(fill, side_file: str):
 
             assert records(log) == whole
             assert log.active_producers() == known
-            assert [txn for segment in log.segments for txn in segment.aborted_txns] == aborted
+            assert [txn for segment in log.segments for txn in segment.aborted.entries] == aborted
             assert log.epochs.entries == epochs
 
 
@@ -217,7 +218,7 @@ def test_damage_inside_a_segment_is_fenced_and_everything_behind_it_is_served(
 
     log = reopened(files)
 
-    assert log.segments[0].damages == (Damage(position, end, 3, 6),)
+    assert log.segments[0].trust.damages == (Damage(position, end, 3, 6),)
     assert "offsets 3 to 5 are damaged" in caplog.text
     assert [offset for offset, _ in served_records(log)] == [0, 1, 2, *range(6, 15)]
     assert [offset for offset, _ in records_before_damage(log)] == [0, 1, 2]
@@ -275,7 +276,7 @@ def test_only_segments_past_the_recovery_point_are_scanned():
     files.calls.clear()
     log = reopened(files, segment_bytes=300, recovery_point=8)
 
-    assert log.segments[0].damages == ()
+    assert log.segments[0].trust.damages == ()
     assert ("pread", LOG) not in files.calls
     assert log.log_end_offset == 10
 
@@ -290,7 +291,7 @@ def test_a_batch_inside_a_torn_batchs_value_is_not_taken_for_one_of_the_log():
     log = reopened(files)
 
     assert log.log_end_offset == 15
-    assert log.segments[0].damages == ()
+    assert log.segments[0].trust.damages == ()
 
 
 def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete():
@@ -469,7 +470,7 @@ def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(reco
     log = reopened(files, recovery_point=recovery_point)
 
     assert log.log_end_offset == log.recovery_point == 15
-    assert [(d.first_offset, d.next_offset) for d in log.segments[0].damages] == [(13, 15)]
+    assert [(d.first_offset, d.next_offset) for d in log.segments[0].trust.damages] == [(13, 15)]
     assert served_records(log) == whole[:-2]
     assert append(log, b"a", epoch=9).first_offset == 15
 
@@ -484,7 +485,9 @@ def test_a_recovery_point_that_the_high_watermark_confirms_is_believed_of_a_log_
     log = reopened(files, recovery_point=15, high_watermark=15)
 
     assert (before.size_in_bytes, log.log_end_offset) == (start - start_before, 15)
-    assert [(d.first_offset, d.next_offset) for d in log.segments[0].damages] == [(before.base_offset, 15)]
+    assert [(d.first_offset, d.next_offset) for d in log.segments[0].trust.damages] == [
+        (before.base_offset, 15)
+    ]
     assert served_records(log) == [(offset, value) for offset, value in whole if offset < before.base_offset]
     assert append(log, b"a", epoch=9).first_offset == 15 > last.base_offset
 
@@ -572,7 +575,7 @@ def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served():
     log = reopened(files, clean=True, segment_bytes=300)
 
     assert [offset for offset, _ in served_records(log)] == [0, *range(2, 12)]
-    assert log.segments[0].damages == (Damage(69, 138, 1, 2),)
+    assert log.segments[0].trust.damages == (Damage(69, 138, 1, 2),)
     assert f"{FOLDER}/00000000000000000000.damaged" in files.inodes
 
 
@@ -591,7 +594,7 @@ def test_offsets_do_not_jump_over_what_a_power_cut_took_from_the_segment_before_
     again = reopened(files, segment_bytes=300)
 
     assert again.log_end_offset == kept + 1
-    assert [segment.damages for segment in again.segments] == [(), ()]
+    assert [segment.trust.damages for segment in again.segments] == [(), ()]
     append(again, b"next")
     assert values(again) == [b"%d" % offset for offset in range(kept + 1)] + [b"next"]
     assert f"{third.path}.log" not in files.inodes

@@ -58,14 +58,14 @@ async def test_a_minute_after_a_start_what_nobody_has_read_is_read(caplog: pytes
     flip(files, log, 2, 7)
     log.plan_read(0, 1).read()
     await broker.pass_time(59)
-    assert [bool(segment.unchecked_end) for segment in log.segments[:-1]] == [False] + [True] * (
+    assert [bool(segment.trust.unverified_end) for segment in log.segments[:-1]] == [False] + [True] * (
         len(log.segments) - 2
     )
     with caplog.at_level(logging.INFO):
         await broker.pass_time(4)
 
-    assert [segment.unchecked_end for segment in log.segments[:-1]] == [0] * (len(log.segments) - 1)
-    assert [len(segment.damages) for segment in log.segments[:4]] == [0, 1, 1, 0]
+    assert [segment.trust.unverified_end for segment in log.segments[:-1]] == [0] * (len(log.segments) - 1)
+    assert [len(segment.trust.damages) for segment in log.segments[:4]] == [0, 1, 1, 0]
     assert f"Scrubbed {len(log.segments) - 2} closed segments, 2 of them damaged" in caplog.text
     assert [name for name in sorted(files.inodes) if name.endswith(".damaged")] == [
         f"{segment.path}.damaged" for segment in log.segments[1:3]
@@ -83,9 +83,9 @@ async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote
     flip(files, log, 1, 100)
     broker.now_ms += 7 * 86_400_000 - 10_000
     await broker.pass_time(1)
-    assert log.segments[1].damages == ()
+    assert log.segments[1].trust.damages == ()
     await broker.pass_time(12)
-    assert len(log.segments[1].damages) == 1
+    assert len(log.segments[1].trust.damages) == 1
     await manager.close()
 
 
@@ -133,9 +133,9 @@ async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too(
     assert log is not None
     flip(files, log, 1, 100)
     await broker.pass_time(9)
-    assert log.segments[1].damages == ()
+    assert log.segments[1].trust.damages == ()
     await broker.pass_time(4)
-    assert len(log.segments[1].damages) == 1
+    assert len(log.segments[1].trust.damages) == 1
     await broker.manager.close()
 
 

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import check_batch, read_header, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch

@@ -32,9 +32,10 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import ProducerState
 from pykafka_broker.log.recovery import load_partition as loading
 from pykafka_broker.log.recovery import offset_checkpoints as offset_files
-from pykafka_broker.log.segment.batch_walk import Damage as Damaged
 from pykafka_broker.log.segment.batch_walk import Scan
+from pykafka_broker.log.segment.damage import Damage as Damaged
 from pykafka_broker.log.segment.index import OffsetIndex
+from pykafka_broker.log.segment.index_pair import IndexPair
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
@@ -299,7 +300,7 @@ def believe_any_offset_index(patch: pytest.MonkeyPatch) -> None:
 
 def believe_any_time_index(patch: pytest.MonkeyPatch) -> None:
     """Its last entry says which segments a search passes over, the others where it begins."""
-    patch.setattr(Segment, "_is_newest", lambda self, timestamp, offset: True)
+    patch.setattr(IndexPair, "_is_newest", lambda self, log, timestamp, offset: True)
     patch.setattr(Segment, "carries", lambda self, timestamp, offset: True)
 
 

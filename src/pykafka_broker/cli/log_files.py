@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from pykafka_broker.cli.output import compact_json
 from pykafka_broker.cli.record_json import Decoder, message_json
 from pykafka_broker.log.partition.producers import NO_OFFSET, CorruptSnapshotError, read_snapshot
-from pykafka_broker.log.segment.index import ABORTED_TXN_BYTES, InvalidIndexError, read_aborted_txns
+from pykafka_broker.log.segment.aborted_txns import ABORTED_TXN_BYTES, read_aborted_txns
+from pykafka_broker.log.segment.index import InvalidIndexError
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,

@@ -12,7 +12,7 @@ from pykafka_broker.log.cleaner.filtering import Rules, remains
 from pykafka_broker.log.cleaner.key_map import KeyMap
 from pykafka_broker.log.cleaner.transactions import CleanedTransactions
 from pykafka_broker.log.partition.cleaning_job import LastRecord
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.records.batch import (
     BASE_TIMESTAMP_OFFSET,
     BatchHeader,

@@ -27,7 +27,7 @@ from pykafka_broker.log.disk.names import (
     offset_file,
 )
 from pykafka_broker.log.partition.density import noted_offset
-from pykafka_broker.log.segment.batch_walk import Damage
+from pykafka_broker.log.segment.damage import Damage
 
 _PIECE_BYTES = 1 << 20
 #: Findings that say of offsets that they are lost.

@@ -56,10 +56,14 @@ from pykafka_broker.log.disk.names import (
 from pykafka_broker.log.partition.density import noted_offset
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.producers import CorruptSnapshotError, read_snapshot, restore_windows
-from pykafka_broker.log.segment.batch_walk import Damage, Scan, no_epoch_known
-from pykafka_broker.log.segment.index import InvalidIndexError, OffsetIndex, TimeIndex, read_aborted_txns
+from pykafka_broker.log.segment.aborted_txns import read_aborted_txns
+from pykafka_broker.log.segment.batch_walk import Scan, no_epoch_known
+from pykafka_broker.log.segment.damage import Damage
+from pykafka_broker.log.segment.index import InvalidIndexError, OffsetIndex, TimeIndex
 from pykafka_broker.log.segment.scan import is_dense_but_for, survey
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.log.segment.segment_files import SegmentFiles
+from pykafka_broker.log.segment.trust import Trust
 
 #: How often a folder is listed anew whose segments are removed between the listing and the opening: each time
 #: a broker has removed one within a millisecond or so.
@@ -306,8 +310,8 @@ def _judge_scan(
     known: tuple[Damage, ...] = ()
     if offset_file(segment.base_offset, DAMAGED_SUFFIX) in names:
         try:
-            segment.load_damages()
-            known = segment.damages
+            segment.trust.load_damages()
+            known = segment.trust.damages
         except FileNotFoundError:  # a broker has removed it together with the segment
             known = ()
         except (ValueError, TypeError):
@@ -427,7 +431,7 @@ def mend(files: FileSystem, findings: Sequence[Finding]) -> int:
         done += 1
     for path, damages in fences.items():
         base = path[: -len(LOG_SUFFIX)]
-        segment = Segment(files, base, 0, 0, 4096)
-        segment.damages = tuple(sorted(damages))
-        segment.save_damages()
+        trust = Trust(SegmentFiles(files, base))
+        trust.damages = tuple(sorted(damages))
+        trust.save_damages()
     return done

@@ -21,7 +21,8 @@ from pykafka_broker.log.disk.files import Buffer, File, FileSystem, join
 from pykafka_broker.log.disk.names import LOG_SUFFIX, offset_file
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.segment.batch_walk import MAX_RELATIVE_OFFSET, Scan, sound_end
+from pykafka_broker.log.segment.batch_walk import Scan, sound_end
+from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 
 logger = logging.getLogger(__name__)
 
@@ -220,7 +221,7 @@ def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
     segments = [
         (segment.base_offset, segment.size, following.base_offset)
         for segment, following in pairwise(log.segments)
-        if not segment.damages and (segment.unchecked_end or not only_unchecked)
+        if not segment.trust.damages and (segment.trust.unverified_end or not only_unchecked)
     ]
     if not segments:
         return None
@@ -234,9 +235,9 @@ def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
         if sizes.get(segment.base_offset) != segment.size or log.closed:
             continue  # compacted meanwhile, or not asked for
         if segment.base_offset in scrubbed.sound:
-            segment.note_all_checked()
+            segment.trust.note_all_verified()
         elif segment.base_offset in scrubbed.odd:
-            segment.unchecked_end = segment.size
+            segment.trust.unverified_end = segment.size
             try:
                 log.check_again(segment)
             except FileNotFoundError:

@@ -22,7 +22,7 @@ from pykafka_broker.log.partition.cleaning_job import (
     LastRecord,
     SegmentToClean,
 )
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 
 _NICENESS = 10
 _MODULE = "pykafka_broker.log.cleaner.process"

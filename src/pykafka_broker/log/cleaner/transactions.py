@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykafka_broker.log.partition.producers import transaction_marker
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.records.batch import BatchHeader, Buffer
 
 

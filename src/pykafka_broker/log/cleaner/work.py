@@ -23,7 +23,8 @@ from pykafka_broker.log.disk.names import (
 )
 from pykafka_broker.log.partition.cleaning_job import CleanedSegment, DamagedSegment, Job, SegmentToClean
 from pykafka_broker.log.partition.dirty import SegmentSize, groups
-from pykafka_broker.log.segment.index import AbortedTxn, OffsetIndex, TimeIndex
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
+from pykafka_broker.log.segment.index import OffsetIndex, TimeIndex
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.batch import (
     HEADER,

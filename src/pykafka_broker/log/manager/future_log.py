@@ -61,7 +61,7 @@ class LogMove:
         copy that a crash has damaged is made anew.
         """
         source, future = self.source, self.future
-        if any(segment.damages for segment in future.segments):
+        if any(segment.trust.damages for segment in future.segments):
             return future.segments[0].base_offset
         epoch, end_offset = future.latest_epoch, future.log_end_offset
         while epoch >= 0:
@@ -142,7 +142,7 @@ class LogMove:
     def _refuse_damage(self, first_offset: int, next_offset: int) -> None:
         """What compaction left out is no loss; what is damaged must not vanish from sight."""
         for segment in self.source.segments:
-            for damage in segment.damages:
+            for damage in segment.trust.damages:
                 if damage.first_offset < next_offset and damage.next_offset > first_offset:
                     raise KafkaError(
                         ErrorCode.CORRUPT_MESSAGE,
@@ -162,5 +162,5 @@ def is_copy_of(copy: PartitionLog, whole: PartitionLog) -> bool:
 
 def reach(log: PartitionLog) -> tuple[int, int, bool, int]:
     """By this the better of two copies is found: the one that has all the other has."""
-    is_sound = not any(segment.damages for segment in log.segments)
+    is_sound = not any(segment.trust.damages for segment in log.segments)
     return log.latest_epoch, log.log_end_offset, is_sound, log.log_start_offset

@@ -38,7 +38,7 @@ class MovingLogs(LogFolders):
         logger.warning(
             "Of %s and %s the first reaches further: it is served", whole.directory, copy.directory
         )
-        if any(segment.damages for segment in whole.segments):
+        if any(segment.trust.damages for segment in whole.segments):
             self._keep_as_stray(copy)
         else:
             self._remove(copy)

@@ -75,7 +75,7 @@ class Compaction:
             and self._log.offline is None
             and not self.is_under_way
             and not self._is_paused
-            and not any(segment.damages for segment in self._log.segments)
+            and not any(segment.trust.damages for segment in self._log.segments)
         )
 
     def pause(self) -> None:
@@ -136,7 +136,7 @@ class Compaction:
             key_map_bytes,
             key_map_load,
             io_buffer_bytes,
-            [txn for segment in self._log.segments for txn in segment.aborted_txns],
+            [txn for segment in self._log.segments for txn in segment.aborted.entries],
             last_records,
         )
 
@@ -172,8 +172,8 @@ class Compaction:
             new = Segment(
                 files, path, cleaned.base_offset, cleaned.size_bytes, self._log.config.index_interval_bytes
             )
-            new.has_aborted_txns(cleaned.aborted)
-            new.is_flushed = new.was_scanned = True
+            new.aborted.note_saved(cleaned.aborted)
+            new.is_flushed = new.trust.was_scanned = True
             self._swapped.append((old, new))
 
     def _is_whole(self, cleaned: CleanedSegment) -> bool:
@@ -229,4 +229,4 @@ def _max_timestamp(segment: Segment) -> int:
 
 def _unlink_deleted(segments: Iterable[Segment]) -> None:
     for segment in segments:
-        segment.unlink(DELETED_SUFFIX)
+        segment.files.remove_all(DELETED_SUFFIX)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Optional, TypeVar
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
-from pykafka_broker.log.segment.batch_walk import MAX_RELATIVE_OFFSET
+from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 
 Key = TypeVar("Key")
 

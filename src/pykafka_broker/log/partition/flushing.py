@@ -105,7 +105,7 @@ class Flusher:
         """Rename the files of deleted segments. Worker thread."""
         with self._names_lock:
             for segment in segments if not self.retired else ():
-                segment.set_aside(suffix)
+                segment.files.set_all_aside(suffix)
 
     def rename(self, old: str, new: str) -> bool:
         """Rename a file of the folder, if there is one; False if the folder is somebody else's. Worker

@@ -125,7 +125,7 @@ class PartitionLog(WritableLog):
             self._active = self.segments[-1]
             self._active.jitter_ms = self._jitter_ms(self._active)
             for segment in reversed(gone):  # a crash in between leaves no hole
-                segment.unlink()
+                segment.files.remove_all()
             self._active.truncate_to(offset)
             self._end_at(offset)
 
@@ -136,7 +136,7 @@ class PartitionLog(WritableLog):
         with self._flusher.lock:
             self.compaction.on_truncation()
             for segment in self.segments:
-                segment.unlink()
+                segment.files.remove_all()
             path = join(self.directory, offset_file(offset, ""))
             self._active = Segment.create(
                 self._environment.files, path, offset, self.config.index_interval_bytes
@@ -152,7 +152,7 @@ class PartitionLog(WritableLog):
         self._copies_gaps()
         if self._active.size == 0:
             self.segments = self.segments[:-1]
-            self._active.unlink()
+            self._active.files.remove_all()
         self._roll(offset)
         self.log_end_offset = self.producers.end_offset = offset
 
@@ -192,7 +192,7 @@ class PartitionLog(WritableLog):
             self.directory = directory
             self._flusher.relocate(directory)
             for segment in self.segments:
-                segment.path = join(directory, offset_file(segment.base_offset, ""))
+                segment.files.path = join(directory, offset_file(segment.base_offset, ""))
 
     def _end_at(self, offset: int) -> None:
         """Bring everything that follows from the log end in line with a lower one."""
@@ -280,7 +280,7 @@ class PartitionLog(WritableLog):
 
         def unlink() -> None:
             for segment in gone:
-                segment.unlink(DELETED_SUFFIX)
+                segment.files.remove_all(DELETED_SUFFIX)
 
         self._environment.run_later(set_aside)
         self._environment.bury(unlink, self.config.file_delete_delay_ms)

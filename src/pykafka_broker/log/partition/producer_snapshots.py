@@ -177,5 +177,5 @@ def replay(producers: ProducerStates, segment: Segment, start_offset: int) -> No
         if header.is_control:
             marker = transaction_marker(segment.file.pread(header.size_in_bytes, position), header)
         aborted = producers.note(header, marker)
-        if aborted is not None and aborted not in segment.aborted_txns:
-            segment.append_aborted(aborted)
+        if aborted is not None and aborted not in segment.aborted.entries:
+            segment.aborted.append(aborted)

@@ -25,7 +25,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD, Verification
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker

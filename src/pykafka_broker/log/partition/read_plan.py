@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Union
 
 from pykafka_broker.log.disk.files import Buffer, File
-from pykafka_broker.log.segment.batch_walk import Damage
-from pykafka_broker.log.segment.index import AbortedTxn
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
+from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES, ReadCold, StoredRecords, read_through
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -72,7 +72,7 @@ class ReadPlan:
         if end - start < LEAST_BYTES:
             return file.pread_cached(end - start, start)
         if (
-            segment.is_distrusted
+            segment.trust.read_failed
             or file.pread_cached(1, start) is None
             or file.pread_cached(1, end - 1) is None
         ):
@@ -142,7 +142,7 @@ def end_of_read(
         return limit_position
     boundary = segment.index.last_start_at_or_before(end)
     if not in_thread:
-        boundary = max(boundary, segment.tail_start_at_or_before(end))
+        boundary = max(boundary, segment.indexes.tail_start_at_or_before(end))
     return boundary if boundary > start else end
 
 
@@ -154,7 +154,7 @@ def aborted_in(segments: Sequence[Segment], fetch_offset: int, upper_bound_offse
     """
     found: list[AbortedTxn] = []
     for segment in segments:
-        for txn in segment.aborted_txns:
+        for txn in segment.aborted.entries:
             if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
                 found.append(txn)
             if txn.last_stable_offset >= upper_bound_offset:
@@ -200,12 +200,12 @@ def unresolved_read(
             ):
                 refuse_damaged(segment, offset)
                 found = segment.locate(offset)
-            if segment.unchecked_end:
+            if segment.trust.unverified_end:
                 start = segment.index.position_before(offset)
-                end = segment.unchecked_end
+                end = segment.trust.unverified_end
                 if found is not None:
                     end = found[0] + max(request.max_bytes, found[1].size_in_bytes)
-                if not segment.is_checked(start, end):
+                if not segment.trust.is_verified(start, end):
                     check_old(segment, None if following is None else following.base_offset, start, end)
                     refuse_damaged(segment, offset)
                     found = segment.locate(offset)
@@ -228,7 +228,7 @@ def _span(
     if following is None or request.limit_offset < following.base_offset:
         limit = segment.locate(request.limit_offset)
         end = end if limit is None else limit[0]
-    for damage in segment.damages:
+    for damage in segment.trust.damages:
         if damage.position >= start:
             end = min(end, damage.position)
     size = header.size_in_bytes
@@ -240,14 +240,14 @@ def _span(
 
 def refuse_damaged(segment: Segment, offset: int) -> None:
     """Raise CORRUPT_MESSAGE for an offset that is in a damaged range."""
-    for damage in segment.damages:
+    for damage in segment.trust.damages:
         if damage.first_offset <= offset < damage.next_offset:
             raise _damaged(damage)
 
 
 def refuse_damaged_between(segment: Segment, offset: int, end_offset: int) -> None:
     """Raise CORRUPT_MESSAGE where a reader at `offset` would be led past a damaged range to `end_offset`."""
-    for damage in segment.damages:
+    for damage in segment.trust.damages:
         if max(offset, damage.first_offset) < min(damage.next_offset, end_offset):
             raise _damaged(damage)
 
@@ -316,7 +316,7 @@ def _checked_headers(
     while not is_checked:
         is_checked = True
         for position, header in segment.headers(start):
-            if not segment.is_checked(position, position + header.size_in_bytes):
+            if not segment.trust.is_verified(position, position + header.size_in_bytes):
                 check_old(segment, next_base_offset, position, position + header.size_in_bytes)
                 start, is_checked = position, False
                 break  # what the header said before does not count

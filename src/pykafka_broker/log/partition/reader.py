@@ -30,8 +30,8 @@ from pykafka_broker.log.partition.read_plan import (
     unresolved_read,
 )
 from pykafka_broker.log.partition.state import Limit, LogState
+from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.log.segment.batch_walk import no_epoch_known
-from pykafka_broker.log.segment.index import AbortedTxn
 from pykafka_broker.log.segment.scan import (
     check_batches,
     find_damages,
@@ -91,7 +91,8 @@ class ReadableLog(LogState):
             number = segment_number(segments, offset)
             next_offset = segments[number + 1].base_offset
         segment = segments[number]
-        if segment.damages:
+        trust = segment.trust
+        if trust.damages:
             refuse_damaged(segment, offset)
 
         segment.is_idle = False
@@ -107,7 +108,7 @@ class ReadableLog(LogState):
         if start >= end or (max_bytes < size and not minimum_one_batch):
             return nothing_at(offset)
         end = end_of_read(segment, start, max(max_bytes, size), end, in_thread=False)
-        if start < segment.unchecked_end and not segment.is_checked(start, end):
+        if start < trust.unverified_end and not trust.is_verified(start, end):
             return self._unresolved(segments[number:], request, limit)
         aborted = None
         if limit == "last_stable":
@@ -132,8 +133,8 @@ class ReadableLog(LogState):
 
         `next_offset` is where the segment ends. Only memory and page cache are asked.
         """
-        start, size = segment.tail_batch(offset)
-        if start < 0 or segment.damages:
+        start, size = segment.indexes.tail_batch(offset, segment.size)
+        if start < 0 or segment.trust.damages:
             found = segment.locate_cached(offset)
             if found is None or found[1].base_offset > offset:
                 return None
@@ -141,7 +142,7 @@ class ReadableLog(LogState):
             size = header.size_in_bytes
         end = segment.size
         if limit_offset < next_offset:
-            end = segment.tail_batch(limit_offset)[0]
+            end = segment.indexes.tail_batch(limit_offset, end)[0]
             if end < 0:
                 found = segment.locate_cached(limit_offset)
                 if found is None:
@@ -151,7 +152,7 @@ class ReadableLog(LogState):
 
     def _check_segment(self, segment: Segment, next_base_offset: int) -> bool:
         """Scan a closed segment whose files do not agree; False if that was done before. Worker thread."""
-        if segment.was_scanned or self.closed:
+        if segment.trust.was_scanned or self.closed:
             return False
         reaches_next = self._is_short(segment, next_base_offset)
         # Compaction leaves such segments: nothing to alarm anybody with.
@@ -159,7 +160,7 @@ class ReadableLog(LogState):
         logger.log(
             level, "%s: segment %d does not hold what it should, scanning", self.name, segment.base_offset
         )
-        copy = segment.unscanned_copy()
+        copy = segment.copy_to_scan()
         scan_segment(
             copy,
             self.name,
@@ -223,7 +224,7 @@ class ReadableLog(LogState):
         self, segments: tuple[Segment, ...], offset: int, upper_bound: int
     ) -> Callable[[], list[AbortedTxn]] | None:
         """What `ReadPlan.aborted_transactions` calls; most logs have none, and then nothing is kept."""
-        if not any(segment.aborted_txns for segment in segments):
+        if not any(segment.aborted.entries for segment in segments):
             return None
         return lambda: aborted_in(segments, offset, upper_bound)
 
@@ -234,9 +235,9 @@ class ReadableLog(LogState):
         segments = self.segments
         number = segment_number(segments, offset)
         segment = segments[number]
-        start = segment.tail_batch(offset)[0]
+        start = segment.indexes.tail_batch(offset, segment.size)[0]
         if start < 0:
-            start = segment.index.position_before(offset) if segment.indexes_loaded else 0
+            start = segment.index.position_before(offset) if segment.indexes.is_loaded else 0
         return sum([s.size for s in segments[number:]]) - start
 
     # --- lookups by time and epoch ----------------------------------------------------------------

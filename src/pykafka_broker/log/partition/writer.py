@@ -27,7 +27,7 @@ from pykafka_broker.log.partition.producers import AppendOrigin, transaction_mar
 from pykafka_broker.log.partition.reader import ReadableLog
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import prepare_client_batch
-from pykafka_broker.log.segment.batch_walk import MAX_RELATIVE_OFFSET
+from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment, segment_ends
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
@@ -301,7 +301,7 @@ class WritableLog(ReadableLog):
         if aborted is not None:
             self._flusher.note_names()  # the file may be new
             try:
-                self._active.append_aborted(aborted)
+                self._active.aborted.append(aborted)
             except OSError as error:  # it is in memory, and in the log, from which the file is rebuilt
                 self._environment.write_failed(error)
         return last_offset
@@ -320,7 +320,7 @@ class WritableLog(ReadableLog):
         segment, size = self._active, len(batch)
         config = self._config
         # The age of a segment is counted in the time of its records, where they have one.
-        first_timestamp, newest = segment.first_timestamp, max_timestamp
+        first_timestamp, newest = segment.indexes.first_timestamp, max_timestamp
         if first_timestamp < 0:
             first_timestamp, newest = segment.first_append_ms, now_ms
         try:
@@ -328,7 +328,7 @@ class WritableLog(ReadableLog):
                 segment.size + size > config.segment_bytes
                 or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
                 or 0 <= first_timestamp < newest - self._roll_ms + segment.jitter_ms
-                or segment.index_is_full(config.segment_index_bytes)
+                or segment.indexes.is_full(segment, config.segment_index_bytes)
             ):
                 if size > config.segment_bytes:
                     raise KafkaError(

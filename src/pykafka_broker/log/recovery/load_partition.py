@@ -225,8 +225,7 @@ class _Loading:
         active = self.segments[-1]
         if active.size:
             active.first_append_ms = self.now_ms
-        if not active.tail_positions:
-            active.tail_first_offset = log_end_offset
+        active.indexes.begin_tail(log_end_offset)
         return PartitionLog(
             self.environment,
             self.directory,
@@ -296,7 +295,7 @@ class _Loading:
             if suffix == LOG_SUFFIX:
                 path = join(self.directory, stem)
                 segment = Segment(self.files, path, offset, sizes[name], interval_bytes)
-                segment.unchecked_end = segment.size
+                segment.trust.unverified_end = segment.size
                 self.segments.append(segment)
                 if stem + DAMAGED_SUFFIX in sizes:
                     self._load_damages(segment)
@@ -309,14 +308,14 @@ class _Loading:
 
     def _load_damages(self, segment: Segment) -> None:
         try:
-            segment.load_damages()
+            segment.trust.load_damages()
         except (ValueError, TypeError):
             logger.warning("%s: the damage list of segment %d is unreadable", self._name, segment.base_offset)
             self.clean = False
 
     def _load_aborted(self, segment: Segment) -> None:
         try:
-            segment.load_aborted_txns()
+            segment.aborted.load()
         except InvalidIndexError as error:
             logger.warning("%s: scanning the log, segment %d: %s", self._name, segment.base_offset, error)
             self.clean = False
@@ -347,9 +346,9 @@ class _Loading:
         A clean stop leaves its log end offset in the recovery point checkpoint: `expected_end`.
         """
         segment = self.segments[-1]
-        last_entry = segment.last_index_entry()
+        last_entry = segment.indexes.last_offset_entry(segment)
         indexed_offset, start = last_entry or (-1, 0)
-        segment.bytes_since_index_entry = segment.size - start
+        segment.indexes.bytes_since_entry = segment.size - start
         end_offset = self._scanned_end(segment, start, indexed_offset, expected_end)
         if end_offset is None or expected_end not in (None, end_offset):
             logger.warning("%s: not as a clean stop leaves it, so scanned", self._name)
@@ -368,7 +367,7 @@ class _Loading:
             if first is None or first[1].last_offset != indexed_offset:
                 return None
             start_offset = first[1].base_offset
-        for damage in segment.damages:
+        for damage in segment.trust.damages:
             if damage.end_position > start:
                 start, start_offset = damage.end_position, damage.next_offset
         scan = Scan(
@@ -383,10 +382,10 @@ class _Loading:
         )
         for position, header in scan:
             if position == 0:
-                segment.first_timestamp = header.max_timestamp
+                segment.indexes.first_timestamp = header.max_timestamp
         if scan.damages or scan.valid_end != segment.size:
             return None
-        segment.unchecked_end = start
+        segment.trust.unverified_end = start
         return scan.next_offset
 
     def _recover(self, recovery_point: int) -> int:
@@ -420,7 +419,7 @@ class _Loading:
         epoch_of = LeaderEpochs(self.epochs.entries).epoch_for_offset
         self.first_scanned = unflushed[0][0].base_offset
         for segment, next_base_offset in unflushed:
-            segment.reset_aborted_txns()
+            segment.aborted.reset()
             end_offset = scan_segment(
                 segment,
                 self._name,
@@ -480,7 +479,7 @@ class _Loading:
             base_offset = self.segments[-1].base_offset
             if base_offset <= recovery_point or not self._is_dense_below(base_offset):
                 return
-            self.segments.pop().unlink()
+            self.segments.pop().files.remove_all()
 
     def _note_epoch(self, header: BatchHeader) -> None:
         if header.partition_leader_epoch > self.epochs.latest:
@@ -492,7 +491,7 @@ class _Loading:
         if any(segment.size for segment in self.segments):
             self._set_segments_aside()
         for segment in self.segments:
-            segment.unlink()
+            segment.files.remove_all()
         path = self._path(log_start_offset, "")
         self.segments = [Segment.create(self.files, path, log_start_offset, self.config.index_interval_bytes)]
         return log_start_offset

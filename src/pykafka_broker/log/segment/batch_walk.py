@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
+from pykafka_broker.log.segment.damage import Damage
+from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,
@@ -41,18 +42,6 @@ Read = Callable[[int, int], bytes]
 
 _CHUNK_BYTES = 1 << 20
 _WALK_BYTES = 4096
-MAX_RELATIVE_OFFSET = (1 << 31) - 1
-
-
-class Damage(NamedTuple):
-    """Bytes [position, end_position) of a segment hold no usable batch; offsets below `next_offset` are
-    lost.
-    """
-
-    position: int
-    end_position: int
-    first_offset: int
-    next_offset: int
 
 
 def walk(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:

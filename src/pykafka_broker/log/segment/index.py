@@ -1,8 +1,7 @@
-"""The sparse indexes of a segment: offset -> file position, timestamp -> offset, and the list of aborted
-transactions.
+"""The sparse indexes of a segment: offset -> file position, and timestamp -> offset.
 
 Pure values with Kafka's bytes on disk (FORMAT.md): `.index` has 8-byte entries (i32 relative offset, i32
-position), `.timeindex` 12-byte entries (i64 timestamp, i32 relative offset), `.txnindex` 34-byte entries.
+position), `.timeindex` 12-byte entries (i64 timestamp, i32 relative offset).
 An offset entry names the *last* offset of the batch that starts at its position, so the entry below a
 wanted offset is always a safe place to start walking batch headers. The arrays hold machine integers: a
 full 1 GiB segment costs 2 MiB of memory.
@@ -20,7 +19,9 @@ from collections.abc import Iterator
 from itertools import islice
 from operator import le, lt
 from struct import Struct
-from typing import NamedTuple
+
+#: The greatest offset of a segment, less its base offset: entries have 32 bits for it.
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 OFFSET_ENTRY_BYTES = 8
 TIME_ENTRY_BYTES = 12
@@ -222,36 +223,3 @@ def last_offset_entry(entry: bytes, base_offset: int) -> tuple[int, int] | None:
 
 def _ascending(values: array[int], *, strictly: bool) -> bool:
     return all(map(lt if strictly else le, values, islice(values, 1, None)))
-
-
-_ABORTED_TXN = Struct(">hqqqq")
-ABORTED_TXN_BYTES = _ABORTED_TXN.size
-_ABORTED_TXN_VERSION = 0
-
-
-class AbortedTxn(NamedTuple):
-    """One aborted transaction: what a read-committed consumer must skip."""
-
-    producer_id: int
-    first_offset: int
-    #: Offset of the abort marker.
-    last_offset: int
-    #: The last stable offset at the moment the marker was written; ends a search early.
-    last_stable_offset: int
-
-    def to_bytes(self) -> bytes:
-        return _ABORTED_TXN.pack(_ABORTED_TXN_VERSION, *self)
-
-
-def read_aborted_txns(data: bytes) -> list[AbortedTxn]:
-    """The entries of a `.txnindex` file, in the order of their markers; a torn last entry is ignored."""
-    entries: list[AbortedTxn] = []
-    for position in range(0, len(data) - ABORTED_TXN_BYTES + 1, ABORTED_TXN_BYTES):
-        version, *fields = _ABORTED_TXN.unpack_from(data, position)
-        entry = AbortedTxn(*fields)
-        if version != _ABORTED_TXN_VERSION or entry.first_offset > entry.last_offset:
-            raise InvalidIndexError("aborted transaction entry makes no sense")
-        if entries and entries[-1].last_offset >= entry.last_offset:
-            raise InvalidIndexError("aborted transactions are not in order")
-        entries.append(entry)
-    return entries

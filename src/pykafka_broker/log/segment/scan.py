@@ -13,7 +13,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pykafka_broker.log.disk.files import Buffer
-from pykafka_broker.log.segment.batch_walk import MAX_RELATIVE_OFFSET, Damage, Scan, sound_end
+from pykafka_broker.log.segment.batch_walk import Scan, sound_end
+from pykafka_broker.log.segment.damage import Damage
+from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
 
@@ -43,7 +45,7 @@ def scan_segment(
     which were on stable storage, are missing. With `reaches_next` so are offsets that are
     missing there without a trace: a power cut may take the end of a file that was not synced.
     """
-    segment.reset_indexes()
+    segment.indexes.reset()
     scan = Scan(
         segment.file.pread,
         segment.size,
@@ -54,7 +56,7 @@ def scan_segment(
     )
     for position, header in scan:
         size, last_offset = header.size_in_bytes, header.last_offset
-        segment.note_batch(position, size, last_offset, header.max_timestamp, last_offset)
+        segment.indexes.note_batch(segment, position, size, last_offset, header.max_timestamp, last_offset)
         on_batch(header)
     damages, next_offset = scan.damages, scan.next_offset
     torn_bytes = segment.size - scan.valid_end
@@ -75,16 +77,16 @@ def scan_segment(
         )
         segment.size = scan.valid_end
         segment.file.truncate(scan.valid_end)
-    if tuple(damages) != segment.damages:
+    trust = segment.trust
+    if tuple(damages) != trust.damages:
         for damage in damages:
             _report(damage, segment, partition_name)
-        segment.damages = tuple(damages)
-        segment.save_damages()
+        trust.damages = tuple(damages)
+        trust.save_damages()
     if next_base_offset is not None:
         segment.save_indexes(final=True)
         segment.release()
-    segment.was_scanned = True
-    segment.note_all_checked()
+    trust.note_scanned(trust.damages)
     return next_offset
 
 
@@ -162,7 +164,7 @@ def check_batches(
 
     False if anything is odd, in the log or in the index; `find_damages` tells what.
     """
-    size = segment.unchecked_end
+    size = segment.trust.unverified_end
     entry = segment.index.entry_at_or_before(start)
     start, expected = 0, segment.base_offset
     if entry is not None:
@@ -192,7 +194,7 @@ def check_batches(
     )
     if sound is None:
         return False
-    segment.note_checked(start, sound)
+    segment.trust.note_verified(start, sound)
     return True
 
 
@@ -209,7 +211,7 @@ def find_damages(
 
     `next_offset` is the first one behind the segment.
     """
-    size = segment.unchecked_end
+    size = segment.trust.unverified_end
     behind = next(segment.headers(size), None) if size < segment.size else None
     following_offset = next_offset if behind is None else behind[1].base_offset
     scan = Scan(
@@ -220,13 +222,14 @@ def find_damages(
     damages = scan.damages
     if scan.valid_end < size:
         damages = [*damages, scan.tail_damage(following_offset)]
-    if tuple(damages) != segment.damages:
+    trust = segment.trust
+    if tuple(damages) != trust.damages:
         for damage in damages:
             _report(damage, segment, partition_name)
-        segment.damages = tuple(damages)
+        trust.damages = tuple(damages)
         if is_kept:
-            segment.save_damages()
-    segment.note_all_checked()
+            trust.save_damages()
+    trust.note_all_verified()
 
 
 def _report(damage: Damage, segment: Segment, partition_name: str) -> None:

@@ -65,7 +65,7 @@ class StoredRecords:
             if len(piece) < size:
                 raise OSError(f"The file ends {size - len(piece)} bytes before it should")
         except OSError:
-            self._segment.is_distrusted = True
+            self._segment.trust.read_failed = True
             raise
         self._position += size
         return piece
@@ -81,4 +81,4 @@ def read_through(segment: Segment, file: File, start: int, end: int) -> None:
         size = min(PIECE_BYTES, end - position)
         if len(file.pread(size, position)) < size:
             raise OSError(f"The file ends before its byte {position + size}")
-    segment.is_distrusted = False
+    segment.trust.read_failed = False

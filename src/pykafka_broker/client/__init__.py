@@ -1,0 +1,19 @@
+"""One Kafka client: a core without I/O, and two thin shells around it.
+
+    frames.py         bytes: a request as a frame, a received stream cut into frames, the response in a frame
+    connection.py     one connection: correlation ids, versions, what is unanswered, what opens it
+    conversation.py   exchanges that take several requests, as generators that a shell drives
+    addresses.py      HOST:PORT
+    retries.py        which errors go away, and when to try again
+    metadata.py       brokers, topics and their leaders
+    coordinators.py   the coordinators of groups and transactions
+    blocking.py       shell: sockets, one request at a time
+    aio.py            shell: asyncio, many requests on their way over one connection
+
+The core receives bytes, answers and the time, and returns bytes and values; it opens no socket and reads no
+clock. A caller that needs exact control uses the lower parts of the same core: `frames.py` alone, or
+`blocking.FrameSocket` and `aio.FrameStream`, which send any bytes and return each frame as it came.
+
+Left out: producing and consuming as such, group membership, fetch sessions. The users of this package send
+the requests of those themselves.
+"""

@@ -1,0 +1,39 @@
+"""Addresses as users write them: HOST:PORT."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+#: Where an entry names a port only.
+DEFAULT_HOST = "127.0.0.1"
+
+
+class Address(NamedTuple):
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+def parse_address(text: str) -> Address:
+    """The address in `host:port`; an IPv6 address may stand in brackets.
+
+    Raises:
+        ValueError: it is not HOST:PORT.
+    """
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
+        raise ValueError(f"{text.strip()!r} is not HOST:PORT")
+    return Address(host.strip("[]") or DEFAULT_HOST, int(port))
+
+
+def parse_addresses(text: str) -> list[Address]:
+    """The addresses in a `host:port,host:port` list.
+
+    Raises:
+        ValueError: one of them is not HOST:PORT.
+    """
+    return [parse_address(entry) for entry in text.split(",")]

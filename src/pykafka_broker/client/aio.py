@@ -1,0 +1,342 @@
+"""The client's shell for asyncio: many requests on their way over one connection.
+
+    async with await connect("127.0.0.1:9092") as connection:
+        first = connection.start(MetadataRequest(topics=None))
+        second = await connection.send(ListGroupsRequest(), timeout_ms=5_000)
+        response = await first
+
+`Connection` numbers the requests and gives each its response. A request whose caller has given up, because of
+its time-out or because it was cancelled, keeps its place: its response is dropped when it comes, and the
+connection serves the others as before. When the connection ends, every waiting caller gets the reason.
+
+`FrameStream` is the lower part: it sends the bytes that it is given and returns each frame as it came.
+
+Bytes are written at once and may wait in the transport; `MAX_IN_FLIGHT` of `connection.py` limits how many
+requests may.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from functools import partial
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
+from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result
+from pykafka_broker.client.frames import FrameCutter, api_key_of
+from pykafka_broker.machine.clock import Clock, SystemClock
+from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.messages import API_NAMES
+
+#: How much one receive may bring.
+LANDING_BYTES = 64 * 1024
+TIMEOUT_MS = 30_000
+SYSTEM_CLOCK = SystemClock()
+
+
+# -- bytes
+# --------
+
+
+class Receiver(Protocol):
+    """Takes what a stream receives."""
+
+    def frame_received(self, frame: Buffer) -> None:
+        """A frame has come, without its length. A `ProtocolError` from here ends the connection."""
+        ...
+
+    def connection_lost(self, error: Exception) -> None:
+        """No more frames will come. Called once."""
+        ...
+
+
+class Stream(asyncio.BufferedProtocol):
+    """The bytes of one connection; what is received is cut into frames for `receiver`."""
+
+    def __init__(self, peer: str, receiver: Receiver) -> None:
+        self.peer = peer
+        self._receiver = receiver
+        self._cutter = FrameCutter(peer, LANDING_BYTES)
+        self._transport: asyncio.Transport | None = None
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        #: Why this side has closed the connection.
+        self._reason: Exception | None = None
+
+    def write(self, data: bytes) -> None:
+        """Send these bytes, without waiting.
+
+        Raises:
+            ConnectionError: the connection is closed.
+        """
+        if self._transport is None or self._transport.is_closing():
+            raise self._closed()
+        self._transport.write(data)
+
+    async def close(self) -> None:
+        """Send what was written, close the connection, and return when it is gone."""
+        self._reason = self._reason or self._closed()
+        if self._transport is not None:
+            self._transport.close()
+        await asyncio.shield(self._gone)
+
+    def _closed(self) -> ConnectionError:
+        return ConnectionError(f"The connection to {self.peer} is closed")
+
+    # What asyncio calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._cutter.get_buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._cutter.received(nbytes)
+        try:
+            while (frame := self._cutter.next_frame()) is not None:
+                self._receiver.frame_received(frame)
+        except ProtocolError as error:
+            self._reason = self._reason or error
+            assert self._transport is not None
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if exc is None or isinstance(exc, (BrokenPipeError, ConnectionResetError)):
+            exc = ConnectionError(f"{self.peer} closed the connection")
+        self._gone.set_result(None)
+        self._receiver.connection_lost(self._reason or exc)
+
+
+async def open_stream(address: Address, receiver: Receiver, timeout_ms: int = TIMEOUT_MS) -> Stream:
+    """Connect to a broker.
+
+    Raises:
+        OSError: there is no way to the address, or none in time.
+    """
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            _, stream = await loop.create_connection(
+                lambda: Stream(str(address), receiver), address.host, address.port
+            )
+    except TimeoutError:
+        raise TimeoutError(f"Cannot connect to {address} in time") from None
+    return stream
+
+
+class FrameQueue:
+    """Frames that have come and were not taken yet."""
+
+    def __init__(self) -> None:
+        self._frames: deque[Buffer] = deque()
+        self._lost: Exception | None = None
+        self._news: asyncio.Future[None] | None = None
+
+    async def take(self) -> Buffer:
+        """The next frame; one task at a time may wait for it. Raises what has ended the connection."""
+        while not self._frames:
+            if self._lost is not None:
+                raise self._lost
+            self._news = asyncio.get_running_loop().create_future()
+            await self._news
+        return self._frames.popleft()
+
+    def frame_received(self, frame: Buffer) -> None:
+        self._frames.append(frame)
+        self._tell()
+
+    def connection_lost(self, error: Exception) -> None:
+        self._lost = error
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._news is not None and not self._news.done():
+            self._news.set_result(None)
+
+
+class FrameStream:
+    """Frames over a connection; neither requests nor responses are looked into."""
+
+    def __init__(self, stream: Stream, received: FrameQueue) -> None:
+        self._stream = stream
+        self._received = received
+
+    @classmethod
+    async def open(cls, address: Address) -> Self:
+        """Connect to a broker.
+
+        Raises:
+            OSError: there is no way to the address, or none in time.
+        """
+        received = FrameQueue()
+        return cls(await open_stream(address, received), received)
+
+    def write(self, data: bytes) -> None:
+        """Send these bytes, whatever they are, without waiting.
+
+        Raises:
+            ConnectionError: the connection is closed.
+        """
+        self._stream.write(data)
+
+    async def receive(self) -> Buffer:
+        """The next frame, without its length; one task at a time may wait for it.
+
+        Raises:
+            OSError: the connection has ended.
+            ProtocolError: no frame comes.
+        """
+        return await self._received.take()
+
+    async def close(self) -> None:
+        """Send what was written, close the connection, and return when it is gone."""
+        await self._stream.close()
+
+
+# -- requests and responses
+# -------------------------
+
+
+class Callers:
+    """The callers that wait for responses."""
+
+    def __init__(self, state: ConnectionState) -> None:
+        self._state = state
+        self._by_correlation_id: dict[int, asyncio.Future[Any]] = {}
+
+    def add(self, correlation_id: int) -> asyncio.Future[Any]:
+        """A caller for the response with this correlation id."""
+        response: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._by_correlation_id[correlation_id] = response
+        return response
+
+    def frame_received(self, frame: Buffer) -> None:
+        received = self._state.receive(frame)
+        response = self._by_correlation_id.pop(received.correlation_id)
+        if not response.done():
+            response.set_result(received.message)
+
+    def connection_lost(self, error: Exception) -> None:
+        for response in self._by_correlation_id.values():
+            if not response.done():
+                response.set_exception(error)
+        self._by_correlation_id.clear()
+
+
+class Connection:
+    """A connection to one broker; `connect` makes one."""
+
+    def __init__(self, stream: Stream, state: ConnectionState, callers: Callers, clock: Clock) -> None:
+        self._stream = stream
+        self._state = state
+        self._callers = callers
+        self._clock = clock
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def newest_version(self, request: object) -> int:
+        """The newest version of the request that both sides know.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION, there is none.
+        """
+        return self._state.newest_version(request)
+
+    def start(self, request: object, version: int | None = None) -> asyncio.Future[Any]:
+        """Send a request now; its response will be the future's result, None for acks=0.
+
+        Raises:
+            KafkaError: the request cannot be sent to this broker.
+            ConnectionError: the connection is closed, or too many requests are unanswered.
+        """
+        sent = self._state.send(request, version)
+        self._stream.write(sent.frame)
+        if sent.is_answered:
+            return self._callers.add(sent.correlation_id)
+        nothing: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        nothing.set_result(None)
+        return nothing
+
+    async def send(self, request: object, version: int | None = None, *, timeout_ms: int = TIMEOUT_MS) -> Any:
+        """Send a request and return its response; None for acks=0.
+
+        Raises:
+            KafkaError: the request cannot be sent to this broker.
+            TimeoutError: no response has come in time; the connection stays open.
+            OSError: the connection has ended.
+            ProtocolError: the broker has sent something else than responses; the connection has ended.
+        """
+        response = self.start(request, version)
+        late = TimeoutError(f"{self._stream.peer} did not answer {API_NAMES[api_key_of(request)]} in time")
+        timer = self._clock.call_at(
+            self._clock.monotonic_ms() + timeout_ms, partial(_give_up, response, late)
+        )
+        try:
+            return await response
+        finally:
+            timer.cancel()
+
+    async def run(self, conversation: Conversation[Result], *, timeout_ms: int = TIMEOUT_MS) -> Result:
+        """Run a conversation to its end; this broker is asked for everything. The time-out is that of each
+        request.
+        """
+        try:
+            step = next(conversation)
+            while True:
+                response = None
+                if isinstance(step, Ask):
+                    response = await self.send(step.request, step.version, timeout_ms=timeout_ms)
+                else:
+                    await self._clock.sleep(max(0, step.until_ms - self._clock.monotonic_ms()))
+                step = conversation.send(Reply(response, self._clock.monotonic_ms()))
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+    async def close(self) -> None:
+        """Send what was written, close the connection, and return when it is gone. Callers that wait get a
+        ConnectionError.
+        """
+        await self._stream.close()
+
+
+async def connect(
+    address: Address,
+    *,
+    identity: Identity = CLIENT,
+    clock: Clock = SYSTEM_CLOCK,
+    timeout_ms: int = TIMEOUT_MS,
+) -> Connection:
+    """Connect to a broker, and find out which versions it serves.
+
+    Raises:
+        OSError: there is no broker, or it does not answer in time.
+        ProtocolError: what answers is no broker.
+        KafkaError: the broker refuses.
+    """
+    state = ConnectionState(str(address), identity)
+    callers = Callers(state)
+    stream = await open_stream(address, callers, timeout_ms)
+    connection = Connection(stream, state, callers, clock)
+    try:
+        await connection.run(state.opening(), timeout_ms=timeout_ms)
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+def _give_up(response: asyncio.Future[Any], late: TimeoutError) -> None:
+    if not response.done():
+        response.set_exception(late)

@@ -1,0 +1,323 @@
+"""The client's shell for programs that wait: sockets, one request at a time.
+
+    with Client("127.0.0.1:9092") as client:
+        response = client.send(MetadataRequest(topics=None))
+
+`Client` is a cluster, `Connection` one broker, `FrameSocket` the bytes below: it sends what it is given and
+returns each frame as it came. No pipelining, no threads; it works against any broker from Kafka 2.1 on whose
+versions overlap with ours.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka_broker.client.addresses import Address, parse_addresses
+from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
+from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result, Step, drive
+from pykafka_broker.client.frames import FrameCutter, api_key_of
+from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
+from pykafka_broker.client.retries import first_attempt
+from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.frames import LENGTH_BYTES
+from pykafka_broker.protocol.messages import API_NAMES
+
+if TYPE_CHECKING:
+    from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
+
+TIMEOUT_S = 30.0
+
+
+def now_ms() -> int:
+    """The time that attempts are measured with."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class Notices(Protocol):
+    """What a person who waits is told."""
+
+    def waiting_for(self, peer: str) -> AbstractContextManager[None]:
+        """What is inside waits for this broker."""
+        ...
+
+    def doubts(self, peer: str, error: Exception) -> None:
+        """The connection did not get as far as the first request: is a broker there at all? May add a note
+        to the error.
+        """
+        ...
+
+
+class NoNotices:
+    """Tells nothing."""
+
+    def waiting_for(self, peer: str) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def doubts(self, peer: str, error: Exception) -> None:
+        pass
+
+
+SILENCE = NoNotices()
+
+
+class ConnectTimeout(ConnectionError):
+    """No connection was made in time."""
+
+
+def connect(address: Address, timeout_s: float = TIMEOUT_S) -> socket.socket:
+    """A socket for requests and responses, which are sent at once.
+
+    Raises:
+        ConnectionError: there is no way to the address (`ConnectTimeout`: none in time).
+    """
+    try:
+        connected = socket.create_connection(address, timeout=timeout_s)
+    except OSError as error:
+        kind = ConnectTimeout if isinstance(error, TimeoutError) else ConnectionError
+        raise kind(f"Cannot connect to {address}: {error.strerror or error}") from None
+    except UnicodeError:
+        raise ConnectionError(f"Cannot connect to {address}: {address.host!r} is no host name") from None
+    connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connected
+
+
+class FrameSocket:
+    """Frames over a connected socket; neither requests nor responses are looked into."""
+
+    __slots__ = ("_cutter", "_receive_into", "peer", "send_bytes", "socket")
+
+    def __init__(self, connected: socket.socket, peer: str, landing_bytes: int = LENGTH_BYTES) -> None:
+        """With a landing above `LENGTH_BYTES`, frames may wait here while the socket has nothing to read."""
+        self.socket = connected
+        self.peer = peer
+        #: Sends these bytes, all of them.
+        self.send_bytes = connected.sendall
+        self._receive_into = connected.recv_into
+        self._cutter = FrameCutter(peer, landing_bytes)
+
+    def receive(self) -> Buffer:
+        """The next frame, without its length.
+
+        Raises:
+            ConnectionError: the connection has ended.
+            TimeoutError: the socket has a time-out, and it has passed.
+            ProtocolError: no frame comes.
+        """
+        cutter = self._cutter
+        while (frame := cutter.next_frame()) is None:
+            size = self._receive_into(cutter.get_buffer())
+            if not size:
+                raise ConnectionError(f"{self.peer} closed the connection")
+            cutter.received(size)
+        return frame
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether this side has closed it."""
+        return self.socket.fileno() < 0
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+class Connection:
+    """A connection to one broker, open for requests."""
+
+    def __init__(
+        self,
+        address: Address,
+        timeout_s: float = TIMEOUT_S,
+        *,
+        identity: Identity = CLIENT,
+        notices: Notices = SILENCE,
+    ) -> None:
+        """Connect, and find out which versions the broker serves.
+
+        Raises:
+            ConnectionError: there is no broker, or it does not answer.
+            ProtocolError: what answers is no broker.
+            KafkaError: the broker refuses.
+        """
+        self._notices = notices
+        self._state = ConnectionState(str(address), identity)
+        try:
+            with notices.waiting_for(str(address)):
+                self._frames = FrameSocket(connect(address, timeout_s), str(address))
+        except ConnectTimeout as error:
+            notices.doubts(str(address), error)
+            raise
+        try:
+            drive(self._state.opening(), self._carry_out)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (ConnectionError, ProtocolError)):
+                notices.doubts(str(address), error)
+            raise
+
+    @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """API key -> the lowest and the highest version that the broker serves."""
+        return self._state.versions
+
+    def newest_version(self, request: object) -> int:
+        """The newest version of the request that both sides know.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION, there is none.
+        """
+        return self._state.newest_version(request)
+
+    def send(self, request: object, version: int | None = None) -> Any:
+        """Send a request and return its response; None when the request wants none (acks=0).
+
+        Raises:
+            KafkaError: the request cannot be sent to this broker.
+            ConnectionError: the broker does not answer; the connection is closed.
+            ProtocolError: it answers something else; the connection is closed.
+        """
+        sent = self._state.send(request, version)
+        try:
+            self._frames.send_bytes(sent.frame)
+            if not sent.is_answered:
+                return None
+            with self._notices.waiting_for(self._state.peer):
+                frame = self._frames.receive()
+            return self._state.receive(frame).message
+        except TimeoutError:
+            self.close()
+            name = API_NAMES[api_key_of(request)]
+            raise ConnectionError(f"{self._state.peer} did not answer {name} in time") from None
+        except (BrokenPipeError, ConnectionResetError):
+            self.close()
+            raise ConnectionError(f"{self._state.peer} closed the connection") from None
+        except BaseException:
+            # The answer that is still to come would be taken for that of the next request.
+            self.close()
+            raise
+
+    def _carry_out(self, step: Step) -> Reply:
+        assert isinstance(step, Ask), step
+        return Reply(self.send(step.request, step.version), now_ms())
+
+    @property
+    def is_closed(self) -> bool:
+        return self._frames.is_closed
+
+    def close(self) -> None:
+        self._frames.close()
+
+
+class Client:
+    """A cluster, reached through any of its brokers.
+
+    Used as a context manager; closing it closes all connections.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        timeout_s: float = TIMEOUT_S,
+        *,
+        identity: Identity = CLIENT,
+        notices: Notices = SILENCE,
+    ) -> None:
+        self.bootstrap_servers = parse_addresses(bootstrap_servers)
+        self.timeout_s = timeout_s
+        self.brokers = Brokers()
+        self._identity = identity
+        self._notices = notices
+        self._connections: dict[int | None, Connection] = {}
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    def send(self, request: object, node_id: int | None = None, version: int | None = None) -> Any:
+        """Send a request to one broker, or to any, and return the response."""
+        return self.connection(node_id).send(request, version)
+
+    def connection(self, node_id: int | None = None) -> Connection:
+        """The connection to a broker; the first bootstrap server that answers, without an id.
+
+        A closed one, on which an exchange was cut short, is replaced.
+        """
+        known = self._connections.get(node_id)
+        if known is None or known.is_closed:
+            known = self._connections[node_id] = self._bootstrap() if node_id is None else self._to(node_id)
+        return known
+
+    def _bootstrap(self) -> Connection:
+        for address in self.bootstrap_servers[:-1]:
+            try:
+                return self._open(address)
+            except ConnectionError:
+                continue
+        return self._open(self.bootstrap_servers[-1])
+
+    def _to(self, node_id: int) -> Connection:
+        return self._open(self._run(find_broker(self.brokers, node_id)))
+
+    def _open(self, address: Address) -> Connection:
+        return Connection(address, self.timeout_s, identity=self._identity, notices=self._notices)
+
+    # -- look-ups ----------------------------------------------------------------------------------------
+
+    def metadata(self, topics: Iterable[str] | None, *, auto_create: bool = False) -> MetadataResponse:
+        """The Metadata response for these topics; for all of them, if None."""
+        return self._run(fetch_metadata(self.brokers, topics, auto_create=auto_create))
+
+    def topic(self, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
+        """One topic's metadata, once all its partitions have a leader.
+
+        Raises:
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or what its last answer says.
+        """
+        attempt = first_attempt(now_ms(), self._timeout_ms)
+        return self._run(find_topic(self.brokers, name, attempt, auto_create=auto_create))
+
+    def leaders(self, topic: str) -> dict[int, int]:
+        """Partition -> the broker that leads it."""
+        return leaders_of(self.topic(topic))
+
+    def coordinator(self, group: str) -> int:
+        """The broker that coordinates a group."""
+        from pykafka_broker.client.coordinators import find_coordinator
+
+        return self._run(find_coordinator(self.brokers, group, first_attempt(now_ms(), self._timeout_ms)))
+
+    def attempts(self) -> Iterator[bool]:
+        """Try, and try again for as long as the time-out allows; True stands for the last attempt."""
+        attempt = first_attempt(now_ms(), self._timeout_ms)
+        while not attempt.is_last:
+            yield False
+            _sleep_until(attempt.next_ms)
+            attempt = attempt.again(now_ms())
+        yield True
+
+    @property
+    def _timeout_ms(self) -> int:
+        return round(self.timeout_s * 1000)
+
+    def _run(self, conversation: Conversation[Result]) -> Result:
+        return drive(conversation, self._carry_out)
+
+    def _carry_out(self, step: Step) -> Reply:
+        if isinstance(step, Ask):
+            return Reply(self.send(step.request, step.node_id, step.version), now_ms())
+        _sleep_until(step.until_ms)
+        return Reply(None, now_ms())
+
+
+def _sleep_until(moment_ms: int) -> None:
+    time.sleep(max(0, moment_ms - now_ms()) / 1000)

@@ -1,0 +1,181 @@
+"""One connection to one broker, without the socket.
+
+The life of a connection:
+
+    1. The shell connects. TLS, which changes the bytes and not the protocol, belongs to the shell's stream.
+    2. The shell runs `opening()`. It asks for the versions that the broker serves; authentication has its
+       place in front of that, as requests of its own.
+    3. `send()` turns requests into frames, `receive()` turns frames into responses. Any number of requests,
+       up to `MAX_IN_FLIGHT`, may be on their way; brokers answer in the order of the requests.
+
+A caller that knows which versions it sends may leave the second step out.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pykafka_broker.client.conversation import Ask, Conversation
+from pykafka_broker.client.frames import (
+    api_key_of,
+    correlation_id_of,
+    has_response,
+    read_response,
+    request_frame,
+)
+from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
+from pykafka_broker.protocol.schema import schema_of
+
+SOFTWARE_NAME = "pykafka-broker"
+#: The first version in which a client tells its name; brokers that do not know it answer in version 0.
+API_VERSIONS_VERSION = 3
+#: Requests without an answer; a broker that leaves more unanswered is not there any more.
+MAX_IN_FLIGHT = 1_000
+MAX_CORRELATION_ID = (1 << 31) - 1
+
+
+class Identity(NamedTuple):
+    """Who speaks to the broker."""
+
+    client_id: str | None = SOFTWARE_NAME
+    software_version: str = "unknown"
+    #: What errors call this side.
+    kind: str = "client"
+
+
+CLIENT = Identity()
+
+
+class Sent(NamedTuple):
+    """A request on its way; `is_answered` is False where the broker will not answer it (acks=0)."""
+
+    frame: bytes
+    correlation_id: int
+    is_answered: bool
+
+
+class Received(NamedTuple):
+    """A response, and the request that it answers."""
+
+    correlation_id: int
+    message: Any
+
+
+class _Expected(NamedTuple):
+    correlation_id: int
+    api_key: int
+    version: int
+
+
+class ConnectionState:
+    """What one side knows of a connection."""
+
+    __slots__ = ("_correlation_id", "_expected", "identity", "peer", "versions")
+
+    def __init__(self, peer: str, identity: Identity) -> None:
+        #: The broker's address, for errors.
+        self.peer = peer
+        self.identity = identity
+        #: API key -> the lowest and the highest version that the broker serves; empty before `opening()`.
+        self.versions: Mapping[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        self._expected: deque[_Expected] = deque()
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests have no answer yet."""
+        return len(self._expected)
+
+    def opening(self) -> Conversation[None]:
+        """What is exchanged before the first request of the caller.
+
+        Raises:
+            KafkaError: the broker refuses.
+        """
+        request = ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME, client_software_version=self.identity.software_version
+        )
+        response: ApiVersionsResponse = (yield Ask(request, version=API_VERSIONS_VERSION)).response
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            response = (yield Ask(request, version=0)).response
+        check(response.error_code)
+        self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+    def newest_version(self, request: object) -> int:
+        """The newest version of a request that both sides know.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION, there is none.
+        """
+        api_key, ours = api_key_of(request), schema_of(request).versions
+        low, high = self.versions.get(api_key, (0, -1))
+        version = min(high, ours[-1])
+        if version < max(low, ours[0]):
+            name, kind = API_NAMES[api_key], self.identity.kind
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"{self.peer} does not serve {name} in a version this {kind} knows",
+            )
+        return version
+
+    def send(self, request: object, version: int | None = None) -> Sent:
+        """The frame of a request, in the newest version that both sides know if none is named.
+
+        Raises:
+            KafkaError: UNSUPPORTED_VERSION, the sides have no version in common; INVALID_REQUEST, a value
+                does not fit its field: it is too long, too large, or no text.
+            ConnectionError: too many requests are unanswered.
+        """
+        api_key = api_key_of(request)
+        if version is None:
+            version = self.newest_version(request)
+        if len(self._expected) >= MAX_IN_FLIGHT:
+            raise ConnectionError(f"{self.peer} has not answered the last {MAX_IN_FLIGHT} requests")
+        correlation_id = self._correlation_id % MAX_CORRELATION_ID + 1
+        try:
+            frame = request_frame(request, version, correlation_id, self.identity.client_id)
+        except (ValueError, struct.error) as error:
+            name = API_NAMES[api_key]
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Kafka's {name} cannot say this: {error}") from None
+        self._correlation_id = correlation_id
+        is_answered = has_response(request)
+        if is_answered:
+            self._expected.append(_Expected(correlation_id, api_key, version))
+        return Sent(frame, correlation_id, is_answered)
+
+    def receive(self, frame: Buffer) -> Received:
+        """The response in a frame, which answers the oldest request without an answer.
+
+        Raises:
+            ProtocolError: it answers another request, or is malformed.
+        """
+        correlation_id = correlation_id_of(frame)
+        if not self._expected or self._expected[0].correlation_id != correlation_id:
+            raise ProtocolError(f"{self.peer} answered another request than the one asked")
+        _, api_key, version = self._expected.popleft()
+        if api_key == API_VERSIONS_KEY and _is_unsupported_version(frame):
+            # A broker that does not know the version of the request answers in version 0.
+            version = 0
+        return Received(correlation_id, read_response(api_key, version, frame).message)
+
+
+def _is_unsupported_version(frame: Buffer) -> bool:
+    """Whether this ApiVersions response refuses the version: all begin with the error, behind header v0."""
+    return int.from_bytes(frame[4:6], "big") == ErrorCode.UNSUPPORTED_VERSION
+
+
+def check(code: int, message: str | None = None) -> None:
+    """Raise the error of a response.
+
+    Raises:
+        KafkaError: unless the code is 0.
+    """
+    if code:
+        raise KafkaError(ErrorCode(code), message or None)

@@ -1,0 +1,53 @@
+"""Exchanges that take several requests, written once for both shells.
+
+A conversation is a generator: it yields `Ask` to have a request sent and `Wait` to wait, is sent a `Reply`
+for each, and returns its result. It decides everything and does nothing; what a shell cannot carry out (no
+connection, no answer in time) ends the conversation with the shell's error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeVar
+
+Result = TypeVar("Result")
+
+
+class Ask(NamedTuple):
+    """Send this request to a broker."""
+
+    request: object
+    #: None: to any broker.
+    node_id: int | None = None
+    #: None: in the newest version that both sides know.
+    version: int | None = None
+
+
+class Wait(NamedTuple):
+    """Go on at this time, or now if it is past."""
+
+    until_ms: int
+
+
+class Reply(NamedTuple):
+    """What a step came to."""
+
+    #: The response message; None after a `Wait`.
+    response: Any
+    #: When that was, by a monotonic clock.
+    now_ms: int
+
+
+Step = Ask | Wait
+Conversation = Generator[Step, Reply, Result]
+
+
+def drive(conversation: Conversation[Result], carry_out: Callable[[Step], Reply]) -> Result:
+    """Run a conversation to its end; `carry_out` blocks until a step is done."""
+    try:
+        step = next(conversation)
+        while True:
+            step = conversation.send(carry_out(step))
+    except StopIteration as end:
+        result: Result = end.value
+        return result

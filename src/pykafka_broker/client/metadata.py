@@ -1,0 +1,94 @@
+"""The brokers of a cluster, its topics, and the leaders of their partitions, as Metadata tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.conversation import Ask, Conversation
+from pykafka_broker.client.retries import RETRIABLE, Attempt, next_attempt
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+
+
+class Brokers:
+    """Where the brokers are, as the last response told it."""
+
+    __slots__ = ("addresses",)
+
+    def __init__(self) -> None:
+        self.addresses: dict[int, Address] = {}
+
+    def replace(self, response: MetadataResponse) -> None:
+        """Take over the brokers of a response, which has all of them."""
+        self.addresses = {broker.node_id: Address(broker.host, broker.port) for broker in response.brokers}
+
+    def add(self, node_id: int, address: Address) -> None:
+        """Learn of one broker, unless its address is known."""
+        self.addresses.setdefault(node_id, address)
+
+
+def fetch_metadata(
+    brokers: Brokers, topics: Iterable[str] | None, *, auto_create: bool = False
+) -> Conversation[MetadataResponse]:
+    """Ask for the metadata of these topics; of all of them, if None."""
+    asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+    reply = yield Ask(MetadataRequest(topics=asked, allow_auto_topic_creation=auto_create))
+    response: MetadataResponse = reply.response
+    brokers.replace(response)
+    return response
+
+
+def find_broker(brokers: Brokers, node_id: int) -> Conversation[Address]:
+    """The address of a broker.
+
+    Raises:
+        KafkaError: BROKER_NOT_AVAILABLE, the cluster does not know it.
+    """
+    if node_id not in brokers.addresses:
+        yield from fetch_metadata(brokers, [])
+    if node_id not in brokers.addresses:
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {node_id} is not available.")
+    return brokers.addresses[node_id]
+
+
+def find_topic(
+    brokers: Brokers, name: str, attempt: Attempt, *, auto_create: bool = False
+) -> Conversation[MetadataResponseTopic]:
+    """A topic's metadata, once all its partitions have a leader.
+
+    Raises:
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or what its last answer says.
+    """
+    while True:
+        [topic] = (yield from fetch_metadata(brokers, [name], auto_create=auto_create)).topics
+        code = error_of(topic)
+        if not code:
+            return topic
+        is_being_created = auto_create and code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if attempt.is_last or not (code in RETRIABLE or is_being_created):
+            raise topic_error(code, name)
+        attempt = yield from next_attempt(attempt)
+
+
+def error_of(topic: MetadataResponseTopic) -> int:
+    """A topic's error or, if it has none, that of the first partition that has one; 0 if none has."""
+    return topic.error_code or next((p.error_code for p in topic.partitions if p.error_code), 0)
+
+
+def leaders_of(topic: MetadataResponseTopic) -> dict[int, int]:
+    """Partition -> the broker that leads it, in the order of the partitions."""
+    partitions = sorted(topic.partitions, key=lambda partition: partition.partition_index)
+    return {partition.partition_index: partition.leader_id for partition in partitions}
+
+
+def topic_error(code: int, name: str) -> KafkaError:
+    """The error of a topic, with its name where Kafka's text lacks it."""
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return KafkaError(ErrorCode(code), f"Topic '{name}' does not exist.")
+    return KafkaError(ErrorCode(code), f"Topic '{name}': {ErrorCode(code).message}")

@@ -1,0 +1,62 @@
+"""Which errors go away by themselves, and when to try again.
+
+An `Attempt` is a value: the caller reads its own clock and says what time it is. Attempts begin
+`RETRY_PAUSE_MS` apart; the one that begins when there is no time for another is the last, so every
+time-out allows one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pykafka_broker.client.conversation import Conversation, Wait
+from pykafka_broker.protocol.errors import ErrorCode
+
+#: How often a request is sent again while the cluster elects, creates or loads something.
+RETRY_PAUSE_MS = 100
+
+#: What goes away by itself.
+RETRIABLE = frozenset(
+    {
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.NOT_CONTROLLER,
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    }
+)
+
+
+class Attempt(NamedTuple):
+    """One of the attempts that fit before a deadline; times are those of a monotonic clock."""
+
+    began_ms: int
+    deadline_ms: int
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no other attempt may follow."""
+        return self.began_ms >= self.deadline_ms - RETRY_PAUSE_MS
+
+    @property
+    def next_ms(self) -> int:
+        """When the next attempt may begin."""
+        return self.began_ms + RETRY_PAUSE_MS
+
+    def again(self, now_ms: int) -> Attempt:
+        """The attempt that begins now."""
+        return self._replace(began_ms=now_ms)
+
+
+def first_attempt(now_ms: int, timeout_ms: int) -> Attempt:
+    """The first of the attempts that fit into the time-out."""
+    return Attempt(now_ms, now_ms + timeout_ms)
+
+
+def next_attempt(attempt: Attempt) -> Conversation[Attempt]:
+    """Wait until it is time to try again."""
+    reply = yield Wait(attempt.next_ms)
+    return attempt.again(reply.now_ms)

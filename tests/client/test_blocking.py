@@ -1,0 +1,200 @@
+"""The client of programs that wait, against brokers that are old, slow, or not brokers at all."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.blocking import Client, Connection, FrameSocket
+from pykafka_broker.client.connection import Identity
+from pykafka_broker.client.frames import LENGTH_BYTES, framed
+from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+)
+from pykafka_broker.protocol.messages.produce import ProduceRequest
+from tests.support.scripted_broker import Serve, response_frame, scripted_brokers, versions
+
+METADATA, API_VERSIONS = 3, 18
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    with scripted_brokers() as serve:
+        yield serve
+
+
+def answer_of(address: str, port: int | None = None) -> MetadataResponse:
+    """A cluster of this one broker, which calls itself 1."""
+    here = parse_address(address)
+    broker = MetadataResponseBroker(node_id=1, host=here.host, port=port or here.port)
+    return MetadataResponse(brokers=[broker], topics=[], cluster_id="c")
+
+
+def test_an_old_broker_is_asked_again_in_version_0(serve: Serve) -> None:
+    asked = []
+
+    def old_broker(api_key: int, version: int, correlation_id: int) -> bytes:
+        asked.append((api_key, version))
+        if api_key == API_VERSIONS:
+            # In version 0, whatever was asked.
+            error = ErrorCode.UNSUPPORTED_VERSION if version else 0
+            return response_frame(
+                correlation_id, encode(versions((3, 0, 5), (18, 0, 0), error_code=error), 0)
+            )
+        answer = MetadataResponse(brokers=[], topics=[], cluster_id="c")
+        return response_frame(correlation_id, encode(answer, version))
+
+    with Client(serve(old_broker)) as client:
+        assert client.metadata([]).cluster_id == "c"
+    assert asked == [(18, 3), (18, 0), (3, 5)]
+
+
+def test_a_request_the_broker_does_not_serve_is_refused_before_it_is_sent(serve: Serve) -> None:
+    address = serve(lambda _, version, number: response_frame(number, encode(versions((18, 0, 4)), version)))
+    with (
+        Client(address, identity=Identity(kind="command")) as client,
+        pytest.raises(KafkaError, match="does not serve Metadata in a version this command knows") as error,
+    ):
+        client.send(MetadataRequest(topics=None))
+    assert error.value.code is ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_a_request_that_wants_no_response_does_not_wait_for_one(serve: Serve) -> None:
+    def broker(api_key: int, version: int, correlation_id: int) -> bytes:
+        if api_key == API_VERSIONS:
+            return response_frame(correlation_id, encode(versions((0, 3, 8), (18, 0, 4)), version))
+        return b""
+
+    with Client(serve(broker)) as client:
+        assert client.send(ProduceRequest(acks=0, timeout_ms=1, topic_data=[])) is None
+
+
+def test_a_broker_that_hangs_up_is_an_error(serve: Serve) -> None:
+    address = serve(lambda *_: None)
+    with pytest.raises(ConnectionError, match="closed the connection"):
+        Connection(parse_address(address), 5)
+
+
+def test_a_broker_that_does_not_answer_is_not_waited_for_for_ever(serve: Serve) -> None:
+    address = serve(lambda *_: b"")
+    with pytest.raises(ConnectionError, match="did not answer ApiVersions in time"):
+        Connection(parse_address(address), 0.05)
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.1 400 Bad Request", "announces a response of"),
+        (response_frame(99, b""), "answered another request"),
+        (struct.pack(">i", -1), "announces a response of -1 bytes"),
+    ],
+    ids=["another protocol", "another request", "no size"],
+)
+def test_what_is_no_broker_is_told_apart(serve: Serve, answer: bytes, reason: str) -> None:
+    address = serve(lambda *_: answer)
+    with pytest.raises(ProtocolError, match=reason):
+        Connection(parse_address(address), 5)
+
+
+def test_a_connection_is_closed_when_its_broker_is_none(serve: Serve) -> None:
+    def broker(api_key: int, version: int, correlation_id: int) -> bytes:
+        if api_key == API_VERSIONS:
+            return response_frame(correlation_id, encode(versions((3, 0, 5), (18, 0, 4)), version))
+        return response_frame(99, b"")
+
+    connection = Connection(parse_address(serve(broker)), 5)
+    with pytest.raises(ProtocolError, match="answered another request"):
+        connection.send(MetadataRequest(topics=None))
+    assert connection.is_closed
+
+
+def test_a_broker_of_the_cluster_is_reached_at_its_own_address(serve: Serve) -> None:
+    asked = []
+
+    def broker(name: str, tells: list[str]) -> str:
+        def answer(api_key: int, version: int, correlation_id: int) -> bytes:
+            asked.append((name, api_key))
+            if api_key == API_VERSIONS:
+                return response_frame(correlation_id, encode(versions((3, 0, 5), (18, 0, 4)), version))
+            return response_frame(correlation_id, encode(answer_of(tells[0]), version))
+
+        return serve(answer)
+
+    advertised: list[str] = []
+    bootstrap = broker("bootstrap", advertised)
+    advertised.append(broker("node 1", advertised))
+    with Client(bootstrap) as client:
+        for _ in range(2):
+            client.send(MetadataRequest(topics=None), node_id=1)
+    assert asked == [
+        ("bootstrap", API_VERSIONS),
+        ("bootstrap", METADATA),
+        ("node 1", API_VERSIONS),
+        ("node 1", METADATA),
+        ("node 1", METADATA),
+    ]
+
+
+def test_attempts_end_with_the_last_one() -> None:
+    client = Client("127.0.0.1:1", timeout_s=0.15)
+    assert list(client.attempts()) == [False, True]
+
+
+# -- the bytes below
+# ------------------
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        yield ours, theirs
+
+
+def test_frames_are_returned_as_they_came(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    frames = FrameSocket(ours, "a broker")
+    theirs.sendall(framed(b"one") + framed(b"two" * 30))
+    assert [frames.receive(), frames.receive()] == [b"one", b"two" * 30]
+
+
+def test_what_was_not_received_is_left_in_the_socket(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    frames = FrameSocket(ours, "a broker", LENGTH_BYTES)
+    theirs.sendall(framed(b"one") + b"next")
+    frames.receive()
+    assert ours.recv(100, socket.MSG_PEEK) == b"next"
+
+
+def test_a_large_landing_receives_many_frames_at_once(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    frames = FrameSocket(ours, "a broker", 1024)
+    theirs.sendall(framed(b"one") + framed(b"two"))
+    theirs.close()
+    assert frames.receive() == b"one"
+    ours.close()
+    assert frames.receive() == b"two"
+
+
+def test_any_bytes_can_be_sent(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    FrameSocket(ours, "a broker").send_bytes(b"GET / HTTP/1.1")
+    assert theirs.recv(100) == b"GET / HTTP/1.1"
+
+
+def test_the_end_of_a_connection_within_a_frame_is_an_error(
+    pair: tuple[socket.socket, socket.socket],
+) -> None:
+    ours, theirs = pair
+    theirs.sendall(framed(b"whole")[:-1])
+    theirs.close()
+    with pytest.raises(ConnectionError, match="a broker closed the connection"):
+        FrameSocket(ours, "a broker").receive()

@@ -4,29 +4,27 @@
     def an_unknown_topic_is_named_with_an_error(talk: Talk) -> None:
         talk.ask(MetadataRequest(topics=[...]), E.UNKNOWN_TOPIC_OR_PARTITION)
 
-The file says which API is meant (`apis/metadata.py`), the name of the function what is to be seen. Played at
-every version that is served, a declaration counts as one conversation per version; `@conversation("4+")`,
-`"0-3"` or `LATEST` choose some. With `settings` it is held with brokers of its own, which are started with
-them. The function is called once per broker and version with a `Talk` (`talk.py`).
+The file names the API (`apis/metadata.py`), the function says what is to be seen. Played at every version
+that is served, a declaration counts as one conversation per version; `@conversation("4+")`, `"0-3"` or
+`LATEST` choose some. With `settings` it is held with brokers of its own, which are started with them. The
+function is called once per broker and version with a `Talk` (`talk.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from types import MappingProxyType, ModuleType
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from interop.conformance.apis import FILES
+from interop.conformance.talk import Subject, Talk
+from interop.conformance.versions import served_versions
 from pykafka_broker.protocol.messages import API_NAMES, module_name
-from pykafka_broker.protocol.schema import HIGHEST_VERSION, version_range
+from pykafka_broker.protocol.schema import version_range
 
-if TYPE_CHECKING:
-    from interop.conformance.talk import Talk
-
-Function = Callable[["Talk"], None]
+Function = Callable[[Talk], None]
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
@@ -42,9 +40,9 @@ class Conversation:
     api: str
     name: str
     versions: tuple[int, ...]
-    #: Nobody else talks to the broker meanwhile: it sees or changes what belongs to all.
+    #: It is held while no other is, because it sees or changes things that belong to all.
     alone: bool
-    #: The same, after everybody else: it leaves an Apache behind that is ill for minutes.
+    #: The same, after all others: it leaves Apache Kafka ill for minutes.
     last: bool
     function: Function = field(compare=False)
     #: What both brokers are started with for it, beside what is said in `play.py`.
@@ -61,13 +59,17 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Case:
-    """A conversation at one version: what is counted."""
+    """A conversation at one version; these are counted."""
 
     conversation: Conversation
     version: int
 
     def __str__(self) -> str:
         return f"{self.conversation.id} v{self.version}"
+
+    @property
+    def subject(self) -> Subject:
+        return Subject(self.conversation.api, self.conversation.id, self.version)
 
 
 @overload
@@ -118,29 +120,6 @@ def choose(served: tuple[int, ...], versions: str) -> tuple[int, ...]:
         return tuple(sorted({served[0], served[-1]}))
     wanted = version_range(versions)
     return tuple(version for version in served if version in wanted)
-
-
-def served_versions(api: str) -> tuple[int, ...]:
-    """The versions of an API that our broker serves; those of a file that is about no API are "0"."""
-    return _served().get(api, (0,))
-
-
-@cache
-def _served() -> dict[str, tuple[int, ...]]:
-    from pykafka_broker.apis import APIS
-
-    return {module_name(api.key): tuple(range(api.min_version, api.max_version + 1)) for api in APIS}
-
-
-def latest_version(api_key: int) -> int:
-    """The newest served version: what set-up uses."""
-    from pykafka_broker.protocol.messages import request_type
-    from pykafka_broker.protocol.schema import schema_of
-
-    served = _served().get(module_name(api_key))
-    newest = served[-1] if served else schema_of(request_type(api_key)).versions[-1]
-    assert newest <= HIGHEST_VERSION
-    return newest
 
 
 def load(api: str) -> ModuleType:

@@ -97,7 +97,7 @@ def by_settings(cases: Iterable[Case]) -> list[tuple[Mapping[str, str], list[Cas
 def play(case: Case, side: Side) -> Transcript:
     """Hold one conversation with one broker."""
     transcript = Transcript()
-    talk = Talk(case, side, transcript=transcript)
+    talk = Talk(case.subject, side, transcript=transcript)
     try:
         case.conversation.function(talk)
     except (BrokenOffError, SetUpError) as error:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from socket import MSG_PEEK
 from typing import Any, Final
 
-from interop.conformance.conversation import Case, latest_version
 from interop.conformance.normalise import (
     Names,
     Tree,
@@ -26,6 +25,7 @@ from interop.conformance.normalise import (
     tree_of,
 )
 from interop.conformance.sabotage import spoil_error, spoil_number
+from interop.conformance.versions import latest_version
 from interop.conformance.wire import (
     ANSWER_TIMEOUT_S,
     Closed,
@@ -119,6 +119,16 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Subject:
+    """What a conversation is about: an API, or a file that is about none, at one version."""
+
+    api: str
+    #: Of the conversation.
+    id: str
+    version: int
+
+
+@dataclass(frozen=True)
 class Topic:
     name: str
     id: bytes
@@ -129,14 +139,14 @@ class Talk:
 
     def __init__(
         self,
-        case: Case,
+        subject: Subject,
         side: Side,
         *,
         transcript: Transcript | None = None,
         names: Names | None = None,
         client_id: str | None = "conformance",
     ) -> None:
-        self.case = case
+        self.subject = subject
         self.side = side
         self.transcript = transcript if transcript is not None else Transcript()
         self.names = names or Names(side.fixed, side.ports)
@@ -149,12 +159,11 @@ class Talk:
     @property
     def version(self) -> int:
         """The version under test."""
-        return self.case.version
+        return self.subject.version
 
     def name(self, label: str = "topic") -> str:
         """A name of this conversation's own: the same with both brokers, another at each version."""
-        told = self.case.conversation.id
-        return f"{label}-{zlib.crc32(told.encode()):08x}-v{self.version}"
+        return f"{label}-{zlib.crc32(self.subject.id.encode()):08x}-v{self.version}"
 
     # ---- asking ----
 
@@ -226,7 +235,9 @@ class Talk:
 
     def another(self, client_id: str | None = "conformance") -> Talk:
         """A second connection of the same conversation."""
-        other = Talk(self.case, self.side, transcript=self.transcript, names=self.names, client_id=client_id)
+        other = Talk(
+            self.subject, self.side, transcript=self.transcript, names=self.names, client_id=client_id
+        )
         self.opened.append(other)
         return other
 
@@ -244,7 +255,7 @@ class Talk:
     def _version_of(self, request: Any, version: int | None) -> int:
         if version is not None:
             return version
-        about = module_name(request.api_key) == self.case.conversation.api
+        about = module_name(request.api_key) == self.subject.api
         return self.version if about else latest_version(request.api_key)
 
     def _ask_until(

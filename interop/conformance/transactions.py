@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from interop.conformance.batches import batch
-from interop.conformance.conversation import latest_version
 from interop.conformance.talk import Talk, Topic
+from interop.conformance.versions import latest_version
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from interop.conformance.batches import batch
-from interop.conformance.conversation import LATEST, conversation, latest_version
+from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import ANY, E, Talk, Topic
 from interop.conformance.transactions import LAST_EPOCH, Producer, near_its_last_epoch, with_coordinator
+from interop.conformance.versions import latest_version
 from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest

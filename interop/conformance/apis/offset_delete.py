@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interop.conformance.conversation import conversation, latest_version
+from interop.conformance.conversation import conversation
 from interop.conformance.groups import (
     a_group,
     a_member,
@@ -14,6 +14,7 @@ from interop.conformance.groups import (
     subscribed,
 )
 from interop.conformance.talk import E, Talk, Topic
+from interop.conformance.versions import latest_version
 from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,

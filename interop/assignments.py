@@ -3,7 +3,9 @@
     python -m interop.assignments [CASES]
 
 Prints how many of CASES groups (1,000 by default) our assignors divide otherwise, and keeps the first 120 in
-`tests/coordinator/golden/assignments.jsonl`, where `tests/coordinator/test_assignors.py` compares.
+`interop/tests/golden/assignments.jsonl`, where `interop/tests/test_assignments.py` compares without Java.
+
+In the JSON of a group topic ids are in base64, and partitions sorted lists.
 
 Needs a JDK, not only a JRE: the Java side is compiled on the fly.
 """
@@ -18,25 +20,35 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pykafka_broker.coordinator.group.consumer.assignors import ASSIGNORS
+from pykafka_broker.coordinator.group.consumer.assignors.spec import GroupSpec, MemberSpec
+from pykafka_broker.protocol.java_hash import uuid_hash, walked
 from pykafka_broker.testing.apache.jars import java, libs
-from tests.support.assignments import assigned
 
 PROGRAM = Path(__file__).parent / "oracle" / "Assignors.java"
-GOLDEN = Path(__file__).parents[1] / "tests" / "coordinator" / "golden" / "assignments.jsonl"
+GOLDEN = Path(__file__).parent / "tests" / "golden" / "assignments.jsonl"
 KEPT = 120
 
 
-def topic_id(rng: random.Random) -> str:
-    return base64.urlsafe_b64encode(rng.randbytes(16)).decode().rstrip("=")
+def topic_bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def topic_text(topic_id: bytes) -> str:
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
+def random_topic(rng: random.Random) -> str:
+    return topic_text(rng.randbytes(16))
 
 
 def random_group(rng: random.Random) -> dict[str, Any]:
     """A group as it may be found: members and topics have come and gone since the last assignment."""
-    topics = {topic_id(rng): rng.choice([1, 2, 3, 7, 16, 40]) for _ in range(rng.randint(1, 6))}
+    topics = {random_topic(rng): rng.choice([1, 2, 3, 7, 16, 40]) for _ in range(rng.randint(1, 6))}
     homogeneous = rng.random() < 0.5
-    everybody = rng.sample(sorted(topics), rng.randint(1, len(topics)))
-    gone = topic_id(rng)
-    # Of each topic somebody had the first partitions; those of members that left are free.
+    all_topics = rng.sample(sorted(topics), rng.randint(1, len(topics)))
+    gone = random_topic(rng)
+    # The first partitions of each topic had owners; those of members that left are free.
     free = {topic: list(range(rng.randint(0, count))) for topic, count in topics.items()}
     free[gone] = list(range(3))
     members = {}
@@ -49,7 +61,7 @@ def random_group(rng: random.Random) -> dict[str, Any]:
                 free[topic] = [partition for partition in partitions if partition not in taken]
         name = rng.choice([f"member-{number}", f"{rng.getrandbits(64):x}-{number}"])
         members[name] = {
-            "topics": everybody if homogeneous else rng.sample(sorted(topics), rng.randint(0, len(topics))),
+            "topics": all_topics if homogeneous else rng.sample(sorted(topics), rng.randint(0, len(topics))),
             "assignment": assignment,
             "instance": f"static-{rng.randint(0, 99)}-{number}" if rng.random() < 0.3 else None,
         }
@@ -58,6 +70,34 @@ def random_group(rng: random.Random) -> dict[str, Any]:
         "homogeneous": homogeneous,
         "topics": topics,
         "members": members,
+    }
+
+
+def group_spec(group: dict[str, Any]) -> GroupSpec:
+    members = {
+        name: MemberSpec(
+            dict.fromkeys(walked(map(topic_bytes, member["topics"]), uuid_hash)).keys(),
+            {topic_bytes(topic): frozenset(partitions) for topic, partitions in member["assignment"].items()},
+            member["instance"],
+        )
+        for name, member in group["members"].items()
+    }
+    counts = {topic_bytes(topic): count for topic, count in group["topics"].items()}
+    owned = {
+        (topic_id, partition)
+        for member in members.values()
+        for topic_id, partitions in member.assignment.items()
+        for partition in partitions
+    }
+    return GroupSpec(members, counts, group["homogeneous"], owned)
+
+
+def assigned(group: dict[str, Any]) -> dict[str, dict[str, list[int]]]:
+    """How our assignor divides the partitions of `group`."""
+    result = ASSIGNORS[group["assignor"]](group_spec(group))
+    return {
+        name: {topic_text(topic_id): sorted(partitions) for topic_id, partitions in assignment.items()}
+        for name, assignment in result.items()
     }
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 import pykafka_broker
-from interop.conformance.not_yet_served import NOT_YET_SERVED
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.not_yet_served import NOT_YET_SERVED
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
 from pykafka_broker.protocol.schema import schema_of
 
@@ -82,7 +82,7 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
-    shared = {"api", "broker_loggers", "context", "fetch_sessions", "topology"}
+    shared = {"api", "broker_loggers", "context", "fetch_sessions", "not_yet_served", "topology"}
     shared |= {"transactional", "verification"}
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 

@@ -68,7 +68,7 @@ def test_a_walk_asks_the_same_again_without_a_part_of_its_steps(world: World) ->
     assert asked(tuple(range(1, 6))) == [text for each in every for text in each]
 
 
-def fetched(change: Callable[[Any], dict[str, int]]) -> Callable[[Any], None]:
+def fetched(change: Callable[[Any], dict[str, Any]]) -> Callable[[Any], None]:
     """Change the header of every batch that is fetched."""
 
     def tamper(message: FetchResponse) -> None:

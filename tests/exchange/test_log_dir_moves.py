@@ -26,7 +26,7 @@ from pykafka_broker.testing.apache.tools import SHORT_LIVED, command, run_tool
 from tests.exchange.node import Node, Software
 from tests.torture.clients import QUIET, new_consumer
 
-PROGRAM = Path(__file__).parents[2] / "interop" / "oracle" / "MoveReplica.java"
+PROGRAM = Path(__file__).with_name("MoveReplica.java")
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 RECORDS = 4_000
 VALUE_BYTES = 1_000

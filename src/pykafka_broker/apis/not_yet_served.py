@@ -1,10 +1,10 @@
-"""The APIs of Apache Kafka that are to come: accepted as missing, and checked to be all that is missing."""
+"""The APIs of Apache Kafka's broker listener that this broker does not serve yet, by what they wait for.
+
+Beside `APIS`, so that each API of Kafka is in one of the two lists. Kafka 4.3 is meant.
+"""
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.messages import API_NAMES
-
-#: What Apache Kafka 4.3's broker listener serves and this one does not yet, by what it waits for.
 NOT_YET_SERVED = {
     "share groups": (
         "ShareGroupHeartbeat",
@@ -47,13 +47,3 @@ NOT_YET_SERVED = {
     ),
     "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
 }
-
-
-#: Apache Kafka itself lists these only when a reporter of metrics takes them.
-LISTED_WHEN_SET_UP = frozenset(NOT_YET_SERVED["client telemetry"])
-
-
-def missing_keys() -> list[int]:
-    """The keys of the APIs that Apache Kafka lists as it is and that are not served yet, in their order."""
-    names = {name for each in NOT_YET_SERVED.values() for name in each} - LISTED_WHEN_SET_UP
-    return sorted(key for key, name in API_NAMES.items() if name in names)

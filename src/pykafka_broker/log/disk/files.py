@@ -1,7 +1,7 @@
 """The file system port: every operation the log does on disk, and nothing else; the only user of `os` for
 data files.
 
-`OsFileSystem` is the real one; `tests/support/memory_files.py` keeps files in memory and injects faults.
+`OsFileSystem` is the real one; `testing/memory_files.py` keeps files in memory and injects faults.
 The port is deliberately small, so that a recorded list of its calls is a complete account of what a crash
 can tear apart:
 

@@ -82,8 +82,8 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
-    shared = {"api", "broker_loggers", "context", "fetch_sessions", "not_yet_served", "topology"}
-    shared |= {"transactional", "verification"}
+    shared = {"admission", "api", "broker_loggers", "context", "fetch_sessions", "leader_hints", "needs"}
+    shared |= {"not_yet_served", "topology", "transactional", "verification"}
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 
     assert files - shared == {module_name(api.key) for api in APIS}

@@ -69,15 +69,17 @@ def apis(
     error_response: ErrorResponse | None = None,
 ) -> list[Api]:
     """An API table with these handlers."""
-    served = [handles(ApiVersionsRequest, versions="0-4")(api_versions)]
+    served = [handles(ApiVersionsRequest, versions="0-4", needs=())(api_versions)]
     if heartbeat is not None:
-        served.append(handles(HeartbeatRequest, versions="0-4", error_response=error_response)(heartbeat))
+        served.append(
+            handles(HeartbeatRequest, versions="0-4", needs=(), error_response=error_response)(heartbeat)
+        )
     if list_groups is not None:
-        served.append(handles(ListGroupsRequest, versions="0-5")(list_groups))
+        served.append(handles(ListGroupsRequest, versions="0-5", needs=())(list_groups))
     if produce is not None:
-        served.append(handles(ProduceRequest, versions="3-13", advertised_min_version=0)(produce))
+        served.append(handles(ProduceRequest, versions="3-13", needs=(), advertised_min_version=0)(produce))
     if fetch is not None:
-        served.append(handles(FetchRequest, versions="4-18")(fetch))
+        served.append(handles(FetchRequest, versions="4-18", needs=())(fetch))
     return served
 
 
@@ -134,6 +136,7 @@ class Served:
         request_memory: RequestMemory | None = None,
         unsent: UnsentAnswers | None = None,
         node: Any = None,
+        dispatch: Dispatch | None = None,
         **handlers: Handler,
     ) -> None:
         self.clock = clock or VirtualClock()
@@ -141,9 +144,8 @@ class Served:
             self.clock, limits=limits, request_memory=request_memory, unsent=unsent
         )
         self.network.node = node
-        self.connection = Connection(
-            self.network, Dispatch(apis(**handlers)), "PLAINTEXT", ("10.0.0.7", 50123)
-        )
+        dispatch = dispatch or Dispatch(apis(**handlers))
+        self.connection = Connection(self.network, dispatch, "PLAINTEXT", ("10.0.0.7", 50123))
         self.transport = MemoryTransport(self.connection)
         self.peer = Peer()
 

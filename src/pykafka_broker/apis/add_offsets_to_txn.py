@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
+from pykafka_broker.apis.needs import on_group, on_transactional_id
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -29,7 +31,12 @@ def failed(_request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToT
     return AddOffsetsToTxnResponse(error_code=int(error.code))
 
 
-@handles(AddOffsetsToTxnRequest, versions="0-4", error_response=failed)
+@handles(
+    AddOffsetsToTxnRequest,
+    versions="0-4",
+    needs=[on_transactional_id(AclOperation.WRITE), on_group(AclOperation.READ)],
+    error_response=failed,
+)
 async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContext) -> AddOffsetsToTxnResponse:
     """Add the partition that the group's offsets live in."""
     if not await ctx.node.topic_creation.ensure_offsets_topic():

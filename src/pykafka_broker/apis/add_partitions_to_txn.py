@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster, on_topics, on_transactional_ids
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.coordinator.txn.state import TopicPartition
@@ -52,7 +54,16 @@ def failed(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitio
     )
 
 
-@handles(AddPartitionsToTxnRequest, versions="0-5", error_response=failed)
+@handles(
+    AddPartitionsToTxnRequest,
+    versions="0-5",
+    needs=[
+        on_cluster(AclOperation.CLUSTER_ACTION, lambda request: bool(request.transactions)),
+        on_transactional_ids(AclOperation.WRITE),
+        on_topics(AclOperation.WRITE),
+    ],
+    error_response=failed,
+)
 async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, ctx: RequestContext
 ) -> AddPartitionsToTxnResponse:

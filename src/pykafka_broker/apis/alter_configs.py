@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.events import NewConfigs
 from pykafka_broker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -20,7 +22,15 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(AlterConfigsRequest, versions="0-2")
+@handles(
+    AlterConfigsRequest,
+    versions="0-2",
+    needs=[
+        partly_on_cluster(AclOperation.ALTER_CONFIGS),
+        on_topics(AclOperation.ALTER_CONFIGS),
+        on_groups(AclOperation.ALTER_CONFIGS),
+    ],
+)
 async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> AlterConfigsResponse:
     """Each resource succeeds or fails on its own."""
     results = await ctx.node.controller.alter_configs(

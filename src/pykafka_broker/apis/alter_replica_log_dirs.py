@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
     AlterReplicaLogDirsRequest,
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(AlterReplicaLogDirsRequest, versions="1-2")
+@handles(
+    AlterReplicaLogDirsRequest,
+    versions="1-2",
+    needs=[on_cluster(AclOperation.ALTER)],
+)
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, ctx: RequestContext
 ) -> AlterReplicaLogDirsResponse:

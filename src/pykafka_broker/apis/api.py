@@ -1,7 +1,9 @@
 """What a handler is: one Kafka API, the versions it really serves, and the function that answers.
 
-`@handles(MetadataRequest, versions="0-13")` turns a function into a frozen `Api`; nothing registers itself on
-import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive from it.
+`@handles(MetadataRequest, versions="0-13", ...)` turns a function into a frozen `Api`; nothing registers
+itself on import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive from it. Beside the
+versions an API declares what a request has to be authorized for (`needs.py`) and which quota it
+counts to; which listeners serve it its message says. `admission.py` carries these checks out.
 
 A handler is called as `handle(request, ctx)` and comes in two kinds:
 
@@ -20,10 +22,13 @@ or first awaits.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.context import RequestContext
+from pykafka_broker.apis.needs import Need
+from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.protocol.schema import schema_of
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.errors import KafkaError
@@ -65,7 +70,8 @@ class Api:
     """One served API: `request` is its message class, versions `min_version..max_version` are answered.
 
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
-    librdkafka release needs to see them (KAFKA-18659).
+    librdkafka release needs to see them (KAFKA-18659). `needs` is what a request has to be authorized for,
+    `quota` what it counts to.
     """
 
     __slots__ = (
@@ -73,9 +79,12 @@ class Api:
         "error_response",
         "handle",
         "key",
+        "listeners",
         "max_version",
         "min_version",
         "name",
+        "needs",
+        "quota",
         "request",
     )
 
@@ -83,18 +92,24 @@ class Api:
         self,
         request: type,
         handle: Handler,
-        min_version: int,
-        max_version: int,
+        versions: range,
+        *,
         advertised_min_version: int,
-        error_response: ErrorResponse | None = None,
+        needs: tuple[Need, ...],
+        quota: Quota,
+        error_response: ErrorResponse | None,
     ) -> None:
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
         self.name = request.__name__.removesuffix("Request")
+        #: Which listeners serve it, "broker", "controller" or both, as its message says.
+        self.listeners = schema_of(request).listeners
         self.handle = handle
-        self.min_version = min_version
-        self.max_version = max_version
+        self.min_version = versions.start
+        self.max_version = versions.stop - 1
         self.advertised_min_version = advertised_min_version
+        self.needs = needs
+        self.quota = quota
         self.error_response = error_response
 
     def __repr__(self) -> str:
@@ -105,6 +120,8 @@ def handles(
     request: type,
     *,
     versions: str,
+    needs: Iterable[Need],
+    quota: Quota = Quota.REQUEST,
     advertised_min_version: int | None = None,
     error_response: ErrorResponse | None = None,
 ) -> Callable[[Handler], Api]:
@@ -114,10 +131,17 @@ def handles(
     clients wait for an answer in vain otherwise.
     """
     first, _, last = versions.partition("-")
-    min_version, max_version = int(first), int(last or first)
-    advertised = min_version if advertised_min_version is None else advertised_min_version
+    served = range(int(first), int(last or first) + 1)
 
     def wrap(handle: Handler) -> Api:
-        return Api(request, handle, min_version, max_version, advertised, error_response)
+        return Api(
+            request,
+            handle,
+            served,
+            advertised_min_version=served.start if advertised_min_version is None else advertised_min_version,
+            needs=tuple(needs),
+            quota=quota,
+            error_response=error_response,
+        )
 
     return wrap

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-@handles(ApiVersionsRequest, versions="0-4")
+@handles(
+    ApiVersionsRequest,
+    versions="0-4",
+    needs=[],
+)
 def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
     """List what is served, after a look at the client's name."""
     if ctx.version >= 3 and not _is_valid(request):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.consumer_group_heartbeat import serves_consumer_groups
-from pykafka_broker.apis.topology import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from pykafka_broker.apis.needs import on_groups, on_topics
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_describe import (
@@ -34,7 +35,12 @@ def failed(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Consumer
     return ConsumerGroupDescribeResponse(groups=[_group(group) for group in described])
 
 
-@handles(ConsumerGroupDescribeRequest, versions="0-1", error_response=failed)
+@handles(
+    ConsumerGroupDescribeRequest,
+    versions="0-1",
+    needs=[on_groups(AclOperation.DESCRIBE), on_topics(AclOperation.DESCRIBE)],
+    error_response=failed,
+)
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, ctx: RequestContext
 ) -> ConsumerGroupDescribeResponse:
@@ -50,7 +56,9 @@ async def consumer_group_describe(
     answers = [_group(group) for group in described]
     for answer in answers:
         if request.include_authorized_operations and not answer.error_code:
-            answer.authorized_operations = GROUP_OPERATIONS
+            answer.authorized_operations = ctx.node.authorizer.operations(
+                ctx, AclResourceType.GROUP, answer.group_id
+            )
     return ConsumerGroupDescribeResponse(groups=answers)
 
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group, on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.features import GROUP_VERSION
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
@@ -28,7 +30,12 @@ def failed(_request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> Consum
     return ConsumerGroupHeartbeatResponse(error_code=int(error.code), member_epoch=0, heartbeat_interval_ms=0)
 
 
-@handles(ConsumerGroupHeartbeatRequest, versions="0-1", error_response=failed)
+@handles(
+    ConsumerGroupHeartbeatRequest,
+    versions="0-1",
+    needs=[on_group(AclOperation.READ), on_topics(AclOperation.DESCRIBE)],
+    error_response=failed,
+)
 async def consumer_group_heartbeat(
     request: ConsumerGroupHeartbeatRequest, ctx: RequestContext
 ) -> ConsumerGroupHeartbeatResponse:

@@ -10,6 +10,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import NewPartitions
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.create_partitions import (
@@ -22,7 +25,12 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(CreatePartitionsRequest, versions="0-3")
+@handles(
+    CreatePartitionsRequest,
+    versions="0-3",
+    needs=[on_topics(AclOperation.ALTER)],
+    quota=Quota.CONTROLLER_MUTATION,
+)
 async def create_partitions(
     request: CreatePartitionsRequest, ctx: RequestContext
 ) -> CreatePartitionsResponse:

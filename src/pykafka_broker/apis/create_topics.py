@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.config.describe import describe_topic
 from pykafka_broker.protocol.messages.create_topics import (
@@ -26,7 +29,15 @@ if TYPE_CHECKING:
 CONFIGS_SHOWN_VERSION = 5
 
 
-@handles(CreateTopicsRequest, versions="2-7")
+@handles(
+    CreateTopicsRequest,
+    versions="2-7",
+    needs=[
+        partly_on_cluster(AclOperation.CREATE) | on_topics(AclOperation.CREATE),
+        on_topics(AclOperation.DESCRIBE_CONFIGS),
+    ],
+    quota=Quota.CONTROLLER_MUTATION,
+)
 async def create_topics(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse:
     """Each topic succeeds or fails on its own."""
     results = await ctx.node.controller.create_topics(

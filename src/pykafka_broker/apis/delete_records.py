@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.delete_records import (
@@ -25,7 +27,11 @@ HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = -1
 
 
-@handles(DeleteRecordsRequest, versions="0-2")
+@handles(
+    DeleteRecordsRequest,
+    versions="0-2",
+    needs=[on_topics(AclOperation.DELETE)],
+)
 def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
     """Delete what each partition names; of a partition named twice the last offset counts."""
     offsets: dict[str, dict[int, int]] = {}

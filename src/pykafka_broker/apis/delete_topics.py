@@ -9,6 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -23,7 +26,12 @@ TOPIC_ID_VERSION = 6
 NO_TOPIC_ID = bytes(16)
 
 
-@handles(DeleteTopicsRequest, versions="1-6")
+@handles(
+    DeleteTopicsRequest,
+    versions="1-6",
+    needs=[on_topics(AclOperation.DESCRIBE), on_topics(AclOperation.DELETE)],
+    quota=Quota.CONTROLLER_MUTATION,
+)
 async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> DeleteTopicsResponse:
     """Each topic succeeds or fails on its own; the answer comes when it cannot be found any more."""
     wanted: list[tuple[str | None, bytes]]

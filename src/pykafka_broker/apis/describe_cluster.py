@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.topology import CLUSTER_OPERATIONS, OPERATIONS_NOT_ASKED
+from pykafka_broker.apis.needs import partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
+from pykafka_broker.apis.topology import cluster_operations
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -23,7 +25,11 @@ if TYPE_CHECKING:
 BROKERS, CONTROLLERS = 1, 2
 
 
-@handles(DescribeClusterRequest, versions="0-2")
+@handles(
+    DescribeClusterRequest,
+    versions="0-2",
+    needs=[partly_on_cluster(AclOperation.DESCRIBE)],
+)
 def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     """The brokers a client of this listener can reach; fenced ones only when asked for."""
     if ctx.version >= 1 and request.endpoint_type != BROKERS:
@@ -47,7 +53,7 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
         cluster_id=ctx.node.metadata.image.cluster_id,
         controller_id=ctx.node.metadata.random_alive_broker_id(),
         brokers=brokers,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
     )
 
 

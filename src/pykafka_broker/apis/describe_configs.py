@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.broker_loggers import logger_levels
+from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.config.describe import (
@@ -37,7 +39,15 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(DescribeConfigsRequest, versions="1-4")
+@handles(
+    DescribeConfigsRequest,
+    versions="1-4",
+    needs=[
+        partly_on_cluster(AclOperation.DESCRIBE_CONFIGS),
+        on_topics(AclOperation.DESCRIBE_CONFIGS),
+        on_groups(AclOperation.DESCRIBE_CONFIGS),
+    ],
+)
 def describe_configs(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
     """Describe each resource; one resource's failure does not touch the others."""
     results = []

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.topology import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from pykafka_broker.apis.needs import on_groups
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
 from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(DescribeGroupsRequest, versions="0-6")
+@handles(
+    DescribeGroupsRequest,
+    versions="0-6",
+    needs=[on_groups(AclOperation.DESCRIBE)],
+)
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group named."""
     answers = []
@@ -29,7 +34,7 @@ async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -
         group = await ctx.node.groups.administration.describe(name, version=ctx.version)
         operations = OPERATIONS_NOT_ASKED
         if request.include_authorized_operations and not group.error:
-            operations = GROUP_OPERATIONS
+            operations = ctx.node.authorizer.operations(ctx, AclResourceType.GROUP, name)
         answers.append(
             DescribedGroup(
                 error_code=int(group.error),

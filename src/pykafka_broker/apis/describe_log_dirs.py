@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.directories import LogDir
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -32,7 +34,11 @@ UNKNOWN_BYTES = -1
 UNKNOWN_LAG = -1
 
 
-@handles(DescribeLogDirsRequest, versions="1-5")
+@handles(
+    DescribeLogDirsRequest,
+    versions="1-5",
+    needs=[on_cluster(AclOperation.DESCRIBE)],
+)
 async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     """All partitions, or those named; directories are always all listed."""
     wanted: set[tuple[str, int]] | None = None

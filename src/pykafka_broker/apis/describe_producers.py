@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.topic_names import why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_producers import (
@@ -39,7 +41,12 @@ def failed(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
     )
 
 
-@handles(DescribeProducersRequest, versions="0", error_response=failed)
+@handles(
+    DescribeProducersRequest,
+    versions="0",
+    needs=[on_topics(AclOperation.READ)],
+    error_response=failed,
+)
 def describe_producers(request: DescribeProducersRequest, ctx: RequestContext) -> DescribeProducersResponse:
     """List the active producers of each partition this node leads."""
     return DescribeProducersResponse(

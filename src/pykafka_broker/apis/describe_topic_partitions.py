@@ -11,7 +11,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.topology import NO_TOPIC_ID, TOPIC_OPERATIONS, leadership
+from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.topology import NO_TOPIC_ID, leadership, topic_operations
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
@@ -27,7 +29,11 @@ if TYPE_CHECKING:
     from pykafka_broker.cluster.image import PartitionRegistration, TopicImage
 
 
-@handles(DescribeTopicPartitionsRequest, versions="0")
+@handles(
+    DescribeTopicPartitionsRequest,
+    versions="0",
+    needs=[on_topics(AclOperation.DESCRIBE)],
+)
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, ctx: RequestContext
 ) -> DescribeTopicPartitionsResponse:
@@ -51,7 +57,7 @@ def describe_topic_partitions(
         topic = image.topics.get(name)
         if topic is None:
             if request.topics:
-                response.topics.append(_unknown(name))
+                response.topics.append(_unknown(name, ctx))
             continue
         start = cursor.partition_index if cursor and name == first_topic else 0
         end = min(len(topic.partitions), start + left)
@@ -72,7 +78,7 @@ def _described(
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_partition(topic.partitions[index], ctx) for index in range(start, end)],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(topic.name, ctx),
     )
 
 
@@ -93,7 +99,7 @@ def _partition(
     )
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _unknown(name: str, ctx: RequestContext) -> DescribeTopicPartitionsResponseTopic:
     valid = why_invalid_name(name) is None
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if valid else ErrorCode.INVALID_TOPIC_EXCEPTION
     return DescribeTopicPartitionsResponseTopic(
@@ -102,7 +108,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
         topic_id=NO_TOPIC_ID,
         is_internal=name in INTERNAL_TOPICS,
         partitions=[],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=topic_operations(name, ctx),
     )
 
 

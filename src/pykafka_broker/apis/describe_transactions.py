@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics, on_transactional_ids
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.txn.events import DescribedTransaction
 from pykafka_broker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -31,7 +33,12 @@ def failed(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeT
     )
 
 
-@handles(DescribeTransactionsRequest, versions="0", error_response=failed)
+@handles(
+    DescribeTransactionsRequest,
+    versions="0",
+    needs=[on_transactional_ids(AclOperation.DESCRIBE), on_topics(AclOperation.DESCRIBE)],
+    error_response=failed,
+)
 async def describe_transactions(
     request: DescribeTransactionsRequest, ctx: RequestContext
 ) -> DescribeTransactionsResponse:

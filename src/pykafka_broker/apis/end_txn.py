@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_transactional_id
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -26,7 +28,12 @@ def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
     return EndTxnResponse(error_code=int(error.code))
 
 
-@handles(EndTxnRequest, versions="0-5", error_response=failed)
+@handles(
+    EndTxnRequest,
+    versions="0-5",
+    needs=[on_transactional_id(AclOperation.WRITE)],
+    error_response=failed,
+)
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
     """Let the coordinator decide."""
     result = await ctx.node.transactions.end(

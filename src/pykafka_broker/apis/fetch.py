@@ -19,6 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.leader_hints import LeaderHints
+from pykafka_broker.apis.needs import on_cluster, on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.log.segment.stored_records import LEAST_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
@@ -51,6 +55,9 @@ DISK_PATIENCE_MS = 100
 #: How long they may take when there is not; then the fetch waits like one that finds nothing.
 LONG_DISK_PATIENCE_MS = 1_000
 LEADER_HINTS_VERSION = 16
+#: Errors beside which the answer says who leads.
+LED_ELSEWHERE = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
 Answers = list[tuple["WantedPartition", PartitionData]]
 _ColdRead = tuple[PartitionData, "PartitionLog", "Reading[Any]"]
@@ -86,7 +93,15 @@ class _Planned:
         self.unknown: set[WantedPartition] = set()
 
 
-@handles(FetchRequest, versions="4-18")
+@handles(
+    FetchRequest,
+    versions="4-18",
+    needs=[
+        on_cluster(AclOperation.CLUSTER_ACTION, lambda request: _replica_id(request) >= 0),
+        on_topics(AclOperation.READ),
+    ],
+    quota=Quota.FETCH,
+)
 def fetch(request: FetchRequest, ctx: RequestContext) -> Any:
     """Answer at once when possible, else as a coroutine that parks."""
     image = ctx.node.metadata.image
@@ -434,28 +449,8 @@ def _response(
         throttle_time_ms=0, error_code=int(error), session_id=session_id, responses=topics
     )
     if ctx.version >= LEADER_HINTS_VERSION:
-        endpoints = _leader_hints(listed, ctx)
+        elsewhere = [(w.topic, w.partition, data) for w, data in listed if data.error_code in LED_ELSEWHERE]
+        endpoints = LEADER_HINTS.add(elsewhere, ctx) if elsewhere else []
         # Followers know where the other brokers are.
         response.node_endpoints = [] if _replica_id(request) >= 0 else endpoints
     return response
-
-
-def _leader_hints(listed: Answers, ctx: RequestContext) -> list[NodeEndpoint]:
-    """KIP-951: say who leads a partition that is not (or no longer) led here."""
-    endpoints: dict[int, NodeEndpoint] = {}
-    for wanted, data in listed:
-        if data.error_code not in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-            continue
-        topic = ctx.node.metadata.image.topics.get(wanted.topic) if wanted.topic else None
-        registration = topic.partitions.get(wanted.partition) if topic else None
-        if registration is None:
-            continue
-        data.current_leader = LeaderIdAndEpoch(
-            leader_id=registration.leader, leader_epoch=registration.leader_epoch
-        )
-        address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
-        if address is not None:
-            endpoints[registration.leader] = NodeEndpoint(
-                node_id=registration.leader, host=address[0], port=address[1]
-            )
-    return list(endpoints.values())

@@ -14,6 +14,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_groups, on_transactional_ids
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -30,7 +32,11 @@ OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 
 
-@handles(FindCoordinatorRequest, versions="0-6")
+@handles(
+    FindCoordinatorRequest,
+    versions="0-6",
+    needs=[on_groups(AclOperation.DESCRIBE), on_transactional_ids(AclOperation.DESCRIBE)],
+)
 async def find_coordinator(request: FindCoordinatorRequest, ctx: RequestContext) -> FindCoordinatorResponse:
     """Look up each key; one key's failure does not touch the others."""
     if ctx.version >= BATCHED_VERSION:

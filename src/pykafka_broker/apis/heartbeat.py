@@ -9,13 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(HeartbeatRequest, versions="0-4")
+@handles(
+    HeartbeatRequest,
+    versions="0-4",
+    needs=[on_group(AclOperation.READ)],
+)
 async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Extend the member's session."""
     error = await ctx.node.groups.members.heartbeat(

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.broker_loggers import alter_loggers
+from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.configs import why_malformed
 from pykafka_broker.cluster.events import AlterConfigsResult, ConfigChange
 from pykafka_broker.cluster.image import ResourceType
@@ -25,7 +27,15 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(IncrementalAlterConfigsRequest, versions="0-1")
+@handles(
+    IncrementalAlterConfigsRequest,
+    versions="0-1",
+    needs=[
+        partly_on_cluster(AclOperation.ALTER_CONFIGS),
+        on_topics(AclOperation.ALTER_CONFIGS),
+        on_groups(AclOperation.ALTER_CONFIGS),
+    ],
+)
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, ctx: RequestContext
 ) -> IncrementalAlterConfigsResponse:

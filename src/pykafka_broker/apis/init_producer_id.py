@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster, on_transactional_id
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import known_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -25,7 +27,15 @@ def failed(_request: InitProducerIdRequest, error: KafkaError) -> InitProducerId
     return _refused(error.code)
 
 
-@handles(InitProducerIdRequest, versions="0-5", error_response=failed)
+@handles(
+    InitProducerIdRequest,
+    versions="0-5",
+    needs=[
+        on_transactional_id(AclOperation.WRITE),
+        on_cluster(AclOperation.IDEMPOTENT_WRITE, lambda request: request.transactional_id is None),
+    ],
+    error_response=failed,
+)
 async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) -> InitProducerIdResponse:
     """Hand out the next id of this broker's block, or the next epoch of a transactional id."""
     # An id without an epoch, or the reverse, is no producer's state (KIP-360).

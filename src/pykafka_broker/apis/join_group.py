@@ -10,6 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(JoinGroupRequest, versions="0-9")
+@handles(
+    JoinGroupRequest,
+    versions="0-9",
+    needs=[on_group(AclOperation.READ)],
+)
 async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
     """The coordinator answers when the group is complete; only the leader learns of the other members."""
     result = await ctx.node.groups.members.join(

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 BATCHED_VERSION = 3
 
 
-@handles(LeaveGroupRequest, versions="0-5")
+@handles(
+    LeaveGroupRequest,
+    versions="0-5",
+    needs=[on_group(AclOperation.READ)],
+)
 async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
     """Remove whoever is named; one unknown member does not keep the others."""
     members: list[tuple[str, str | None]]

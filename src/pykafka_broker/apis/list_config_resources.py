@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_config_resources import (
@@ -30,7 +32,11 @@ LISTED = (
 )
 
 
-@handles(ListConfigResourcesRequest, versions="0-1")
+@handles(
+    ListConfigResourcesRequest,
+    versions="0-1",
+    needs=[on_cluster(AclOperation.DESCRIBE_CONFIGS)],
+)
 def list_config_resources(
     request: ListConfigResourcesRequest, ctx: RequestContext
 ) -> ListConfigResourcesResponse:

@@ -8,13 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_groups, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(ListGroupsRequest, versions="0-5")
+@handles(
+    ListGroupsRequest,
+    versions="0-5",
+    needs=[partly_on_cluster(AclOperation.DESCRIBE) | on_groups(AclOperation.DESCRIBE)],
+)
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
     """List what passes both filters; an empty filter lets everything through."""
     error, groups = await ctx.node.groups.administration.list(

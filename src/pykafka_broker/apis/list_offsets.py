@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.fetch import READ_COMMITTED, READ_UNCOMMITTED, check_leader_epoch
+from pykafka_broker.apis.needs import on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -55,7 +57,11 @@ Asked = dict[Place, ListOffsetsPartition]
 Answers = dict[Place, ListOffsetsPartitionResponse]
 
 
-@handles(ListOffsetsRequest, versions="1-11")
+@handles(
+    ListOffsetsRequest,
+    versions="1-11",
+    needs=[on_topics(AclOperation.DESCRIBE)],
+)
 def list_offsets(request: ListOffsetsRequest, ctx: RequestContext) -> Any:
     """Answer from memory where possible; a search in the log goes to a worker thread."""
     searched = any(

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_transactional_ids
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -28,7 +30,12 @@ def failed(_request: ListTransactionsRequest, error: KafkaError) -> ListTransact
     )
 
 
-@handles(ListTransactionsRequest, versions="0-2", error_response=failed)
+@handles(
+    ListTransactionsRequest,
+    versions="0-2",
+    needs=[on_transactional_ids(AclOperation.DESCRIBE)],
+    error_response=failed,
+)
 async def list_transactions(
     request: ListTransactionsRequest, ctx: RequestContext
 ) -> ListTransactionsResponse:

@@ -16,13 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.topology import (
-    CLUSTER_OPERATIONS,
     NO_TOPIC_ID,
-    OPERATIONS_NOT_ASKED,
-    TOPIC_OPERATIONS,
     alive_brokers,
+    cluster_operations,
     leadership,
+    topic_operations,
 )
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
@@ -41,7 +42,14 @@ if TYPE_CHECKING:
 TOPIC_ID_LOOKUP_VERSION = 12
 
 
-@handles(MetadataRequest, versions="0-13")
+@handles(
+    MetadataRequest,
+    versions="0-13",
+    needs=[
+        on_topics(AclOperation.DESCRIBE),
+        on_topics(AclOperation.CREATE) | partly_on_cluster(AclOperation.CREATE),
+    ],
+)
 def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     """Answer at once, or as a coroutine when topics have to be created first."""
     asked = request.topics
@@ -145,7 +153,7 @@ def _response(
         for topic in topics:
             # What may be done with a name does not depend on whether there is such a topic.
             if topic.name is not None:
-                topic.topic_authorized_operations = TOPIC_OPERATIONS
+                topic.topic_authorized_operations = topic_operations(topic.name, ctx)
     brokers = alive_brokers(ctx)
     asked = request.include_cluster_authorized_operations and 8 <= ctx.version <= 10
     return MetadataResponse(
@@ -157,7 +165,7 @@ def _response(
         cluster_id=ctx.node.metadata.image.cluster_id,
         controller_id=ctx.node.metadata.random_alive_broker_id(),
         topics=topics,
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else OPERATIONS_NOT_ASKED,
+        cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
         error_code=0,
     )
 

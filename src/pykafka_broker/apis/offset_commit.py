@@ -11,6 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group, on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode
@@ -31,7 +33,11 @@ Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 
 
-@handles(OffsetCommitRequest, versions="2-10")
+@handles(
+    OffsetCommitRequest,
+    versions="2-10",
+    needs=[on_group(AclOperation.READ), on_topics(AclOperation.READ)],
+)
 def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
     """Offsets of unknown partitions are refused one by one; the coordinator decides on the rest together."""
     refused: Refused = {}

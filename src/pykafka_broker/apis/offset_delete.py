@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group, on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordinator.group.events import TopicPartitions
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_delete import (
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(OffsetDeleteRequest, versions="0")
+@handles(
+    OffsetDeleteRequest,
+    versions="0",
+    needs=[on_group(AclOperation.DELETE), on_topics(AclOperation.READ)],
+)
 async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> OffsetDeleteResponse:
     """Unknown partitions are refused one by one; the coordinator decides on the rest."""
     answers: dict[str, list[OffsetDeleteResponsePartition]] = {}

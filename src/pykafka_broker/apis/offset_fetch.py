@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_groups, on_topics
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.coordination.groups.offsets import GroupOffsets
 from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
 from pykafka_broker.protocol.errors import ErrorCode
@@ -36,7 +38,11 @@ TOP_LEVEL_ERROR_VERSION = 2
 NOTHING_COMMITTED = -1
 
 
-@handles(OffsetFetchRequest, versions="1-10")
+@handles(
+    OffsetFetchRequest,
+    versions="1-10",
+    needs=[on_groups(AclOperation.DESCRIBE), on_topics(AclOperation.DESCRIBE)],
+)
 async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> OffsetFetchResponse:
     """One answer for each group asked, each with its own error."""
     if ctx.version < SEVERAL_GROUPS_VERSION:

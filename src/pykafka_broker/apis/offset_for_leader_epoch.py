@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.fetch import check_leader_epoch
+from pykafka_broker.apis.needs import on_topics, partly_on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -24,7 +26,11 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(OffsetForLeaderEpochRequest, versions="2-4")
+@handles(
+    OffsetForLeaderEpochRequest,
+    versions="2-4",
+    needs=[partly_on_cluster(AclOperation.CLUSTER_ACTION) | on_topics(AclOperation.DESCRIBE)],
+)
 def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, ctx: RequestContext
 ) -> OffsetForLeaderEpochResponse:

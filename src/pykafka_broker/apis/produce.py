@@ -20,6 +20,10 @@ from collections.abc import Awaitable, Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later, handles
+from pykafka_broker.apis.leader_hints import LeaderHints
+from pykafka_broker.apis.needs import on_topics, on_transactional_id
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.apis.verification import (
     NOTHING_TO_VERIFY,
     Refusal,
@@ -73,10 +77,19 @@ REFUSED_BY_LOG = frozenset(
     }
 )
 
+#: Who leads what is not led here.
+LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
+
 Pending = list[tuple[PartitionProduceResponse, Awaitable[ErrorCode]]]
 
 
-@handles(ProduceRequest, versions="3-13", advertised_min_version=0)
+@handles(
+    ProduceRequest,
+    versions="3-13",
+    needs=[on_transactional_id(AclOperation.WRITE), on_topics(AclOperation.WRITE)],
+    quota=Quota.PRODUCE,
+    advertised_min_version=0,
+)
 def produce(request: ProduceRequest, ctx: RequestContext) -> Any:
     """Append each partition's batch; one partition's failure does not touch the others."""
     topics = _each_partition_once(request.topic_data)
@@ -221,7 +234,14 @@ def _answered(
         return _close_on_error(answers, ctx)
     response = ProduceResponse(responses=answers)
     if ctx.version >= 10:
-        response.node_endpoints = _leader_hints(answers, ctx)
+        elsewhere = [
+            (_name_of(topic, ctx), answer.index, answer)
+            for topic in answers
+            for answer in topic.partition_responses
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        ]
+        if elsewhere:
+            response.node_endpoints = LEADER_HINTS.add(elsewhere, ctx)
     if pending:
         return Later(_committed(response, pending))
     return response
@@ -399,28 +419,6 @@ async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResp
             answer.error_code = int(error)
             answer.base_offset = -1
     return response
-
-
-def _leader_hints(answers: list[TopicProduceResponse], ctx: RequestContext) -> list[NodeEndpoint]:
-    """KIP-951: beside NOT_LEADER_OR_FOLLOWER, say who leads and where: no metadata round is needed."""
-    endpoints: dict[int, NodeEndpoint] = {}
-    for topic in answers:
-        for answer in topic.partition_responses:
-            if answer.error_code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                continue
-            described = ctx.node.metadata.image.topics.get(_name_of(topic, ctx) or "")
-            registration = described.partitions.get(answer.index) if described else None
-            if registration is None:
-                continue
-            answer.current_leader = LeaderIdAndEpoch(
-                leader_id=registration.leader, leader_epoch=registration.leader_epoch
-            )
-            address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
-            if address is not None:
-                endpoints[registration.leader] = NodeEndpoint(
-                    node_id=registration.leader, host=address[0], port=address[1]
-                )
-    return list(endpoints.values())
 
 
 def _close_on_error(answers: list[TopicProduceResponse], ctx: RequestContext) -> Any:

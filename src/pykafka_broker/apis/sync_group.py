@@ -8,13 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_group
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 
-@handles(SyncGroupRequest, versions="0-5")
+@handles(
+    SyncGroupRequest,
+    versions="0-5",
+    needs=[on_group(AclOperation.READ)],
+)
 async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
     """Followers wait until the leader has assigned."""
     result = await ctx.node.groups.members.sync(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclResourceType
 from pykafka_broker.cluster.partitions import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode
 
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
 NO_LEADER_ID = -1
 NO_TOPIC_ID = bytes(16)
 
-#: Operation bits (AclOperation codes) a resource supports; without an authorizer everybody may do all of
-#: them.
-TOPIC_OPERATIONS = sum(1 << code for code in (3, 4, 5, 6, 7, 8, 10, 11))
-CLUSTER_OPERATIONS = sum(1 << code for code in (5, 7, 8, 9, 10, 11, 12))
-GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
-#: The schema's "not asked for".
-OPERATIONS_NOT_ASKED = -(2**31)
-
 
 class Leadership(NamedTuple):
     """How a partition looks from one listener: who leads it, and what is wrong if nobody can be named."""
@@ -31,6 +24,16 @@ class Leadership(NamedTuple):
     error: ErrorCode
     leader_id: int
     offline_replicas: list[int]
+
+
+def topic_operations(name: str, ctx: RequestContext) -> int:
+    """What the client may do with a topic, whether or not there is one of this name."""
+    return ctx.node.authorizer.operations(ctx, AclResourceType.TOPIC, name)
+
+
+def cluster_operations(ctx: RequestContext) -> int:
+    """What the client may do with the cluster."""
+    return ctx.node.authorizer.operations(ctx, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 
 def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, int]]:

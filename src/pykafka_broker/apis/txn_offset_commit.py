@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
+from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
+from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.verification import participation
 from pykafka_broker.coordinator.group.events import PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.txn.state import TopicPartition
@@ -44,7 +46,16 @@ def failed(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommi
     return TxnOffsetCommitResponse(topics=list(answers.values()))
 
 
-@handles(TxnOffsetCommitRequest, versions="0-5", error_response=failed)
+@handles(
+    TxnOffsetCommitRequest,
+    versions="0-5",
+    needs=[
+        on_transactional_id(AclOperation.WRITE),
+        on_group(AclOperation.READ),
+        on_topics(AclOperation.READ),
+    ],
+    error_response=failed,
+)
 async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext) -> TxnOffsetCommitResponse:
     """Offsets of unknown partitions are refused one by one; the coordinators decide on the rest together."""
     answers: Answers = {}

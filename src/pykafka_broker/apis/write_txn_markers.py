@@ -10,6 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -40,7 +43,13 @@ def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarker
     return _answer(outcomes)
 
 
-@handles(WriteTxnMarkersRequest, versions="1-2", error_response=failed)
+@handles(
+    WriteTxnMarkersRequest,
+    versions="1-2",
+    needs=[on_cluster(AclOperation.ALTER) | on_cluster(AclOperation.CLUSTER_ACTION)],
+    quota=Quota.EXEMPT,
+    error_response=failed,
+)
 async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
     """Write each marker into each of its partitions; the answer is grouped by producer."""
     outcomes: Outcomes = {}

@@ -26,6 +26,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.broker.cold_reads import ColdReads
@@ -354,6 +355,7 @@ class Broker:
             purgatory=self._waiting,
             cold_reads=self._cold_reads,
             threads=self._threads,
+            authorizer=ALLOW_ALL,
         )
 
     def _log_dir_moves(self) -> LogDirMoves:

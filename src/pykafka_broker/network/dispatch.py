@@ -2,7 +2,7 @@
 
 A `Route` is one version of one API: its compiled decoder, its handler, which header formats go with it.
 Routes are made on first use (compiling takes about a millisecond) and found again by one dictionary look-up.
-What is served is said by the `Api` table alone.
+What is served is said by the `Api` table alone: which listeners, which versions, behind which checks.
 """
 
 from __future__ import annotations
@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import Api, Handler
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
+from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
 from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.schema import schema_of
 
 API_VERSIONS = 18
+#: The listeners of clients and of other brokers; requests to the controller come in on others.
+BROKER = "broker"
 #: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
 LARGE_ANSWERS = frozenset({1, 59, 78})
 
@@ -35,11 +40,11 @@ class Route:
         "version",
     )
 
-    def __init__(self, api: Api, version: int) -> None:
+    def __init__(self, api: Api, version: int, handle: Handler) -> None:
         self.api = api
         self.version = version
         self.name = api.name
-        self.handle: Handler = api.handle
+        self.handle = handle
         self.decode: Decoder[Any] = decoder(api.request, version)
         self.flexible_request = version in schema_of(api.request).flexible
         # A client of any age must be able to read the answer to its first question.
@@ -55,10 +60,18 @@ class Route:
 
 
 class Dispatch:
-    """All routes of a listener."""
+    """All routes of a listener: the APIs for its kind, each behind the checks it declares."""
 
-    def __init__(self, apis: Iterable[Api]) -> None:
-        self.apis = {api.key: api for api in apis}
+    def __init__(
+        self,
+        apis: Iterable[Api],
+        listener: str = BROKER,
+        authorizer: Authorizer = ALLOW_ALL,
+        quotas: Quotas = UNLIMITED,
+    ) -> None:
+        self.apis = {api.key: api for api in apis if listener in api.listeners}
+        self._authorizer = authorizer
+        self._quotas = quotas
         self.routes: dict[int, Route] = {}
 
     def find(self, code: int) -> Route | None:
@@ -81,7 +94,8 @@ class Dispatch:
                 f"Received request for api {api.name} with version {version} which is not served "
                 f"(versions {api.min_version}-{api.max_version} are)"
             )
-        route = self.routes[code] = Route(api, version)
+        handle = admitted(api, self._authorizer, self._quotas)
+        route = self.routes[code] = Route(api, version, handle)
         return route
 
 

@@ -46,6 +46,10 @@ class ClientConnection(Protocol):
         """How large an answer may be, given what peers have not read yet; one batch is always allowed."""
         ...
 
+    def throttle(self, duration_ms: int) -> None:
+        """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
+        ...
+
     def reads_ahead(self, change_bytes: int) -> None:
         """So much more, or less, is being read into memory for an answer of this connection."""
         ...

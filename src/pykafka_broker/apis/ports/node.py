@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.authorizer import Authorizer
     from pykafka_broker.apis.ports.controller import Controller
     from pykafka_broker.apis.ports.fetching import Fetching
     from pykafka_broker.apis.ports.log_dirs import HostedLogs, LogDirMoves
@@ -46,3 +47,4 @@ class NodePorts:
     purgatory: Purgatory
     cold_reads: ColdReads
     threads: Threads
+    authorizer: Authorizer

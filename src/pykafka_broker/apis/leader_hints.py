@@ -1,0 +1,49 @@
+"""Who leads a partition that is not led here, told with the refusal (KIP-951).
+
+Shared by Produce and Fetch, whose messages declare the same two structs each for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+Leader = TypeVar("Leader")
+Endpoint = TypeVar("Endpoint")
+
+
+class Refused(Protocol[Leader]):
+    """A partition's answer, which can name the leader."""
+
+    current_leader: Leader | None
+
+
+class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
+    """`LeaderIdAndEpoch` and `NodeEndpoint` of one message."""
+
+    leader: Callable[..., Leader]
+    endpoint: Callable[..., Endpoint]
+
+    def add(
+        self, refused: Iterable[tuple[str | None, int, Refused[Leader]]], ctx: RequestContext
+    ) -> list[Endpoint]:
+        """Name the leader in each answer, by topic and partition; where to find those leaders."""
+        endpoints: dict[int, Endpoint] = {}
+        image = ctx.node.metadata.image
+        for name, index, answer in refused:
+            topic = image.topics.get(name) if name else None
+            registration = topic.partitions.get(index) if topic else None
+            if registration is None:
+                continue
+            answer.current_leader = self.leader(
+                leader_id=registration.leader, leader_epoch=registration.leader_epoch
+            )
+            address = ctx.node.metadata.advertised(registration.leader, ctx.connection)
+            if address is not None:
+                endpoints[registration.leader] = self.endpoint(
+                    node_id=registration.leader, host=address[0], port=address[1]
+                )
+        return list(endpoints.values())

@@ -1,0 +1,104 @@
+"""What a request needs to be authorized for, as each API declares it beside its handler.
+
+Kafka's table is in KafkaApis and ControllerApis. A need is asked about in one of two places:
+
+* With `names`, before the handler: what the whole request is about, such as its group. The request is refused
+  if one of the names is. `admission.py` does that for every API; no handler is edited.
+* Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
+  leaves out those that the client must not see. Where it goes through them the handler asks
+  `ctx.node.authorizer.filter(...)`. No handler does so yet, as `AllowAll` lets everything pass: with another
+  authorizer comes one such call for each of these needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pykafka_broker.apis.ports.authorizer import (
+    CLUSTER_NAME,
+    AclOperation,
+    AclResourceType,
+    Authorizer,
+    Requester,
+)
+from pykafka_broker.protocol.errors import ErrorCode
+
+#: The resources of one type that a request as a whole is about; none if it is about none this time.
+Names = Callable[[Any], Collection[str]]
+
+REFUSALS = {
+    AclResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    AclResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    AclResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    AclResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An operation on a type of resource; `instead` is another need that does as well.
+
+    `names` of None: the handler asks about each resource.
+    """
+
+    operation: AclOperation
+    resource_type: AclResourceType
+    names: Names | None = None
+    instead: Need | None = None
+
+    def __or__(self, instead: Need) -> Need:
+        """A need that either of the two meets."""
+        return replace(self, instead=instead)
+
+    def refusal(self, request: Any, requester: Requester, authorizer: Authorizer) -> ErrorCode:
+        """Why the whole request is refused, NONE if it is not."""
+        if self.names is None or all(
+            authorizer.allows(requester, self.operation, self.resource_type, name)
+            for name in self.names(request)
+        ):
+            return ErrorCode.NONE
+        if self.instead is not None:
+            return self.instead.refusal(request, requester, authorizer)
+        return REFUSALS[self.resource_type]
+
+
+def on_cluster(operation: AclOperation, when: Callable[[Any], bool] = lambda request: True) -> Need:
+    """An operation on the cluster, for each request or those `when` is true for."""
+    return Need(operation, AclResourceType.CLUSTER, lambda request: (CLUSTER_NAME,) if when(request) else ())
+
+
+def on_group(operation: AclOperation) -> Need:
+    """An operation on the group that the whole request is about."""
+    return Need(operation, AclResourceType.GROUP, lambda request: (request.group_id,))
+
+
+def on_transactional_id(operation: AclOperation, field: str = "transactional_id") -> Need:
+    """An operation on the transactional id that the whole request is about, if it has one."""
+
+    def names(request: Any) -> Collection[str]:
+        name = getattr(request, field)
+        return () if name is None else (name,)
+
+    return Need(operation, AclResourceType.TRANSACTIONAL_ID, names)
+
+
+def partly_on_cluster(operation: AclOperation) -> Need:
+    """An operation on the cluster that only part of what is asked needs; the handler asks."""
+    return Need(operation, AclResourceType.CLUSTER)
+
+
+def on_topics(operation: AclOperation) -> Need:
+    """An operation on each topic; the handler asks."""
+    return Need(operation, AclResourceType.TOPIC)
+
+
+def on_groups(operation: AclOperation) -> Need:
+    """An operation on each group; the handler asks."""
+    return Need(operation, AclResourceType.GROUP)
+
+
+def on_transactional_ids(operation: AclOperation) -> Need:
+    """An operation on each transactional id; the handler asks."""
+    return Need(operation, AclResourceType.TRANSACTIONAL_ID)

@@ -1,0 +1,136 @@
+"""Who may do what: operations on resources, in Kafka's numbers (`AclOperation`, `ResourceType`).
+
+`AllowAll` is the only authorizer so far. One that reads ACLs implements `Authorizer` and is given to
+`NodePorts` and to each listener's `Dispatch`; `apis/api.py` says how an API declares what it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import IntEnum
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.connection import ClientConnection
+
+#: The name of the one resource of type CLUSTER.
+CLUSTER_NAME = "kafka-cluster"
+#: In an answer's bit field: the request did not ask which operations are authorized.
+OPERATIONS_NOT_ASKED = -(2**31)
+
+
+class AclOperation(IntEnum):
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+
+
+class AclResourceType(IntEnum):
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+
+
+class Requester(Protocol):
+    """Whose request it is: a request's context."""
+
+    #: The authenticated user: "User:ANONYMOUS" on a plain connection.
+    principal: str
+    #: Where the request came from.
+    connection: ClientConnection
+
+
+class Authorizer(Protocol):
+    """Decides whether a principal may carry out an operation on a resource."""
+
+    def allows(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+    ) -> bool:
+        """Whether the operation is allowed on this resource."""
+        ...
+
+    def filter(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        names: Collection[str],
+    ) -> Collection[str]:
+        """Those of `names` on which the operation is allowed, in their order."""
+        ...
+
+    def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
+        """What is allowed on a resource, as answers tell it: a bit field of `AclOperation` numbers."""
+        ...
+
+
+def bit_field(*operations: AclOperation) -> int:
+    """`operations` as answers tell them."""
+    return sum(1 << operation for operation in operations)
+
+
+#: Every operation that a resource of each type supports.
+SUPPORTED_OPERATIONS = {
+    AclResourceType.TOPIC: bit_field(
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.GROUP: bit_field(
+        AclOperation.READ,
+        AclOperation.DELETE,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    AclResourceType.CLUSTER: bit_field(
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+    AclResourceType.TRANSACTIONAL_ID: bit_field(AclOperation.WRITE, AclOperation.DESCRIBE),
+}
+
+
+class AllowAll:
+    """The authorizer of a broker without ACLs."""
+
+    def allows(
+        self, requester: Requester, operation: AclOperation, resource_type: AclResourceType, name: str
+    ) -> bool:
+        """True."""
+        return True
+
+    def filter(
+        self,
+        requester: Requester,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        names: Collection[str],
+    ) -> Collection[str]:
+        """`names` itself."""
+        return names
+
+    def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
+        """All that the type supports."""
+        return SUPPORTED_OPERATIONS[resource_type]
+
+
+ALLOW_ALL = AllowAll()

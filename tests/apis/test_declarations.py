@@ -1,0 +1,118 @@
+"""What each API declares beside its handler, side by side with the tables of KafkaApis and ControllerApis."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.needs import Need
+from pykafka_broker.apis.ports.authorizer import AclResourceType
+from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.testing.messages import as_of, full
+
+#: "READ GROUP" is checked for the whole request, "READ each TOPIC" is for the handler to ask about.
+NEEDS = {
+    "Produce": "WRITE TRANSACTIONAL_ID, WRITE each TOPIC",
+    "Fetch": "CLUSTER_ACTION CLUSTER, READ each TOPIC",
+    "ListOffsets": "DESCRIBE each TOPIC",
+    "Metadata": "DESCRIBE each TOPIC, CREATE each TOPIC or CREATE each CLUSTER",
+    "OffsetCommit": "READ GROUP, READ each TOPIC",
+    "OffsetFetch": "DESCRIBE each GROUP, DESCRIBE each TOPIC",
+    "FindCoordinator": "DESCRIBE each GROUP, DESCRIBE each TRANSACTIONAL_ID",
+    "JoinGroup": "READ GROUP",
+    "Heartbeat": "READ GROUP",
+    "LeaveGroup": "READ GROUP",
+    "SyncGroup": "READ GROUP",
+    "DescribeGroups": "DESCRIBE each GROUP",
+    "ListGroups": "DESCRIBE each CLUSTER or DESCRIBE each GROUP",
+    "ApiVersions": "",
+    "CreateTopics": "CREATE each CLUSTER or CREATE each TOPIC, DESCRIBE_CONFIGS each TOPIC",
+    "DeleteTopics": "DESCRIBE each TOPIC, DELETE each TOPIC",
+    "DeleteRecords": "DELETE each TOPIC",
+    "InitProducerId": "WRITE TRANSACTIONAL_ID, IDEMPOTENT_WRITE CLUSTER",
+    "OffsetForLeaderEpoch": "CLUSTER_ACTION each CLUSTER or DESCRIBE each TOPIC",
+    "AddPartitionsToTxn": "CLUSTER_ACTION CLUSTER, WRITE each TRANSACTIONAL_ID, WRITE each TOPIC",
+    "AddOffsetsToTxn": "WRITE TRANSACTIONAL_ID, READ GROUP",
+    "EndTxn": "WRITE TRANSACTIONAL_ID",
+    "WriteTxnMarkers": "ALTER CLUSTER or CLUSTER_ACTION CLUSTER",
+    "TxnOffsetCommit": "WRITE TRANSACTIONAL_ID, READ GROUP, READ each TOPIC",
+    "DescribeConfigs": "DESCRIBE_CONFIGS each CLUSTER, DESCRIBE_CONFIGS each TOPIC, "
+    "DESCRIBE_CONFIGS each GROUP",
+    "AlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, ALTER_CONFIGS each GROUP",
+    "AlterReplicaLogDirs": "ALTER CLUSTER",
+    "DescribeLogDirs": "DESCRIBE CLUSTER",
+    "CreatePartitions": "ALTER each TOPIC",
+    "DeleteGroups": "DELETE each GROUP",
+    "IncrementalAlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, "
+    "ALTER_CONFIGS each GROUP",
+    "OffsetDelete": "DELETE GROUP, READ each TOPIC",
+    "DescribeCluster": "DESCRIBE each CLUSTER",
+    "DescribeProducers": "READ each TOPIC",
+    "DescribeTransactions": "DESCRIBE each TRANSACTIONAL_ID, DESCRIBE each TOPIC",
+    "ListTransactions": "DESCRIBE each TRANSACTIONAL_ID",
+    "ConsumerGroupHeartbeat": "READ GROUP, DESCRIBE each TOPIC",
+    "ConsumerGroupDescribe": "DESCRIBE each GROUP, DESCRIBE each TOPIC",
+    "ListConfigResources": "DESCRIBE_CONFIGS CLUSTER",
+    "DescribeTopicPartitions": "DESCRIBE each TOPIC",
+}
+
+#: All others count to the request quota alone.
+QUOTAS = {
+    "Produce": "PRODUCE",
+    "Fetch": "FETCH",
+    "CreateTopics": "CONTROLLER_MUTATION",
+    "DeleteTopics": "CONTROLLER_MUTATION",
+    "CreatePartitions": "CONTROLLER_MUTATION",
+    "WriteTxnMarkers": "EXEMPT",
+}
+
+
+def told(need: Need) -> str:
+    each = "" if need.names is not None else "each "
+    text = f"{need.operation.name} {each}{need.resource_type.name}"
+    return text if need.instead is None else f"{text} or {told(need.instead)}"
+
+
+def test_every_api_declares_what_a_request_has_to_be_authorized_for() -> None:
+    assert {api.name: ", ".join(map(told, api.needs)) for api in APIS} == NEEDS
+
+
+def test_every_api_declares_which_quota_it_counts_to() -> None:
+    assert {api.name: api.quota.name for api in APIS if api.quota.name != "REQUEST"} == QUOTAS
+
+
+def test_clients_of_a_brokers_listener_are_served_by_every_api() -> None:
+    """Which listeners serve a message is compared with Apache Kafka's schemas beside the messages."""
+    assert [api.name for api in APIS if "broker" not in api.listeners] == []
+
+
+#: What the protocol calls a resource that a field names.
+ENTITIES = {AclResourceType.GROUP: "group_id", AclResourceType.TRANSACTIONAL_ID: "transactional_id"}
+
+
+@pytest.mark.parametrize(
+    ("api", "need"),
+    [(api, need) for api in APIS for need in api.needs if need.names is not None],
+    ids=lambda one: one.name if isinstance(one, Api) else told(one),
+)
+def test_a_request_names_what_it_is_about(api: Api, need: Need) -> None:
+    """The names are those in the fields whose entity is of the resource's type."""
+    assert need.names is not None
+    for version in range(api.min_version, api.max_version + 1):
+        request = as_of(full(api.request), version)
+        if need.resource_type is AclResourceType.CLUSTER:
+            assert need.names(request) in ((), ("kafka-cluster",))
+        else:
+            entity = ENTITIES[need.resource_type]
+            assert list(need.names(request)) == named(request, entity, version)
+
+
+def named(request: Any, entity: str, version: int) -> list[str]:
+    return [
+        getattr(request, field.name)
+        for field in schema_of(type(request)).fields
+        if field.entity == entity and version in field.versions
+    ]

@@ -37,14 +37,14 @@ async def alter(user: User, *moves: tuple[str, str, list[int]], version: int = L
 
 def place(home: Home, topic: str, partition: int = 0) -> str:
     """The log directory a partition is in."""
-    log = home.broker.logs.get(topic, partition)
+    log = home.broker.node.logs.get(topic, partition)
     assert log is not None
-    return home.broker.logs.dir_of(log).path
+    return home.broker.node.logs.dir_of(log).path
 
 
 async def moved(home: Home) -> None:
     """Return when nothing is under way any more."""
-    await until(lambda: not home.broker._moves.under_way)
+    await until(lambda: not home.broker.node.log_dir_moves.under_way)
 
 
 @pytest.mark.parametrize("version", every(alter_replica_log_dirs))
@@ -87,7 +87,7 @@ async def test_what_is_refused_and_in_which_order() -> None:
             ("t", 1): ErrorCode.LOG_DIR_NOT_FOUND,
             ("missing", 1): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        assert home.broker.logs.moves == {}
+        assert home.broker.node.logs.moves == {}
 
 
 async def test_a_partition_that_is_not_there_yet_is_made_where_it_was_wanted() -> None:

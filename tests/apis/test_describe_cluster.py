@@ -32,7 +32,7 @@ async def test_brokers_are_named_with_the_address_of_the_listener_that_was_asked
 
     assert await user.send(asking(), version) == DescribeClusterResponse(
         error_code=0,
-        cluster_id=home.broker.image.cluster_id,
+        cluster_id=home.broker.node.image.cluster_id,
         controller_id=1,
         brokers=[DescribeClusterBroker(broker_id=1, host=host, port=int(port), rack=None)],
     )

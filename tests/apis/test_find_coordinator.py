@@ -61,12 +61,12 @@ async def test_nobody_asked_for_is_nobody_found(user: User) -> None:
 async def test_looking_for_a_coordinator_creates_the_offsets_topic_and_waits_until_it_works(
     home: Home, user: User
 ) -> None:
-    assert "__consumer_offsets" not in home.broker.image.topics
+    assert "__consumer_offsets" not in home.broker.node.image.topics
 
     await user.send(asking(4, "g"), 4)
 
     assert await user.try_to_commit("g", "missing", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert len(home.broker.image.topics["__consumer_offsets"].partitions) == 1
+    assert len(home.broker.node.image.topics["__consumer_offsets"].partitions) == 1
 
 
 async def test_two_clients_that_look_at_once_make_one_topic(home: Home, user: User, another: User) -> None:
@@ -85,7 +85,7 @@ async def test_transactional_ids_have_a_coordinator_and_a_topic_of_their_own(
 
     found: Any = answer.coordinators[0] if version >= 4 else answer
     assert (found.error_code, found.node_id) == (0, home.broker.node_id)
-    topic = home.broker.image.topics["__transaction_state"]
+    topic = home.broker.node.image.topics["__transaction_state"]
     assert len(topic.partitions) == home.config()["transaction.state.log.num.partitions"]
 
 

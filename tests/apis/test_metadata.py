@@ -48,7 +48,7 @@ async def test_a_topic_is_described_with_all_the_version_can_say(
     host, port = home.broker.bootstrap_servers.split(":")
     assert answer.brokers == [MetadataResponseBroker(node_id=1, host=host, port=int(port))]
     assert answer.controller_id == (1 if version >= 1 else -1)
-    assert answer.cluster_id == (home.broker.image.cluster_id if version >= 2 else None)
+    assert answer.cluster_id == (home.broker.node.image.cluster_id if version >= 2 else None)
     assert answer.topics == [
         MetadataResponseTopic(
             error_code=0,

@@ -113,11 +113,11 @@ async def test_each_listener_advertises_an_address_of_its_own() -> None:
     )
     async with home.new_broker() as broker:
         found = {}
-        for name, listener in broker.listeners.listeners.items():
+        for name, listener in broker.node.listeners.listeners.items():
             async with await User.connect(f"127.0.0.1:{listener.port}") as user:
                 [told] = (await user.metadata()).brokers
                 found[name] = (told.host, told.port)
-        ports = {name: listener.port for name, listener in broker.listeners.listeners.items()}
+        ports = {name: listener.port for name, listener in broker.node.listeners.listeners.items()}
     assert found == {
         "INSIDE": ("127.0.0.1", ports["INSIDE"]),
         "OUTSIDE": ("kafka.example.com", 19092),
@@ -128,7 +128,7 @@ async def test_each_listener_advertises_an_address_of_its_own() -> None:
 async def test_a_wildcard_listener_advertises_the_address_its_client_reached() -> None:
     home = Home(listen="0.0.0.0:0")
     async with home.new_broker() as broker:
-        port = next(iter(broker.listeners.listeners.values())).port
+        port = next(iter(broker.node.listeners.listeners.values())).port
         hosts = []
         for host in ("127.0.0.1", "127.0.0.2"):
             async with await User.connect(f"{host}:{port}") as user:
@@ -146,7 +146,7 @@ async def test_listeners_come_and_go_while_the_broker_runs(caplog: pytest.LogCap
         listen=None,
     )
     async with home.running() as user:
-        listeners = home.broker.listeners.listeners
+        listeners = home.broker.node.listeners.listeners
         first_port, lost = listeners["A"].port, await User.connect(f"127.0.0.1:{listeners['B'].port}")
         await lost.metadata()
 
@@ -342,7 +342,7 @@ async def test_a_stop_answers_who_waits_and_leaves_the_clean_marker() -> None:
     joiner, fetcher = [await User.connect(broker.bootstrap_servers) for _ in range(2)]
     joining = asyncio.ensure_future(joiner.send(join_request(), 3))
     fetching = asyncio.ensure_future(fetcher.send(fetch_request("orders", max_wait_ms=60_000), 12))
-    await until(lambda: broker._waiting.parked == 1)
+    await until(lambda: broker.node.purgatory.parked == 1)
 
     await broker.stop()
 
@@ -468,19 +468,12 @@ def test_a_broker_is_made_of_a_loaded_configuration_only(config: Any, kind: str)
         Broker(config)
 
 
-@pytest.mark.parametrize(
-    "name", ["bootstrap_servers", "image", "logs", "controller", "listeners", "kraft_version"]
-)
+@pytest.mark.parametrize("name", ["bootstrap_servers", "node"])
 async def test_a_broker_that_was_not_started_answers_with_a_sentence(name: str) -> None:
     broker = Home().new_broker()
     with pytest.raises(RuntimeError, match=r"this broker has not been started: .* start it"):
         getattr(broker, name)
     with pytest.raises(RuntimeError, match="this broker has not been started"):
-        broker.partition_error("orders", 0)
-    for work in (broker.failed, broker.allocate_producer_id):
-        with pytest.raises(RuntimeError, match="this broker has not been started"):
-            await work()
-    with pytest.raises(RuntimeError, match="this broker has not been started"):
-        await broker.alter_replica_log_dir("orders", 0, DATA)
+        await broker.failed()
     async with broker:
         assert getattr(broker, name) is not None

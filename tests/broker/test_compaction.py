@@ -32,7 +32,7 @@ async def fill(user: User, topic: str, count: int) -> None:
 async def cleaned(home: Home) -> None:
     for _ in range(3):
         await home.pass_time(1_000)
-        await until(lambda: not home.broker.logs.cleaner.is_at_work)
+        await until(lambda: not home.broker.node.logs.cleaner.is_at_work)
 
 
 async def numbers(user: User, topic: str) -> list[int]:
@@ -98,7 +98,7 @@ async def test_the_number_of_cleaner_threads_does_not_leap() -> None:
             refused = await user.try_to_alter(BROKER_RESOURCE, "", log_cleaner_threads=threads)
             assert refused == ErrorCode.INVALID_REQUEST
         await user.alter_broker(log_cleaner_threads="2")
-        assert home.broker.logs.cleaner.settings.threads == 2
+        assert home.broker.node.logs.cleaner.settings.threads == 2
 
 
 def folder_bytes(home: Home, name: str) -> int:

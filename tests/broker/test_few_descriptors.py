@@ -25,7 +25,7 @@ async def test_idle_logs_give_their_descriptors_to_one_that_rolls(tmp_path: Path
             while reserve.lend():
                 undo.callback(os.close, os.open(os.devnull, os.O_RDONLY))
 
-        reserve = home.broker._descriptors
+        reserve = home.broker.node.foundation.descriptors
         await write_to_all(bytes(600_000))
         undo.enter_context(descriptors_left(0))
         take_all()
@@ -33,5 +33,5 @@ async def test_idle_logs_give_their_descriptors_to_one_that_rolls(tmp_path: Path
         await write_to_all(b"whose file stays open")
         take_all()
         await write_to_all(bytes(600_000))
-        segments = [len(log.segments) for log in home.broker.logs if log.topic == "orders"]
+        segments = [len(log.segments) for log in home.broker.node.logs if log.topic == "orders"]
         assert segments == [2] * 4

@@ -109,8 +109,8 @@ async def test_a_start_on_a_folder_fresh_from_apaches_tool_goes_by_its_feature_l
     ]
     voters = [control.KRaftVersionRecord, control.VotersRecord] if dynamic else []
     assert log.control_records == [control.LeaderChangeMessage, *voters]
-    assert home.broker.image.features == LEVELS
-    assert home.broker.kraft_version == (1 if dynamic else 0)
+    assert home.broker.node.image.features == LEVELS
+    assert home.broker.node.ports.metadata.kraft_version == (1 if dynamic else 0)
     kept = [r.getMessage() for r in caplog.records if "does not serve" in r.getMessage()]
     assert len(kept) == 2, "share.version and streams.version, at each of two starts"
 
@@ -243,7 +243,7 @@ async def test_ours_starts_on_a_folder_that_apaches_tool_has_just_formatted(
     home = home_of(OsFileSystem(), STATIC, f"{tmp_path}/node/a,{tmp_path}/node/b")
     async with home.running() as user:
         await user.create_topic("orders")
-        assert home.broker.image.features["metadata.version"] == 21
+        assert home.broker.node.image.features["metadata.version"] == 21
     data = (tmp_path / "node" / "a" / METADATA_FOLDER / "00000000000000000000.log").read_bytes()
     names = [r.name for r in metadata_log(data).records if isinstance(r, m.UserScramCredentialRecord)]
     assert names == ["alice"]

@@ -19,7 +19,7 @@ async def fill(user: User, topic: str) -> None:
 async def starts_at(home: Home, user: User, topic: str, offset: int) -> None:
     """Two looks later the log begins there."""
     await home.pass_time(2_000)
-    log = home.broker.logs.get(topic, 0)
+    log = home.broker.node.logs.get(topic, 0)
     assert log is not None
     await until(lambda: log.log_start_offset == offset)
     assert await user.offset_for(topic, EARLIEST) == offset

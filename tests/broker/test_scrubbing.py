@@ -15,7 +15,7 @@ async def rounds(home: Home, caplog: pytest.LogCaptureFixture, duration_ms: int)
     caplog.clear()
     for _ in range(duration_ms // 1_000):
         await home.pass_time(1_000)
-        await until(lambda: home.broker.logs.scrubber._round is None)
+        await until(lambda: home.broker.node.logs.scrubber._round is None)
     return sum(record.getMessage().startswith("Scrubbed ") for record in caplog.records)
 
 
@@ -34,11 +34,11 @@ async def test_the_interval_is_read_from_the_file_and_changed_while_the_broker_r
         await a_log_of_closed_segments(user)
         assert await rounds(home, caplog, 100_000) == 0
         await user.alter_broker(log_scrub_interval_ms="10000", log_scrub_io_max_bytes_per_second="1000")
-        assert home.broker.logs.scrubber.settings == (10_000, 1_000)
+        assert home.broker.node.logs.scrubber.settings == (10_000, 1_000)
         await rounds(home, caplog, 10_000)  # the first one after the start finds all checked
         assert await rounds(home, caplog, 30_000) == 3
         await user.alter_broker(log_scrub_interval_ms=None)
-        assert home.broker.logs.scrubber.settings == (-1, 1_000)
+        assert home.broker.node.logs.scrubber.settings == (-1, 1_000)
         assert await rounds(home, caplog, 100_000) == 0
 
 
@@ -47,7 +47,7 @@ async def test_what_is_out_of_bounds_is_refused() -> None:
     async with home.running() as user:
         for values in ({"log_scrub_interval_ms": "-2"}, {"log_scrub_io_max_bytes_per_second": "0"}):
             assert await user.try_to_alter(BROKER_RESOURCE, "", **values) == ErrorCode.INVALID_REQUEST
-        assert home.broker.logs.scrubber.settings == (7 * 86_400_000, 32 << 20)
+        assert home.broker.node.logs.scrubber.settings == (7 * 86_400_000, 32 << 20)
 
 
 async def test_the_keys_are_described_where_they_are_set() -> None:

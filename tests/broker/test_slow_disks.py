@@ -115,7 +115,7 @@ async def test_a_fetch_answers_what_the_fast_disk_has_and_asks_the_slow_one_when
             parked = asyncio.ensure_future(
                 user.send(both(fast, slow, fast_offset=1, max_wait_ms=60_000, min_bytes=2), 12)
             )
-            await until(lambda: home.broker._waiting.parked == 1)
+            await until(lambda: home.broker.node.purgatory.parked == 1)
             await home.pass_time(1_000)
             assert not parked.done()
             assert "pread" not in [operation for operation, _ in home.files.calls[reads:]]
@@ -140,7 +140,7 @@ async def test_a_new_record_on_the_fast_disk_is_answered_while_the_slow_one_stan
             assert await answered(first) == {slow: b"", fast: b""}
 
             second = asyncio.ensure_future(user.send(waits, 12))
-            await until(lambda: home.broker._waiting.parked == 1)
+            await until(lambda: home.broker.node.purgatory.parked == 1)
             await writer.produce(fast, b"new")
             found = await answered(second)
             assert found[slow] == b""
@@ -158,7 +158,7 @@ async def test_a_fetch_that_has_waited_for_a_disk_hears_of_new_records_on_anothe
             )
             await until(lambda: waiting == {"pread"})
             await home.pass_time(1_000)
-            await until(lambda: home.broker._waiting.parked == 1)
+            await until(lambda: home.broker.node.purgatory.parked == 1)
             await writer.produce(fast, b"new")
             found = await answered(fetching)
             assert found[slow] == b""
@@ -190,8 +190,8 @@ async def test_a_disk_that_fails_at_last_tells_the_next_reader() -> None:
             await until(lambda: waiting == {"pread"})
             await home.pass_time(1_000)
             assert (await answered(fetching))[slow] == b""
-        log = home.broker.logs.get(slow, 0)
-        await until(lambda: log is not None and not home.broker.is_read_late(log))
+        log = home.broker.node.logs.get(slow, 0)
+        await until(lambda: log is not None and not home.broker.node.ports.cold_reads.is_late(log))
         home.files.is_cached = False
         assert ErrorCode((await user.fetch(slow)).error_code) == ErrorCode.KAFKA_STORAGE_ERROR
         assert await user.values(slow) == [b"x"]
@@ -221,7 +221,7 @@ async def test_what_a_slow_disk_does_behind_its_clients_backs_holds_up_no_topic_
         with standing_still(home, operation, ".log") as waiting:
             for _ in range(CROWD):
                 await user.produce(slow, bytes(60))
-                home.broker.logs.apply_retention(NOW)
+                home.broker.node.logs.apply_retention(NOW)
             await until(lambda: waiting == {operation})
 
             await user.create_topic("new")
@@ -242,7 +242,7 @@ async def test_the_age_of_segments_is_not_read_where_others_have_to_wait() -> No
             await until(lambda: waiting == {"pread"})
             assert await user.values(fast) == []
             assert await user.offset_for(slow, EARLIEST) == 0
-        await until(lambda: home.broker.logs.get(slow, 0).log_start_offset == CROWD + 1)
+        await until(lambda: home.broker.node.logs.get(slow, 0).log_start_offset == CROWD + 1)
 
 
 @asynccontextmanager
@@ -282,7 +282,7 @@ async def test_a_segment_that_cannot_be_made_holds_up_its_own_producers_alone() 
             assert not second.done()
         assert {await first, await second} == {1, 2}
         assert len(await user.values("slow")) == 3
-        log = home.broker.logs.get("slow", 0)
+        log = home.broker.node.logs.get("slow", 0)
         assert log is not None
         assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
         await third.close()
@@ -326,7 +326,7 @@ async def test_a_topic_that_cannot_be_made_on_one_disk_is_made_on_the_other_and_
             assert ErrorCode(answer.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
             await goes_on(home, other)
             await other.delete_topic("fast")
-        await until(lambda: not home.broker.logs._making)
+        await until(lambda: not home.broker.node.logs._making)
         await home.pass_time(2_000)
         assert await user.produce("new", b"x", partition=1 - on_fast) == 0
         assert home.files.exists(f"/slow/new-{1 - on_fast}")
@@ -337,7 +337,7 @@ async def test_a_topic_deleted_while_it_is_made_leaves_nothing() -> None:
         with standing_still(home, "make_directory"):
             await user.create_topic("new", partitions=2)
             await user.delete_topic("new")
-        await until(lambda: not home.broker.logs._making)
+        await until(lambda: not home.broker.node.logs._making)
         await home.pass_time(62_000)
         left = [path for path in home.files.directories if "new" in path]
         assert left == []

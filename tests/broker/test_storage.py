@@ -379,5 +379,5 @@ async def test_a_metadata_log_that_was_cut_goes_on_from_the_snapshot_that_reache
             found = await user.topics()
             assert found.items() <= topic_ids.items()
             assert len(found) > 10
-            assert home.broker.image.offset >= covered
+            assert home.broker.node.image.offset >= covered
             assert await user.values("topic-3") == [b"one"]

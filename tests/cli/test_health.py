@@ -80,7 +80,7 @@ async def test_a_broker_whose_disk_refuses_records_is_degraded_until_there_is_ro
 
         home.files.free_bytes = None
         await home.pass_time(12_000)
-        await until(lambda: home.broker.logs.dirs.metadata.refusal is None)
+        await until(lambda: home.broker.node.logs.dirs.metadata.refusal is None)
         assert json.loads((await health_of(home, "--json")).out)["problems"] == []
 
 

@@ -24,12 +24,14 @@ async def test_many_who_ask_for_the_same_missing_topic_cause_one_creation(
     home = Home({"num.partitions": "3"})
     async with home.running():
         users = [await User.connect(home.broker.bootstrap_servers) for _ in range(10)]
-        offset = home.broker.image.offset
+        offset = home.broker.node.image.offset
         answers = await asyncio.gather(*[user.send(asking_for("orders"), 12) for user in users])
-        assert home.broker.image.offset == offset + 4, "one topic record, three partition records"
+        assert home.broker.node.image.offset == offset + 4, "one topic record, three partition records"
         for user in users:
             await user.close()
-    assert {answer.topics[0].topic_id for answer in answers} == {home.broker.image.topics["orders"].topic_id}
+    assert {answer.topics[0].topic_id for answer in answers} == {
+        home.broker.node.image.topics["orders"].topic_id
+    }
     assert [len(answer.topics[0].partitions) for answer in answers] == [3] * 10
     assert not caplog.records
 

@@ -52,7 +52,7 @@ async def test_a_slow_resolver_holds_up_neither_clients_nor_later_limits(
     async with home.running() as user:
 
         def limits() -> dict[str, int]:
-            return dict(home.broker.listeners.limits.max_connections_per_ip_overrides)
+            return dict(home.broker.node.listeners.limits.max_connections_per_ip_overrides)
 
         await user.alter_broker(max_connections_per_ip_overrides="slow.example:5")
         await until(resolver.asked.is_set)
@@ -61,5 +61,5 @@ async def test_a_slow_resolver_holds_up_neither_clients_nor_later_limits(
         await until(lambda: limits() == {"127.0.0.8": 6})
 
         resolver.answer.set()
-        await until(lambda: not home.broker._served_listeners.is_changing)
+        await until(lambda: not home.broker.node.served_listeners.is_changing)
         assert limits() == {"127.0.0.8": 6}, "the later change holds, whichever was looked up first"

@@ -37,8 +37,8 @@ async def shown(user: User, topic: str) -> dict[str, tuple[int, int, bool]]:
 
 def directory_in_metadata(home: Home, topic: str) -> str:
     """Where the controller believes partition 0 to be."""
-    [directory_id] = home.broker.image.topics[topic].partitions[0].directories
-    paths = {d.directory_id: d.path for d in home.broker.logs.dirs.of_partitions}
+    [directory_id] = home.broker.node.image.topics[topic].partitions[0].directories
+    paths = {d.directory_id: d.path for d in home.broker.node.logs.dirs.of_partitions}
     return paths.get(directory_id, directory_id.hex())
 
 
@@ -59,9 +59,9 @@ async def test_a_partition_moves_while_it_is_written_and_read() -> None:
             parked = asyncio.ensure_future(
                 reader.fetch("orders", len(written), max_wait_ms=60_000, min_bytes=5 * KIB)
             )
-            await until(lambda: home.broker._waiting.parked == 1)
+            await until(lambda: home.broker.node.purgatory.parked == 1)
             assert await alter(user, (OTHER[source], "orders", [0])) == {("orders", 0): ErrorCode.NONE}
-            while home.broker.logs.moves or len(written) < 40:
+            while home.broker.node.logs.moves or len(written) < 40:
                 written.append(b"%03d" % len(written) + bytes(KIB))
                 await user.produce("orders", written[-1])
             await moved(home)
@@ -92,7 +92,7 @@ async def test_producers_that_wait_for_the_disk_are_answered_through_the_swap() 
         await moved(home)
         assert sorted(answers) == list(range(1, 41))
         assert len(await user.values("orders")) == 41
-        log = home.broker.logs.get("orders", 0)
+        log = home.broker.node.logs.get("orders", 0)
         assert (place(home, "orders"), log.recovery_point) == (OTHER[source], 41)
         for each in users:
             await each.close()
@@ -112,7 +112,7 @@ async def test_a_throttled_move_shows_how_far_it_is_and_obeys_a_new_rate() -> No
         source = place(home, "orders")
         size = (await shown(user, "orders"))[source][0]
         await alter(user, (OTHER[source], "orders", [0]))
-        future = home.broker.logs.moves["orders", 0].future
+        future = home.broker.node.logs.moves["orders", 0].future
         await until(lambda: future.log_end_offset == 1)
         await home.pass_time(60_000)
         assert await shown(user, "orders") == {
@@ -151,12 +151,12 @@ async def test_a_move_goes_on_after_a_stop_and_after_a_kill() -> None:
         for _ in range(3):
             await user.produce("orders", bytes(700 * KIB))
         await alter(user, (OTHER[source], "orders", [0]))
-        future = home.broker.logs.moves["orders", 0].future
+        future = home.broker.node.logs.moves["orders", 0].future
         await until(lambda: future.log_end_offset > 0)
         after = home.killed()
     for again in (home, after):
         async with again.running() as user:
-            move = again.broker.logs.moves["orders", 0]
+            move = again.broker.node.logs.moves["orders", 0]
             assert (place(again, "orders"), move.lag > 0, move.future.log_end_offset > 0) == (
                 source,
                 True,
@@ -198,12 +198,12 @@ async def test_a_failed_directory_leaves_its_partitions_and_no_others_without_a_
         await user.try_to_produce(next(iter(lost)), b"x")
 
         def leaderless() -> set[str]:
-            topics = home.broker.image.topics
+            topics = home.broker.node.image.topics
             return {name for name, topic in topics.items() if topic.partitions[0].leader < 0}
 
         await until(lambda: leaderless() == lost)
-        [a, b] = home.broker.logs.dirs.of_partitions
-        registered = home.broker.image.brokers[home.broker.node_id].directories
+        [a, b] = home.broker.node.logs.dirs.of_partitions
+        registered = home.broker.node.image.brokers[home.broker.node_id].directories
         assert (a.directory_id in registered, b.directory_id in registered) == (True, False)
         answer = await user.metadata("topic-0", "topic-1", "topic-2", "topic-3")
         offline = {t.name for t in answer.topics if t.partitions[0].error_code}
@@ -241,7 +241,9 @@ async def test_a_target_that_fails_after_the_controller_was_told_is_taken_back()
         home.files.fail("rename", errno.EIO, path="-future")
         await alter(user, ("/b", "orders", [0]))
         await moved(home)
-        await until(lambda: home.broker.image.topics["orders"].partitions[0].leader == home.broker.node_id)
+        await until(
+            lambda: home.broker.node.image.topics["orders"].partitions[0].leader == home.broker.node_id
+        )
         assert directory_in_metadata(home, "orders") == "/a"
         written.append(b"goes on")
         await user.produce("orders", b"goes on")
@@ -261,7 +263,7 @@ async def test_a_source_that_fails_leaves_its_copy_to_be_seen() -> None:
         for _ in range(3):
             await user.produce(name, bytes(700 * KIB))
         await alter(user, ("/a", name, [0]))
-        future = home.broker.logs.moves[name, 0].future
+        future = home.broker.node.logs.moves[name, 0].future
         await until(lambda: future.log_end_offset > 0)
         home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
         assert (await user.try_to_produce(name, b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -287,7 +289,7 @@ async def test_a_move_back_ends_a_move() -> None:
         source = place(home, "orders")
         await alter(user, (OTHER[source], "orders", [0]))
         assert await alter(user, (OTHER[source], "orders", [0])) == {("orders", 0): ErrorCode.NONE}
-        assert len(home.broker.logs.moves) == 1, "asked twice, moved once"
+        assert len(home.broker.node.logs.moves) == 1, "asked twice, moved once"
         assert await alter(user, (source, "orders", [0])) == {("orders", 0): ErrorCode.NONE}
         assert list(await shown(user, "orders")) == [source]
         await home.pass_time(65_000)
@@ -323,7 +325,7 @@ async def test_a_full_target_holds_the_move_up_until_there_is_room(
         home.files.fail("pwrite", errno.ENOSPC, path=f"{OTHER[source]}/", times=-1)
         await alter(user, (OTHER[source], "orders", [0]))
         await home.pass_time(10_000)
-        assert (place(home, "orders"), home.broker._moves.under_way) == (source, 1)
+        assert (place(home, "orders"), home.broker.node.log_dir_moves.under_way) == (source, 1)
         await user.produce("orders", b"goes on")
         home.files.heal()
         await home.pass_time(2_000)
@@ -364,11 +366,11 @@ async def test_a_cordoned_directory_keeps_its_partitions_and_gets_no_new_ones() 
         }
         answer = await user.send(describe_log_dirs.DescribeLogDirsRequest(topics=None), 5)
         assert {result.log_dir: result.is_cordoned for result in answer.results} == {"/a": False, "/b": True}
-        node_id, [a, b] = home.broker.node_id, home.broker.logs.dirs.of_partitions
-        assert home.broker.image.brokers[node_id].cordoned_directories == (b.directory_id,)
+        node_id, [a, b] = home.broker.node_id, home.broker.node.logs.dirs.of_partitions
+        assert home.broker.node.image.brokers[node_id].cordoned_directories == (b.directory_id,)
 
         await user.alter_broker(node_id, cordoned_log_dirs="/a")
-        await until(lambda: home.broker.image.brokers[node_id].cordoned_directories == (a.directory_id,))
+        await until(lambda: home.broker.node.image.brokers[node_id].cordoned_directories == (a.directory_id,))
         await user.create_topic("new")
         assert place(home, "new") == "/b"
         await alter(user, ("/b", "topic-0", [0]))
@@ -381,5 +383,5 @@ async def test_nothing_new_comes_to_a_broker_whose_directories_are_all_cordoned(
     async with home.running() as user:
         assert await user.try_to_create_topic("orders") == ErrorCode.INVALID_REPLICATION_FACTOR
         await user.alter_broker(home.broker.node_id, cordoned_log_dirs="")
-        await until(lambda: not home.broker.image.brokers[home.broker.node_id].cordoned_directories)
+        await until(lambda: not home.broker.node.image.brokers[home.broker.node_id].cordoned_directories)
         await user.create_topic("orders")

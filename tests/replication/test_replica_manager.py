@@ -99,7 +99,7 @@ async def test_a_parked_fetch_of_a_topic_that_is_deleted_is_answered_at_once() -
     async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as reader:
         await user.create_topic("orders")
         fetching = asyncio.ensure_future(reader.fetch("orders", max_wait_ms=60_000))
-        await until(lambda: home.broker._waiting.parked == 1)
+        await until(lambda: home.broker.node.purgatory.parked == 1)
         await user.delete_topic("orders")
         answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
     assert ErrorCode(answer.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -145,7 +145,7 @@ async def test_a_topic_is_shown_when_its_partitions_are_there_and_others_are_ser
         await until(is_asked.is_set)
         assert await user.produce("orders", b"one") == 0
         assert await user.values("orders") == [b"one"]
-        assert "many" not in home.broker.image.topics
+        assert "many" not in home.broker.node.image.topics
         assert not creating.done()
         may_go_on.set()
         await creating
@@ -204,7 +204,7 @@ async def test_segments_roll_at_the_size_that_is_in_force(home: Home, user: User
 
 async def starts_at(home: Home, topic: str, offset: int) -> None:
     """Return when threads have done what retention wants."""
-    log = home.broker.logs.get(topic, 0)
+    log = home.broker.node.logs.get(topic, 0)
     await until(lambda: log is not None and log.log_start_offset == offset)
 
 
@@ -288,7 +288,7 @@ async def test_compression_and_timestamps_follow_the_topic(home: Home, user: Use
     records = await user.records("orders")
 
     assert [record.timestamp for record in records] == [NOW - 5, NOW, NOW - 5]
-    log = home.broker.logs.get("orders", 0)
+    log = home.broker.node.logs.get("orders", 0)
     assert log is not None
     assert log.size_bytes < 2 * 1_100 + 200, "the middle one is compressed"
 
@@ -325,24 +325,26 @@ async def test_connection_limits_stay_where_a_host_is_unknown_and_a_restart_is_n
     home = Home()
     async with home.running() as user:
         await user.alter_broker(max_connections_per_ip_overrides="localhost:5")
-        await until(lambda: home.broker.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5})
+        await until(
+            lambda: home.broker.node.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5}
+        )
         await user.alter_broker(max_connections_per_ip_overrides="no.such.invalid:6")
         await until(lambda: "Limits of single addresses stay as they are: Unknown host" in caplog.text)
-        assert home.broker.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5}
+        assert home.broker.node.listeners.limits.max_connections_per_ip_overrides == {"127.0.0.1": 5}
     async with home.running() as user:
         await user.metadata()
-        assert home.broker.listeners.limits.max_connections_per_ip_overrides == {}
+        assert home.broker.node.listeners.limits.max_connections_per_ip_overrides == {}
 
 
 async def test_limits_of_one_listener_change_while_running(home: Home, user: User) -> None:
-    name = next(iter(home.broker.listeners.listeners))
+    name = next(iter(home.broker.node.listeners.listeners))
     prefix = f"listener.name.{name.lower()}"
     changes = {f"{prefix}.max.connections": "2", f"{prefix}.max.connection.creation.rate": "7"}
     await user.alter_broker(1, **changes)
-    endpoint = home.broker.listeners.listeners[name].endpoint
+    endpoint = home.broker.node.listeners.listeners[name].endpoint
     assert (endpoint.max_connections, endpoint.max_connection_creation_rate) == (2, 7)
     await user.alter_broker(1, **dict.fromkeys(changes))
-    endpoint = home.broker.listeners.listeners[name].endpoint
+    endpoint = home.broker.node.listeners.listeners[name].endpoint
     assert (endpoint.max_connections, endpoint.max_connection_creation_rate) == (UNLIMITED, UNLIMITED)
 
 
@@ -352,7 +354,7 @@ async def test_flush_messages_holds_the_acknowledgement_until_the_records_are_on
     await user.create_topic("ledger", flush_messages="1")
     for number in range(3):
         await user.produce("ledger", b"%d" % number, acks=1)
-        log = home.broker.logs.get("ledger", 0)
+        log = home.broker.node.logs.get("ledger", 0)
         assert log is not None
         assert log.recovery_point == number + 1
     assert len(await user.records("ledger")) == 3
@@ -369,7 +371,7 @@ async def test_producers_that_wait_at_the_same_moment_share_a_sync(home: Home, u
     await asyncio.gather(*[producer.produce("ledger", b"x", acks=1) for producer in producers])
     syncs = [path for operation, path in home.files.calls if operation == "sync" and "ledger-0" in path]
     assert 1 <= len(syncs) <= 10, "one at a time, each for all who came meanwhile"
-    assert home.broker.logs.logs["ledger", 0].recovery_point == 21
+    assert home.broker.node.logs.logs["ledger", 0].recovery_point == 21
     for producer in producers:
         await producer.close()
 
@@ -381,7 +383,7 @@ async def test_describe_log_dirs_tells_sizes(home: Home, user: User) -> None:
     [log_dir] = answer.results
     assert (log_dir.error_code, log_dir.log_dir) == (0, DATA)
     [size] = [p.partition_size for topic in log_dir.topics for p in topic.partitions]
-    log = home.broker.logs.get("orders", 0)
+    log = home.broker.node.logs.get("orders", 0)
     assert log is not None
     assert size == log.size_bytes > 3 * 900
 

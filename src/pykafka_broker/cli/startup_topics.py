@@ -51,7 +51,7 @@ async def create_topics(broker: Broker, topics: list[NewTopic]) -> None:
     """Create what is missing; what cannot be created is told in the log."""
     from pykafka_broker.protocol.errors import ErrorCode
 
-    for result in await broker.controller.create_topics(topics):
+    for result in await broker.node.controller.create_topics(topics):
         if result.error is ErrorCode.NONE:
             logger.info("Created topic %s, for %s", result.name, VARIABLE)
         elif result.error is not ErrorCode.TOPIC_ALREADY_EXISTS:

@@ -39,13 +39,12 @@ class ReplicaManager:
         logs: LogManager,
         log_config: Callable[[Mapping[str, str]], LogConfig],
         ports: PartitionPorts,
-        roles: Roles,
     ) -> None:
         self._node_id = ports.node_id
         self._logs = logs
         self._log_config = log_config
         self._ports = ports
-        self._roles = roles
+        self._roles: list[Roles] = []
         self._partitions: dict[tuple[str, int], Partition] = {}
         #: What should be here and could not be created yet; False if that was so at the start already, for
         #: then there may be a log of it in a directory that is out of service.
@@ -54,6 +53,10 @@ class ReplicaManager:
         self._prepared: dict[tuple[str, int], PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
+
+    def subscribe(self, roles: Roles) -> None:
+        """Tell `roles` what this node begins and ceases to lead from now on."""
+        self._roles.append(roles)
 
     def led(self, topic: str, partition: int) -> Partition | None:
         """The partition, if this node leads it and its disk works."""
@@ -170,7 +173,8 @@ class ReplicaManager:
                 if removed is not None:
                     if removed.is_leader:
                         removed.resign()
-                        self._roles.resign(removed)
+                        for roles in self._roles:
+                            roles.resign(removed)
                     self._logs.delete(name, index)
 
     def _apply_partition(
@@ -184,9 +188,11 @@ class ReplicaManager:
         was_leader = partition.is_leader
         partition.become(registration)
         if partition.is_leader and not was_leader:
-            self._roles.lead(partition)
+            for roles in self._roles:
+                roles.lead(partition)
         elif was_leader and not partition.is_leader:
-            self._roles.resign(partition)
+            for roles in self._roles:
+                roles.resign(partition)
 
     async def create_missing(self) -> None:
         """Try again to create the logs that a full disk refused, or that a slow one has not made yet."""

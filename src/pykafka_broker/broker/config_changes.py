@@ -1,0 +1,37 @@
+"""How a running node applies a changed configuration: each part that keeps values of it gets the new ones."""
+
+from __future__ import annotations
+
+from pykafka_broker.apis.ports.fetching import Fetching
+from pykafka_broker.broker.coordinators import Coordinators
+from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.served_listeners import ServedListeners
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.replication.replica_manager import ReplicaManager
+
+
+class ConfigChanges:
+    """Subscribes to the dynamic configuration. Event loop only."""
+
+    def __init__(
+        self,
+        fetching: Fetching,
+        coordinators: Coordinators,
+        replicas: ReplicaManager,
+        lifecycle: BrokerLifecycle,
+        listeners: ServedListeners,
+    ) -> None:
+        self._fetching = fetching
+        self._coordinators = coordinators
+        self._replicas = replicas
+        self._lifecycle = lifecycle
+        self._listeners = listeners
+
+    def apply(self, old: BrokerConfig, new: BrokerConfig) -> None:
+        """`new` is in force from now on."""
+        self._fetching.max_bytes = new["fetch.max.bytes"]
+        self._fetching.sessions.max_entries = new["max.incremental.fetch.session.cache.slots"]
+        self._coordinators.reconfigure(new)
+        self._replicas.reconfigure()
+        self._lifecycle.recordon(new.cordoned_log_dirs)
+        self._listeners.reconfigure(old, new)

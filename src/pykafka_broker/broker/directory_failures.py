@@ -1,0 +1,32 @@
+"""Log directories that fail: the broker goes on with the others, if they hold what it cannot do without."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka_broker.broker.failure import Failure
+from pykafka_broker.log.disk.directories import LogDir, LogDirs
+
+
+class DirectoryFailures:
+    """Decides what follows when a directory goes out of service. Event loop only."""
+
+    def __init__(self, failure: Failure) -> None:
+        self._failure = failure
+        self._subscribers: list[Callable[[LogDir], None]] = []
+
+    def subscribe(self, subscriber: Callable[[LogDir], None]) -> None:
+        """Call `subscriber` for every directory that fails from now on while the broker goes on.
+
+        One that failed before the broker registers is not reported: it is not registered.
+        """
+        self._subscribers.append(subscriber)
+
+    def failed(self, dirs: LogDirs, log_dir: LogDir) -> None:
+        """`log_dir` has gone out of service."""
+        assert log_dir.error is not None
+        if log_dir is dirs.metadata or not dirs.online:
+            self._failure.set(log_dir.error)
+            return
+        for subscriber in self._subscribers:
+            subscriber(log_dir)

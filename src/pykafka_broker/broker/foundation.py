@@ -1,0 +1,49 @@
+"""What every part of a node stands on: configuration, time, files, threads. It does nothing by itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pykafka_broker.broker.failure import Failure
+from pykafka_broker.broker.threads import Threads
+from pykafka_broker.config import BrokerConfig, DynamicConfig
+from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.system.descriptors import DescriptorReserve
+
+
+@dataclass(frozen=True, slots=True)
+class Foundation:
+    """Made inside the event loop, when a broker starts."""
+
+    configs: DynamicConfig
+    clock: Clock
+    timers: WallTimers
+    files: FileSystem
+    threads: Threads
+    descriptors: DescriptorReserve
+    failure: Failure
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The configuration in force."""
+        return self.configs.current
+
+    @property
+    def node_id(self) -> int:
+        """The id of this node in its cluster."""
+        return self.configs.static.node_id
+
+
+def lay(config: BrokerConfig, clock: Clock, files: FileSystem) -> Foundation:
+    """The foundation of a broker that starts with `config`."""
+    return Foundation(
+        DynamicConfig(config),
+        clock,
+        WallTimers(clock),
+        files,
+        Threads(config.node_id),
+        DescriptorReserve(),
+        Failure(),
+    )

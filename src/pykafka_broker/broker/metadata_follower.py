@@ -1,0 +1,59 @@
+"""How a node follows the metadata: each published image reaches every part that acts on it, in one order.
+
+Configuration first, because the others read it; then replicas, which make and drop logs and take up their
+roles; then the coordinators, for whom topics and partition counts have changed.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.broker.coordinators import Coordinators
+from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.cluster.image import ClusterImage, ResourceType
+from pykafka_broker.config import DynamicConfig
+from pykafka_broker.config.unheeded import UnheededConfigs
+from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.replication.replica_manager import ReplicaManager
+
+
+class ConfigFollower:
+    """Brings this broker's dynamic configuration up to the newest image."""
+
+    def __init__(self, configs: DynamicConfig) -> None:
+        self._configs = configs
+        static = configs.static
+        self._broker = str(static.node_id)
+        self._unheeded = UnheededConfigs([*static.unheeded, *static.unknown])
+
+    def apply(self, image: ClusterImage) -> None:
+        """Install the values of an image, and log those that make no difference to this broker once."""
+        self._configs.update(
+            image.config(ResourceType.BROKER, ""), image.config(ResourceType.BROKER, self._broker)
+        )
+        self._unheeded.look(image.configs)
+
+
+class MetadataFollower:
+    """Subscribes to the metadata of a node. Event loop only."""
+
+    def __init__(
+        self,
+        configs: ConfigFollower,
+        replicas: ReplicaManager,
+        creation: TopicCreation,
+        coordinators: Coordinators,
+        lifecycle: BrokerLifecycle,
+    ) -> None:
+        self._configs = configs
+        self._replicas = replicas
+        self._creation = creation
+        self._coordinators = coordinators
+        self._lifecycle = lifecycle
+
+    def published(self, old: ClusterImage, new: ClusterImage) -> None:
+        """`new` is the newest committed metadata. `old.offset` is negative for the image of the start."""
+        self._configs.apply(new)
+        self._replicas.apply(new)
+        self._creation.on_image(old, new)
+        self._coordinators.on_image(old, new)
+        if new.topics is not old.topics and old.offset >= 0:
+            self._lifecycle.report_places()

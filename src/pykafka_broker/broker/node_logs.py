@@ -1,0 +1,76 @@
+"""The logs of a node: the log manager, with this broker's threads, settings and worker processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.settings import cleaner_settings, intervals, scrub_settings
+from pykafka_broker.broker.threads import run_in_own_thread
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.check.scrubber import ScrubWorker
+from pykafka_broker.log.cleaner.cleaner import Worker
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.manager.log_manager import LogManager
+
+Result = TypeVar("Result")
+
+
+def build_logs(
+    foundation: Foundation,
+    *,
+    config_for: Callable[[str], LogConfig],
+    on_dir_failure: Callable[[LogDir], None],
+) -> LogManager:
+    """A manager that has not touched its directories yet.
+
+    `config_for(topic)` is asked when logs are opened, `on_dir_failure` is called when a directory has gone
+    out of service.
+    """
+    config, threads = foundation.config, foundation.threads
+    return LogManager(
+        foundation.files,
+        list(config.log_dirs),
+        run_blocking=threads.run_blocking,
+        run_on_disk=threads.upkeep.run_in,
+        run_awaited=threads.sync.run_in,
+        now_ms=foundation.clock.now_ms,
+        config_for=config_for,
+        intervals=intervals(config),
+        recovery_threads=config["num.recovery.threads.per.data.dir"],
+        on_dir_failure=on_dir_failure,
+        metadata_dir=config.metadata_log_dir,
+        cleaner_settings=cleaner_settings(config),
+        new_cleaning_worker=_process(foundation, _cleaning_process),
+        run_cleaning=run_in_own_thread,
+        scrub_settings=scrub_settings(config),
+        new_scrub_worker=_process(foundation, _scrub_process),
+    )
+
+
+def reconfigure_logs(logs: LogManager, config: BrokerConfig) -> None:
+    """Apply changed settings."""
+    logs.intervals = intervals(config)
+    logs.cleaner.settings = cleaner_settings(config)
+    logs.scrubber.settings = scrub_settings(config)
+
+
+def _process(foundation: Foundation, new: Callable[[], Result]) -> Callable[[], Result] | None:
+    """Makes a process of its own for work on real files; to load its code takes a descriptor."""
+    return partial(foundation.descriptors.use, new) if isinstance(foundation.files, OsFileSystem) else None
+
+
+def _cleaning_process() -> Worker:
+    from pykafka_broker.log.cleaner.process import CleaningProcess  # a start has nothing to clean
+
+    return CleaningProcess()
+
+
+def _scrub_process() -> ScrubWorker:
+    from pykafka_broker.log.check.scrub_process import ScrubProcess  # not before the first round
+
+    return ScrubProcess()

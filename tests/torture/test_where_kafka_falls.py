@@ -84,7 +84,7 @@ SHOWN_BY = {
     ],
     "84,000 malformed frames: one line per kind and interval": [
         "network/test_connection.py::test_a_misbehaving_peer_fills_no_log",
-        "test_repeated_lines.py::test_the_first_line_is_written_at_once_and_the_rest_counted",
+        "system/test_repeated_lines.py::test_the_first_line_is_written_at_once_and_the_rest_counted",
     ],
     "offset deltas out of order, a producer id without epoch, half a second batch: INVALID_RECORD": [
         "log/test_validation.py::test_offset_deltas_must_count_up_from_zero",

@@ -82,8 +82,10 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
-    shared = {"admission", "api", "broker_loggers", "context", "fetch_sessions", "leader_hints", "needs"}
-    shared |= {"not_yet_served", "topology", "transactional", "verification"}
+    shared = {"admission", "api", "broker_loggers", "context", "leader_hints", "needs", "not_yet_served"}
+    shared |= {"topology", "transactional", "verification"}
+    shared |= {"fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting"}
+    shared |= {"produce_answer", "produce_partition", "produce_transactions"}
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 
     assert files - shared == {module_name(api.key) for api in APIS}

@@ -23,7 +23,6 @@ from pykafka_broker.protocol.messages.delete_records import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-HIGH_WATERMARK = -1
 INVALID_LOW_WATERMARK = -1
 
 
@@ -70,10 +69,7 @@ def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:
         raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    log = partition.log
-    if "delete" not in log.config.cleanup_policy and log.config.cleanup_policy:
+    cleanup_policy = partition.log.config.cleanup_policy
+    if "delete" not in cleanup_policy and cleanup_policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION)
-    before_offset = log.high_watermark if offset == HIGH_WATERMARK else offset
-    if before_offset < 0 or before_offset > log.high_watermark:
-        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
-    return log.delete_records(before_offset)
+    return partition.delete_records(offset)

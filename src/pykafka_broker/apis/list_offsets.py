@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.fetch import READ_COMMITTED, READ_UNCOMMITTED, check_leader_epoch
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -24,6 +23,12 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
+)
+from pykafka_broker.replication.core.access import (
+    READ_COMMITTED,
+    READ_UNCOMMITTED,
+    check_leader_epoch,
+    limit_for_offsets,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +44,6 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
     -5,
     -6,
 )
-#: The replica id of consumers.
-CONSUMER = -1
 #: The first version that knows each special timestamp.
 FIRST_VERSION = {
     LATEST: 1,
@@ -145,15 +148,13 @@ def _checked(
     partition = ctx.node.partitions.led(topic, index)
     if partition is None:
         raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
-    check_leader_epoch(partition, asked.current_leader_epoch)
+    check_leader_epoch(partition.leader_epoch, asked.current_leader_epoch)
     return partition
 
 
 def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
-    """Where the log ends for who asks: replicas, and those who debug them, see all of it."""
-    if request.replica_id != CONSUMER:
-        return log.log_end_offset
-    return log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+    """Where the log ends for the client that asks."""
+    return log.limit_offset(limit_for_offsets(request.replica_id, request.isolation_level))
 
 
 def _special(

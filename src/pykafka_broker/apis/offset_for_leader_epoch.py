@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.fetch import check_leader_epoch
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.protocol.errors import KafkaError
@@ -21,6 +20,7 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from pykafka_broker.replication.core.access import check_leader_epoch
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
@@ -52,7 +52,7 @@ def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext)
         error = ctx.node.partitions.why_not_led(topic, asked.partition)
         return EpochEndOffset(error_code=int(error), partition=asked.partition)
     try:
-        check_leader_epoch(partition, asked.current_leader_epoch)
+        check_leader_epoch(partition.leader_epoch, asked.current_leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(error_code=int(error.code), partition=asked.partition)
     epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)

@@ -6,11 +6,11 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.access import (
+    CONSUMER_LIMITS,
     NO_LEADER_EPOCH,
     READ_COMMITTED,
     READ_UNCOMMITTED,
     check_leader_epoch,
-    limit_for_consumer,
     limit_for_offsets,
     limit_for_replica,
     not_enough_replicas,
@@ -19,8 +19,8 @@ from tests.replication.leading import leading
 
 
 def test_consumers_read_what_is_committed() -> None:
-    assert limit_for_consumer(READ_UNCOMMITTED) == "high_watermark"
-    assert limit_for_consumer(READ_COMMITTED) == "last_stable"
+    assert CONSUMER_LIMITS[READ_UNCOMMITTED] == "high_watermark"
+    assert CONSUMER_LIMITS[READ_COMMITTED] == "last_stable"
 
 
 def test_followers_read_to_the_log_end() -> None:

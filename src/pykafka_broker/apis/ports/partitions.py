@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.log.partition.partition_log import AppendResult, PartitionLog
+    from pykafka_broker.log.partition.partition_log import AppendResult, Limit, PartitionLog
     from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.protocol.wire import Buffer
 
@@ -41,6 +41,22 @@ class LedPartition(Protocol):
 
     def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
         """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
+        ...
+
+    def delete_records(self, before_offset: int) -> int:
+        """DeleteRecords up to an offset (-1: the high watermark); the new low watermark.
+
+        Raises:
+            KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark.
+        """
+        ...
+
+    def limit_for_replica(self, replica_id: int) -> Limit:
+        """How far another broker may read.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition.
+        """
         ...
 
 

@@ -8,6 +8,8 @@ from pykafka_broker.replication.core.state import Leadership
 
 #: Isolation levels of the protocol.
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+#: How far a consumer reads, by its isolation level: up to the high watermark, or the last stable offset.
+CONSUMER_LIMITS: tuple[Limit, Limit] = ("high_watermark", "last_stable")
 #: The leader epoch of a client that knows none.
 NO_LEADER_EPOCH = -1
 #: The replica id of consumers. Brokers have ids from 0 on; -2 is a tool that looks at one replica.
@@ -29,11 +31,6 @@ def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:
     raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
-def limit_for_consumer(isolation_level: int) -> Limit:
-    """Consumers read what is committed: up to the high watermark, or up to the last stable offset."""
-    return "last_stable" if isolation_level == READ_COMMITTED else "high_watermark"
-
-
 def limit_for_replica(leadership: Leadership, replica_id: int) -> Limit:
     """Followers read up to the log end.
 
@@ -48,7 +45,7 @@ def limit_for_replica(leadership: Leadership, replica_id: int) -> Limit:
 
 def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
     """ListOffsets tells replicas and tools the log end, consumers the end of what they can read."""
-    return limit_for_consumer(isolation_level) if replica_id == CONSUMER_REPLICA_ID else "log_end"
+    return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
 
 
 def not_enough_replicas(leadership: Leadership, partition_name: str) -> KafkaError:

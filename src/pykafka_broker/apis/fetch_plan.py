@@ -1,0 +1,175 @@
+"""What a Fetch would be answered now: for each partition its answer without records, and how to read them.
+
+Planning looks up an index and reads no data, so a parked fetch is planned anew each time it is woken. The
+first non-empty partition gives at least one whole batch even above both limits (KIP-74).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.fetch_answer import Answers, failed, replica_id_of, unknown
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchRequest,
+    PartitionData,
+)
+from pykafka_broker.replication.core.access import CONSUMER_LIMITS, NO_LEADER_EPOCH, check_leader_epoch
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
+    from pykafka_broker.apis.ports.partitions import LedPartition
+    from pykafka_broker.log.partition.partition_log import Limit, PartitionLog
+    from pykafka_broker.log.partition.read_plan import ReadPlan
+
+
+class PlannedFetch:
+    """What would be answered now: the partitions' answers, and the reads that fill in their records."""
+
+    __slots__ = (
+        "answers",
+        "at_once",
+        "available_bytes",
+        "late",
+        "limit",
+        "logs",
+        "reads",
+        "unknown",
+        "wanted_at",
+    )
+
+    def __init__(self) -> None:
+        self.answers: Answers = []
+        self.reads: list[tuple[PartitionData, ReadPlan, PartitionLog]] = []
+        self.logs: list[PartitionLog] = []
+        #: Logs whose disk has not answered an earlier fetch yet: there is nothing to read until it has.
+        self.late: list[PartitionLog] = []
+        #: For each log, from where and how much is wanted.
+        self.wanted_at: list[tuple[int, int]] = []
+        #: How far the reader may read.
+        self.limit: Limit = "high_watermark"
+        self.available_bytes = 0
+        self.at_once = False
+        #: Partitions that do not exist, and did not exist before the wait.
+        self.unknown: set[WantedPartition] = set()
+
+
+def plan_fetch(
+    request: FetchRequest,
+    context: FetchContext,
+    max_bytes: int,
+    ctx: RequestContext,
+    before: PlannedFetch | None = None,
+) -> PlannedFetch:
+    """What would be answered now; `before` is the plan with which the fetch has waited."""
+    planned = PlannedFetch()
+    limit = planned.limit = CONSUMER_LIMITS[request.isolation_level]
+    replica_id = replica_id_of(request)
+    left = max_bytes
+    unknown_ids: Answers = []
+    unknown_partitions: Answers = []
+    for wanted in context.wanted.values():
+        if wanted.topic is None:
+            unknown_ids.append((wanted, unknown(wanted, ErrorCode.UNKNOWN_TOPIC_ID)))
+            continue
+        partition = ctx.node.partitions.led(wanted.topic, wanted.partition)
+        try:
+            if partition is None:
+                error = ctx.node.partitions.why_not_led(wanted.topic, wanted.partition)
+                gone = before is not None and wanted not in before.unknown
+                if error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or gone:
+                    raise KafkaError(error)
+                planned.unknown.add(wanted)
+                unknown_partitions.append((wanted, unknown(wanted, error)))
+                continue
+            if replica_id >= 0:
+                limit = planned.limit = partition.limit_for_replica(replica_id)
+            data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
+        except KafkaError as error:
+            planned.answers.append((wanted, failed(wanted, error.code)))
+            planned.at_once = True
+            continue
+        planned.answers.append((wanted, data))
+        log = partition.log
+        if (
+            plan is not None
+            and plan.size_bytes
+            and ctx.node.cold_reads.is_late(log)
+            and plan.answer_cached(partial(ctx.node.cold_reads.run, log)) is None
+        ):
+            planned.late.append(log)
+            continue
+        planned.logs.append(log)
+        planned.wanted_at.append((wanted.fetch_offset, wanted.max_bytes))
+        if plan is None:
+            planned.at_once = True
+        elif plan.size_bytes:
+            planned.reads.append((data, plan, log))
+            planned.available_bytes += plan.size_bytes
+            left = max(0, left - plan.size_bytes)
+    # A partition that does not exist does not end the wait for others; if there are none, there is no wait.
+    planned.at_once = planned.at_once or not planned.answers
+    planned.answers += unknown_ids + unknown_partitions
+    if planned.reads and planned.available_bytes < min(request.min_bytes, max_bytes):
+        # The answer ends with a whole batch where it can; what is left out of it counts all the same, or a
+        # limit that lies inside a batch would never be reached.
+        planned.available_bytes = max(planned.available_bytes, min(readable_bytes(planned), max_bytes))
+    return planned
+
+
+def _read_partition(
+    wanted: WantedPartition, partition: LedPartition, limit: Limit, left: int, first: bool
+) -> tuple[PartitionData, ReadPlan | None]:
+    """The answer without its records, and how to read them; no plan if the reader's log has diverged.
+
+    Raises:
+        KafkaError: FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_OUT_OF_RANGE or a storage error.
+    """
+    check_leader_epoch(partition.leader_epoch, max(wanted.current_leader_epoch, NO_LEADER_EPOCH))
+    log = partition.log
+    data = PartitionData(
+        partition_index=wanted.partition,
+        error_code=0,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=[] if limit == "last_stable" else None,
+        records=b"",
+    )
+    if wanted.last_fetched_epoch >= 0:
+        epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
+        if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+            data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+            data.aborted_transactions = None
+            return data, None
+    max_bytes = min(wanted.max_bytes, left)
+    plan = log.plan_read(wanted.fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
+    if max_bytes < 0 and wanted.fetch_offset < log.limit_offset(limit):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    if limit == "last_stable" and plan.size_bytes:
+        data.aborted_transactions = [
+            AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
+            for txn in plan.aborted_transactions()
+        ]
+    elif max_bytes > 0 and wanted.fetch_offset < log.limit_offset(limit):
+        data.aborted_transactions = None  # for a batch that does not fit, as Apache Kafka answers
+    return data, plan
+
+
+def has_error(log: PartitionLog, offset: int) -> bool:
+    return log.closed or log.offline is not None or offset < log.log_start_offset
+
+
+def readable_bytes(planned: PlannedFetch) -> int:
+    """About how much there is to read now, each partition counting up to its own limit."""
+    limit = planned.limit
+    readable = 0
+    for log, (offset, max_bytes) in zip(planned.logs, planned.wanted_at, strict=True):
+        readable += min(log.available_bytes(offset, limit), max_bytes)
+    return readable

@@ -1,0 +1,156 @@
+"""A Fetch that cannot be answered at once: parked until one of its partitions moves, or waiting for disks.
+
+What the page cache lacks is read by a thread for its disk, all disks at the same time. A partition whose disk
+does not answer in time is answered without records, and counts as empty until its read has ended.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.fetch_answer import response
+from pykafka_broker.apis.fetch_plan import PlannedFetch, has_error, plan_fetch, readable_bytes
+from pykafka_broker.log.segment.stored_records import LEAST_BYTES
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.fetch_sessions import FetchContext
+    from pykafka_broker.apis.ports.node import NodePorts
+    from pykafka_broker.apis.ports.threads import Reading
+    from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.segment.stored_records import ReadCold
+
+#: How long disks may take when other partitions have enough to answer.
+DISK_PATIENCE_MS = 100
+#: How long they may take when there is not; then the fetch waits like one that finds nothing.
+LONG_DISK_PATIENCE_MS = 1_000
+
+_ColdRead = tuple[PartitionData, "PartitionLog", "Reading[Any]"]
+
+
+async def park(
+    request: FetchRequest,
+    context: FetchContext,
+    max_bytes: int,
+    planned: PlannedFetch,
+    until_ms: int,
+    ctx: RequestContext,
+) -> FetchResponse:
+    """Wait until there is enough to read or something to tell, but not after `until_ms`; then answer."""
+    node = ctx.node
+    enough_bytes = min(request.min_bytes, max_bytes)
+    if _may_answer(planned, enough_bytes):
+        # Other connections ran between the plan and this coroutine's first step, when nothing was parked yet.
+        planned = plan_fetch(request, context, max_bytes, ctx, planned)
+    while planned.available_bytes < enough_bytes and not planned.at_once:
+        watched = [*planned.logs, *planned.late]
+        # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
+        ready = None if enough_bytes <= 1 else _Enough(planned, enough_bytes)
+        moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready)
+        # Others may have been answered meanwhile, and may not have read their answers.
+        max_bytes = min(max_bytes, ctx.connection.answer_budget_bytes)
+        enough_bytes = min(enough_bytes, max_bytes)
+        planned = plan_fetch(request, context, max_bytes, ctx, planned)
+        if not moved or len(planned.logs) + len(planned.late) < len(watched):
+            # Time is up, or a topic was deleted meanwhile, which its reader must learn at once.
+            break
+    return await read_from_disks(request, context, planned, until_ms, max_bytes, ctx)
+
+
+def _may_answer(planned: PlannedFetch, enough_bytes: int) -> bool:
+    """True if planning again may find enough bytes, or an error."""
+    for log, (offset, _) in zip(planned.logs, planned.wanted_at, strict=True):
+        if has_error(log, offset):
+            return True
+    return readable_bytes(planned) >= enough_bytes
+
+
+class _Enough:
+    """Tells whether there may be enough for a parked fetch. Called when a log moves, it looks at that log
+    only: a reader of a thousand partitions costs the writers of each no more than a reader of one.
+    """
+
+    __slots__ = ("_limit", "_missing_bytes", "_readable", "_wanted_at")
+
+    def __init__(self, planned: PlannedFetch, enough_bytes: int) -> None:
+        self._limit = planned.limit
+        self._wanted_at = dict(zip(planned.logs, planned.wanted_at, strict=True))
+        self._readable = {log: self._readable_in(log) for log in planned.logs}
+        self._missing_bytes = enough_bytes - sum(self._readable.values())
+
+    def __call__(self, log: PartitionLog) -> bool:
+        if log not in self._wanted_at or has_error(log, self._wanted_at[log][0]):
+            return True  # a late read has ended, or there is an error to tell
+        readable = self._readable_in(log)
+        self._missing_bytes -= readable - self._readable[log]
+        self._readable[log] = readable
+        return self._missing_bytes <= 0
+
+    def _readable_in(self, log: PartitionLog) -> int:
+        offset, max_bytes = self._wanted_at[log]
+        return min(log.available_bytes(offset, self._limit), max_bytes)
+
+
+async def read_from_disks(
+    request: FetchRequest,
+    context: FetchContext,
+    planned: PlannedFetch,
+    until_ms: int,
+    max_bytes: int,
+    ctx: RequestContext,
+) -> FetchResponse:
+    """Answer with what the disks give in time; park again if that is not enough."""
+    cold: list[_ColdRead] = []
+    for data, plan, log in planned.reads:
+        read_cold: ReadCold = partial(ctx.node.cold_reads.run, log)
+        records = plan.answer_cached(read_cold)
+        if records is None:
+            cold.append((data, log, ctx.node.cold_reads.run(log, partial(plan.answer, read_cold))))
+        else:
+            data.records = records
+    # Larger ones stay in their files.
+    in_memory_bytes = sum(min(plan.size_bytes, LEAST_BYTES) for _, plan, _ in planned.reads) if cold else 0
+    ctx.connection.reads_ahead(in_memory_bytes)
+    try:
+        has_enough = await _wait_for_disks(cold, planned, min(request.min_bytes, max_bytes), ctx.node)
+    finally:
+        ctx.connection.reads_ahead(-in_memory_bytes)
+    if not has_enough and ctx.node.clock.now_ms() < until_ms:
+        planned = plan_fetch(request, context, max_bytes, ctx, planned)
+        return await park(request, context, max_bytes, planned, until_ms, ctx)
+    return response(request, context, planned.answers, ctx)
+
+
+async def _wait_for_disks(
+    cold: list[_ColdRead], planned: PlannedFetch, enough_bytes: int, node: NodePorts
+) -> bool:
+    """Take what the disks give, all of it if it comes in time; whether that is enough to answer."""
+    begun_ms = node.clock.now_ms()
+    while True:
+        pending = []
+        for data, log, reading in cold:
+            if not reading.done():
+                pending.append((data, log, reading))
+                continue
+            try:
+                data.records = reading.result()
+            except KafkaError as error:
+                data.error_code = int(error.code)
+                planned.at_once = True
+        cold = pending
+        if not cold:
+            return True
+        read_bytes = sum([len(data.records) for data, _, _ in planned.reads])
+        has_enough = planned.at_once or read_bytes >= max(1, enough_bytes)
+        due_ms = begun_ms + (DISK_PATIENCE_MS if has_enough else LONG_DISK_PATIENCE_MS)
+        if node.clock.now_ms() >= due_ms:
+            break
+        await node.cold_reads.first_done(tuple(reading for _, _, reading in cold), due_ms)
+    for data, log, reading in cold:
+        node.cold_reads.give_up(log, reading)
+        if data.aborted_transactions is not None:
+            data.aborted_transactions = []
+    return has_enough

@@ -1,0 +1,106 @@
+"""The answer to a Produce request: errors, leader hints, and what acks=0 gets instead of an answer."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
+from pykafka_broker.apis.leader_hints import LeaderHints
+from pykafka_broker.apis.produce_partition import Pending, refused
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.produce import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+logger = logging.getLogger("kafka.server.KafkaApis")
+
+#: The first version that names topics by their ids.
+FIRST_VERSION_OF_IDS = 13
+LEADER_HINTS_VERSION = 10
+#: Who leads what is not led here.
+LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
+
+
+def name_of(topic: TopicProduceData | TopicProduceResponse, ctx: RequestContext) -> str | None:
+    """The topic's name, None for an id that no topic has."""
+    if ctx.version < FIRST_VERSION_OF_IDS:
+        return topic.name
+    known = ctx.node.metadata.image.topic_by_id(topic.topic_id)
+    return None if known is None else known.name
+
+
+def answer_to(
+    answers: list[TopicProduceResponse], request: ProduceRequest, ctx: RequestContext, pending: Pending
+) -> Any:
+    """The response, `Later` if it has to wait for `pending`; NO_RESPONSE or CLOSE with acks=0."""
+    if request.acks == 0:
+        return _close_on_error(answers, ctx)
+    response = ProduceResponse(responses=answers)
+    if ctx.version >= LEADER_HINTS_VERSION:
+        elsewhere = [
+            (name_of(topic, ctx), answer.index, answer)
+            for topic in answers
+            for answer in topic.partition_responses
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        ]
+        if elsewhere:
+            response.node_endpoints = LEADER_HINTS.add(elsewhere, ctx)
+    if pending:
+        return Later(_committed(response, pending))
+    return response
+
+
+def refused_whole(
+    topics: list[TopicProduceData], request: ProduceRequest, error: KafkaError, ctx: RequestContext
+) -> Any:
+    """The answer when the request itself is at fault: every partition is refused with the same error."""
+    message = None if error.message == error.code.message else error.message
+    answers = [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[refused(data.index, error, ctx, message) for data in topic.partition_data],
+        )
+        for topic in topics
+    ]
+    if request.acks == 0:
+        return _close_on_error(answers, ctx)
+    return ProduceResponse(responses=answers)
+
+
+async def _committed(response: ProduceResponse, pending: Pending) -> ProduceResponse:
+    """The response once every batch in it may be acknowledged, or cannot be."""
+    for answer, waiting in pending:
+        error = await waiting
+        if error is not ErrorCode.NONE:
+            answer.error_code = int(error)
+            answer.base_offset = -1
+    return response
+
+
+def _close_on_error(answers: list[TopicProduceResponse], ctx: RequestContext) -> Any:
+    errors = {
+        f"{name_of(topic, ctx) or topic.topic_id.hex()}-{answer.index}": ErrorCode(answer.error_code).name
+        for topic in answers
+        for answer in topic.partition_responses
+        if answer.error_code
+    }
+    if not errors:
+        return NO_RESPONSE
+    logger.info(
+        "Closing connection due to error during produce request with correlation id %d from client id %s "
+        "with ack=0: %s",
+        ctx.correlation_id,
+        ctx.client_id,
+        errors,
+    )
+    return CLOSE

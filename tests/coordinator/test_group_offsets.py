@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.coordinator.group.classic.records import group_record, group_tombstone
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     DeleteOffsets,
@@ -26,7 +27,6 @@ from pykafka_broker.coordinator.group.forgetting import (
 )
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.records import replay
-from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription

@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.group.classic.state import Protocol
-from pykafka_broker.coordinator.group.state import LATEST_TIMESTAMP_MS, NO_TOPIC_ID
+from pykafka_broker.coordinator.group.committed_offset import LATEST_TIMESTAMP_MS, NO_TOPIC_ID
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from pykafka_broker.coordinator.group.committed_offset import NO_TOPIC_ID, CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     DeleteOffsets,
@@ -24,13 +25,7 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
 from pykafka_broker.coordinator.group.record import AnyRecord
-from pykafka_broker.coordinator.group.state import (
-    NO_TOPIC_ID,
-    CommittedOffset,
-    DeletedTopic,
-    Group,
-    Groups,
-)
+from pykafka_broker.coordinator.group.state import DeletedTopic, Group, Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.machine.step import AT_ONCE_MS, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode

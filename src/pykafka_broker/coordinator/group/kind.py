@@ -10,10 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.machine.step import Effect
 from pykafka_broker.protocol.errors import ErrorCode

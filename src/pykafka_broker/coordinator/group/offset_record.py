@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from pykafka_broker.coordinator.group.state import NO_EXPIRY, CommittedOffset
+from pykafka_broker.coordinator.group.committed_offset import NO_EXPIRY, CommittedOffset
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages.records.group import (
     LegacyOffsetCommitKey,

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
+from pykafka_broker.coordinator.group.committed_offset import LATEST_TIMESTAMP_MS, NO_EXPIRY, CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
@@ -26,7 +27,7 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import is_too_long, storable
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
-from pykafka_broker.coordinator.group.state import LATEST_TIMESTAMP_MS, NO_EXPIRY, CommittedOffset, Groups
+from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode

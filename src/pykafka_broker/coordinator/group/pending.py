@@ -7,12 +7,10 @@ what was written last wins, not what was decided last (as in Apache Kafka 4.3).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.machine.versioned_map import VersionedMap
-
-if TYPE_CHECKING:
-    from pykafka_broker.coordinator.group.state import CommittedOffset
 
 #: Topic and partition.
 Place = tuple[str, int]

@@ -11,12 +11,13 @@ from typing import Union
 
 from pykafka_broker.coordinator.group.classic.records import group_from_record
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.consumer import records as consumer_records
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey, GroupMetadataValue

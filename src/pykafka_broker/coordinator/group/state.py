@@ -11,31 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Union
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.machine.versioned_map import VersionedMap
-
-NO_TOPIC_ID = bytes(16)
-NO_EXPIRY = -1
-LATEST_TIMESTAMP_MS = 2**63 - 1
-
-
-class CommittedOffset(NamedTuple):
-    """One committed offset."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-    commit_timestamp_ms: int = -1
-    #: When the commit carried its own retention (OffsetCommit v2-4).
-    expire_timestamp_ms: int = NO_EXPIRY
-    topic_id: bytes = NO_TOPIC_ID
-
-    def is_for(self, topic_id: bytes) -> bool:
-        """False if the offset was committed to another topic that had the same name."""
-        return topic_id == self.topic_id or NO_TOPIC_ID in (topic_id, self.topic_id)
-
 
 #: A group's offsets; `pending.py` has the place's meaning.
 GroupOffsets = VersionedMap[Place, CommittedOffset]

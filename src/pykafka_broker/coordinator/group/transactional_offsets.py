@@ -8,6 +8,7 @@ they commit (before KIP-447).
 from __future__ import annotations
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     CommitResult,
@@ -18,7 +19,7 @@ from pykafka_broker.coordinator.group.kinds import kind_of
 from pykafka_broker.coordinator.group.offset_metadata import is_too_long, storable
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.pending import Place
-from pykafka_broker.coordinator.group.state import CommittedOffset, Group, Groups
+from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.turn import refuse

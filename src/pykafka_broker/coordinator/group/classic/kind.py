@@ -6,11 +6,11 @@ from pykafka_broker.coordinator.group.classic.rebalance import on_group_loaded
 from pykafka_broker.coordinator.group.classic.records import group_tombstone
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase
 from pykafka_broker.coordinator.group.classic.turn import fenced, session_timer
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
 from pykafka_broker.coordinator.group.kind import GroupKind
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.machine.step import Effect, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYPE
+from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import commits
 from pykafka_broker.coordinator.group.consumer.metadata import timers_of_loaded
@@ -11,7 +12,6 @@ from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
 from pykafka_broker.coordinator.group.kind import GroupKind
 from pykafka_broker.coordinator.group.record import Record
-from pykafka_broker.coordinator.group.state import CommittedOffset
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.machine.step import Effect
 from pykafka_broker.protocol.errors import ErrorCode

@@ -1,0 +1,25 @@
+"""One offset that a group has committed for a partition."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NO_TOPIC_ID = bytes(16)
+NO_EXPIRY = -1
+LATEST_TIMESTAMP_MS = 2**63 - 1
+
+
+class CommittedOffset(NamedTuple):
+    """One committed offset."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = -1
+    #: When the commit carried its own retention (OffsetCommit v2-4).
+    expire_timestamp_ms: int = NO_EXPIRY
+    topic_id: bytes = NO_TOPIC_ID
+
+    def is_for(self, topic_id: bytes) -> bool:
+        """False if the offset was committed to another topic that had the same name."""
+        return topic_id == self.topic_id or NO_TOPIC_ID in (topic_id, self.topic_id)

@@ -8,6 +8,7 @@ import pytest
 
 from pykafka_broker.apis.join_group import join_group
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.join_group import JoinGroupResponseMember
 from tests.apis.asking import coordinated, ends, every, joining_of, only_member, parked, syncing_of
@@ -144,6 +145,36 @@ async def test_who_does_not_fit_into_this_group_is_refused(
     await only_member(user, "g")
 
     assert (await user.send(request_of_none, version)).error_code == error
+
+
+@pytest.mark.parametrize(("version", "protocol_name"), [(6, ""), (7, None)])
+async def test_a_refused_join_has_no_protocol_name_which_old_versions_spell_empty(
+    user: User, version: int, protocol_name: str | None
+) -> None:
+    await coordinated(user)
+
+    assert (await user.send(joining_of("g", "nobody"), version)).protocol_name == protocol_name
+
+
+async def test_version_0_waits_for_a_rebalance_as_long_as_for_a_session(home: Home) -> None:
+    async with home.running() as user:
+        await coordinated(user)
+        member = (await user.send(joining_of("g", session_timeout_ms=10_000), 0)).member_id
+        await user.send(syncing_of("g", member, 1, {member: b"all"}), 3)
+
+    async with home.running() as user:
+        described = await user.send(DescribeGroupsRequest(groups=["g"]), 5)
+        assert described.groups[0].group_state == "Stable"
+        groups = home.broker.node.coordinators.groups
+        shard = groups.shards.shard_of(groups.partition_for("g"))
+        assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
+
+
+async def test_a_protocol_that_is_offered_twice_counts_once(user: User) -> None:
+    await coordinated(user)
+    offered = [("range", b"r"), ("sticky", b"s"), ("range", b"r")]
+
+    assert (await user.send(joining_of("g", protocols=offered), 3)).protocol_name == "range"
 
 
 async def test_a_full_group_takes_nobody_else(home: Home) -> None:

@@ -87,6 +87,16 @@ async def test_version_5_must_name_the_protocol(user: User) -> None:
     assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
+async def test_version_5_must_name_the_protocol_before_the_coordinator_is_asked(user: User) -> None:
+    nameless = syncing_of("g", "m", 1, {"m": b"mine"}, protocol_type=None, protocol_name=None)
+    inconsistent = await user.send(nameless, 5)
+    await coordinated(user)
+
+    assert inconsistent == SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, assignment=b"")
+    assert (await user.send(nameless, 5)).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert (await user.send(nameless, 4)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 async def test_while_members_come_together_again_there_is_no_assignment(
     home: Home, user: User, another: User
 ) -> None:

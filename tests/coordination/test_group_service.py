@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TypeVar
 
 import pytest
 
-from pykafka_broker.coordination.groups import GroupService
-from pykafka_broker.coordination.groups.offsets import GroupOffsets
+from pykafka_broker.coordination.groups.service import GroupService
 from pykafka_broker.coordinator.group import deletion, forgetting
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
@@ -27,9 +27,16 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.testing.clock import VirtualClock, settle
+from tests.support.group_requests import GroupRequests
 from tests.support.groups import subscription
 
+Result = TypeVar("Result")
+
 PARTITIONS = 4
+
+
+async def run_at_once(function: Callable[[], Result]) -> Result:
+    return function()
 
 
 class Offsets:
@@ -41,18 +48,23 @@ class Offsets:
         self.disk_error: KafkaError | None = None
         self.logs: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
         self.ends = dict.fromkeys(self.logs, 0)
-        self.max_batch_bytes = dict.fromkeys(self.logs, 1 << 20)
+        self.batch_limit = 1 << 20
         self.uuids = 0
         self.service = GroupService(
-            config=GroupCoordinatorConfig(**{"group_initial_rebalance_delay_ms": 0, **config}),
-            append=self.append,
-            max_batch_bytes=lambda partition: self.max_batch_bytes[partition],
-            scheduler=WallTimers(self.clock),
+            GroupCoordinatorConfig(**{"group_initial_rebalance_delay_ms": 0, **config}),
+            self,
+            WallTimers(self.clock),
             new_uuid=self.new_uuid,
+            run_blocking=run_at_once,
         )
-        self.service.set_partition_count(partitions)
+        self.shards = self.service.shards
+        self.shards.set_partition_count(partitions)
+        self.requests = GroupRequests(self.service)
 
-    def append(self, partition: int, batch: bytes) -> int:
+    def max_batch_bytes(self, partition: int) -> int:
+        return self.batch_limit
+
+    def append(self, partition: int, batch: bytes, *, guard: int = 0, transaction_version: int = 0) -> int:
         if self.disk_error is not None:
             raise self.disk_error
         records = list(read_records(batch))
@@ -64,49 +76,34 @@ class Offsets:
         )
         self.ends[partition] += len(records)
         if self.commits_at_once:
-            self.service.on_high_watermark(partition, self.ends[partition])
+            self.shards.on_high_watermark(partition, self.ends[partition])
         return self.ends[partition]
 
     def new_uuid(self) -> str:
         self.uuids += 1
         return str(self.uuids)
 
+    async def load(self, partition: int, batches: Iterable[bytes] | AsyncIterator[bytes]) -> None:
+        await self.shards.load(partition, batches, leader_epoch=0)
+
     async def load_all(self) -> None:
         for partition, log in self.logs.items():
-            await self.service.load(partition, list(log))
+            await self.load(partition, list(log))
 
     async def commit(self, offset: int, group_id: str = "g") -> ErrorCode:
-        ((_, _, ((_, error),)),) = await self.service.offsets.commit(
-            version=8, group_id=group_id, topics=(TopicCommit("t", (PartitionCommit(0, offset),)),)
-        )
+        one = TopicCommit("t", (PartitionCommit(0, offset),))
+        ((_, _, ((_, error),)),) = await self.requests.commit(one, group_id=group_id)
         return error
 
     async def fetch(self, group_id: str = "g") -> FetchResult:
-        return await self.service.offsets.fetch(GroupOffsets(group_id, None))
+        return await self.requests.fetch(group_id)
 
     async def fetched_offset(self, group_id: str = "g") -> int:
         ((_, _, (fetched,)),) = (await self.fetch(group_id)).topics
         return fetched.offset
 
-    async def join(
-        self,
-        member_id: str = "",
-        *,
-        version: int = 9,
-        group_id: str = "g",
-        protocols: Sequence[str] = ("range",),
-    ) -> JoinResult:
-        return await self.service.members.join(
-            version=version,
-            group_id=group_id,
-            member_id=member_id,
-            client_id="client",
-            client_host="/127.0.0.1",
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=60_000,
-            protocol_type="consumer",
-            protocols=[(name, subscription("t")) for name in protocols],
-        )
+    async def join(self, member_id: str = "", *, version: int = 9) -> JoinResult:
+        return await self.requests.join(member_id, [("range", subscription("t"))], version=version)
 
     async def member(self) -> str:
         """The only member of a stable group in generation 1."""
@@ -116,14 +113,8 @@ class Offsets:
         await self.sync(joined.member_id)
         return joined.member_id
 
-    async def sync(self, member_id: str, *, version: int = 3) -> SyncResult:
-        return await self.service.members.sync(
-            version=version,
-            group_id="g",
-            member_id=member_id,
-            generation=1,
-            assignments=[(member_id, b"mine")],
-        )
+    async def sync(self, member_id: str) -> SyncResult:
+        return await self.requests.sync(member_id, 1, [(member_id, b"mine")])
 
 
 async def test_before_the_topic_exists_nobody_is_the_coordinator_and_there_are_no_groups() -> None:
@@ -149,7 +140,7 @@ async def test_during_the_load_everything_waits_but_heartbeats_are_answered_well
         await go_on.wait()
         yield b""
 
-    loading = asyncio.ensure_future(offsets.service.load(offsets.service.partition_for("g"), slow_log()))
+    loading = asyncio.ensure_future(offsets.load(offsets.service.partition_for("g"), slow_log()))
     await settle()
 
     busy = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -162,18 +153,17 @@ async def test_during_the_load_everything_waits_but_heartbeats_are_answered_well
 async def check_every_api_says(
     offsets: Offsets, error: ErrorCode, *, fetch: ErrorCode, heartbeat: ErrorCode, list_groups: ErrorCode
 ) -> None:
-    service = offsets.service
-    topics = (TopicPartitions("t", (0,)),)
+    requests = offsets.requests
     assert await offsets.join("m") == JoinResult(error, "")
     assert await offsets.sync("m") == SyncResult(error)
-    assert await service.members.heartbeat(group_id="g", member_id="m", generation=1) is heartbeat
-    assert await service.members.leave(group_id="g", members=[("m", None)]) == LeaveResult(error)
+    assert await requests.heartbeat("m", 1) is heartbeat
+    assert await requests.leave("m") == LeaveResult(error)
     assert await offsets.commit(1) is error
     assert await offsets.fetch() == FetchResult(fetch)
-    assert (await service.offsets.delete(group_id="g", topics=topics)).error is error
-    assert await service.administration.list() == (list_groups, ())
-    assert await service.administration.describe("g", version=6) == DescribedGroup(error, "g")
-    assert await service.administration.delete("g") is error
+    assert (await requests.delete_offsets(TopicPartitions("t", (0,)))).error is error
+    assert await requests.list() == (list_groups, [])
+    assert await requests.describe() == DescribedGroup(error, "g")
+    assert await requests.delete() is error
 
 
 async def test_a_member_goes_through_its_life() -> None:
@@ -186,62 +176,13 @@ async def test_a_member_goes_through_its_life() -> None:
     await offsets.clock.pass_time(0)
     assert (await joining).leader_id == "client-1"
     assert (await offsets.sync("client-1")).assignment == b"mine"
-    assert (
-        await offsets.service.members.heartbeat(group_id="g", member_id="client-1", generation=1)
-        is ErrorCode.NONE
-    )
-    left = await offsets.service.members.leave(group_id="g", members=[("client-1", None)])
+    assert await offsets.requests.heartbeat("client-1", 1) is ErrorCode.NONE
+    left = await offsets.requests.leave("client-1")
     assert [error for _, error in left.members] == [ErrorCode.NONE]
-    assert await offsets.service.administration.list(states=["Empty"]) == (
+    assert await offsets.requests.list("Empty") == (
         ErrorCode.NONE,
-        (ListedGroup("g", "consumer", "Empty", "classic"),),
+        [ListedGroup("g", "consumer", "Empty", "classic")],
     )
-
-
-@pytest.mark.parametrize(("version", "protocol_name"), [(6, ""), (7, None)])
-async def test_a_refused_join_has_no_protocol_name_which_old_versions_spell_empty(
-    version: int, protocol_name: str | None
-) -> None:
-    offsets = Offsets()
-    await offsets.load_all()
-
-    assert (await offsets.join("nobody", version=version)).protocol_name == protocol_name
-
-
-async def test_join_version_0_waits_for_a_rebalance_as_long_as_for_a_session() -> None:
-    offsets = Offsets()
-    await offsets.load_all()
-    joining = asyncio.ensure_future(offsets.join(version=0))
-    await offsets.clock.pass_time(0)
-    member = (await joining).member_id
-    await offsets.sync(member)
-
-    await offsets.service.load(
-        offsets.service.partition_for("g"), offsets.logs[offsets.service.partition_for("g")]
-    )
-    described = await offsets.service.administration.describe("g", version=6)
-
-    assert described.state == "Stable"
-    shard = offsets.service.shard_of(offsets.service.partition_for("g"))
-    assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
-
-
-async def test_a_protocol_that_is_offered_twice_counts_once() -> None:
-    offsets = Offsets()
-    await offsets.load_all()
-
-    joining = asyncio.ensure_future(offsets.join(version=3, protocols=["range", "sticky", "range"]))
-    await offsets.clock.pass_time(0)
-
-    assert (await joining).protocol_name == "range"
-
-
-async def test_sync_from_version_5_on_must_name_its_protocol() -> None:
-    offsets = Offsets()
-    await offsets.load_all()
-
-    assert await offsets.sync("m", version=5) == SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    assert await offsets.sync("m", version=4) == SyncResult(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
 async def test_a_session_ends_by_the_clock() -> None:
@@ -251,7 +192,7 @@ async def test_a_session_ends_by_the_clock() -> None:
 
     await offsets.clock.pass_time(10_000)
 
-    error = await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1)
+    error = await offsets.requests.heartbeat(member, 1)
     assert error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -263,10 +204,10 @@ async def test_groups_live_in_different_partitions_and_are_listed_together() -> 
         assert await offsets.commit(1, group_id) is ErrorCode.NONE
 
     assert sum(bool(log) for log in offsets.logs.values()) == PARTITIONS
-    _, listed = await offsets.service.administration.list()
+    _, listed = await offsets.requests.list()
     assert sorted(group.group_id for group in listed) == list("abcdefgh")
-    assert await offsets.service.administration.delete("a") is ErrorCode.NONE
-    assert await offsets.service.administration.delete("a") is ErrorCode.GROUP_ID_NOT_FOUND
+    assert await offsets.requests.delete("a") is ErrorCode.NONE
+    assert await offsets.requests.delete("a") is ErrorCode.GROUP_ID_NOT_FOUND
 
 
 async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None:
@@ -278,7 +219,7 @@ async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None
     fetching = asyncio.ensure_future(offsets.fetched_offset())
     await settle()
     assert not committing.done() and not fetching.done()
-    offsets.service.on_high_watermark(partition, 1)
+    offsets.shards.on_high_watermark(partition, 1)
 
     assert (await committing, await fetching) == (ErrorCode.NONE, 5)
 
@@ -337,8 +278,8 @@ async def test_an_assignment_the_log_does_not_take_is_an_error_for_all_who_wait_
     assert refused == await waiting == SyncResult(ErrorCode.UNKNOWN_SERVER_ERROR)
     again = ErrorCode.REBALANCE_IN_PROGRESS
     for member in (leader, follower):
-        assert await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1) is again
-    described = await offsets.service.administration.describe("g", version=6)
+        assert await offsets.requests.heartbeat(member, 1) is again
+    described = await offsets.requests.describe()
     assert (described.state, [each.assignment for each in described.members]) == (
         "PreparingRebalance",
         [b"", b""],
@@ -346,7 +287,7 @@ async def test_an_assignment_the_log_does_not_take_is_an_error_for_all_who_wait_
     await offsets.clock.pass_time(10_000)
     offsets.disk_error = None
     await offsets.clock.pass_time(1_000)
-    described = await offsets.service.administration.describe("g", version=6)
+    described = await offsets.requests.describe()
     assert described.state == "Empty", "their sessions end as always"
 
 
@@ -356,20 +297,20 @@ async def test_a_partition_that_moves_away_sends_its_waiting_members_after_it() 
     joining = asyncio.ensure_future(offsets.join(version=3))
     await settle()
 
-    offsets.service.unload(offsets.service.partition_for("g"))
+    offsets.shards.unload(offsets.service.partition_for("g"))
 
-    assert await joining == JoinResult(ErrorCode.NOT_COORDINATOR, "", protocol_name="")
+    assert await joining == JoinResult(ErrorCode.NOT_COORDINATOR, "")
     assert await offsets.commit(1) is ErrorCode.NOT_COORDINATOR
 
 
 async def test_closing_unloads_everything() -> None:
     offsets = Offsets()
     await offsets.load_all()
-    assert offsets.service.loaded_partitions == frozenset(range(PARTITIONS))
+    assert offsets.shards.loaded_partitions == frozenset(range(PARTITIONS))
 
-    offsets.service.close()
+    offsets.shards.close()
 
-    assert offsets.service.loaded_partitions == frozenset()
+    assert offsets.shards.loaded_partitions == frozenset()
     assert offsets.clock.pending_timers == 0
 
 
@@ -382,25 +323,22 @@ async def test_a_restart_finds_the_offsets_and_the_members() -> None:
     await offsets.load_all()
 
     assert await offsets.fetched_offset("other") == 5
-    assert (
-        await offsets.service.members.heartbeat(group_id="g", member_id=member, generation=1)
-        is ErrorCode.NONE
-    )
+    assert await offsets.requests.heartbeat(member, 1) is ErrorCode.NONE
     assert (await offsets.sync(member)).assignment == b"mine"
 
 
 async def test_what_was_loaded_but_not_committed_is_not_shown_yet() -> None:
     offsets = Offsets(commits_at_once=False)
     partition = offsets.service.partition_for("g")
-    await offsets.service.load(partition, [])
+    await offsets.load(partition, [])
     asyncio.ensure_future(offsets.commit(5)).add_done_callback(lambda done: done.result())
     await settle()
 
-    await offsets.service.load(partition, list(offsets.logs[partition]), high_watermark=0)
+    await offsets.shards.load(partition, list(offsets.logs[partition]), leader_epoch=0, high_watermark=0)
     fetching = asyncio.ensure_future(offsets.fetched_offset())
     await settle()
     assert not fetching.done()
-    offsets.service.on_high_watermark(partition, 1)
+    offsets.shards.on_high_watermark(partition, 1)
 
     assert await fetching == 5
 
@@ -414,13 +352,13 @@ async def test_a_load_that_is_overtaken_by_an_unload_changes_nothing() -> None:
         await go_on.wait()
         yield b""
 
-    loading = asyncio.ensure_future(offsets.service.load(partition, slow_log()))
+    loading = asyncio.ensure_future(offsets.load(partition, slow_log()))
     await settle()
-    offsets.service.unload(partition)
+    offsets.shards.unload(partition)
     go_on.set()
     await loading
 
-    assert offsets.service.loaded_partitions == frozenset()
+    assert offsets.shards.loaded_partitions == frozenset()
 
 
 async def test_a_log_that_cannot_be_read_leaves_the_partition_unserved() -> None:
@@ -430,7 +368,7 @@ async def test_a_log_that_cannot_be_read_leaves_the_partition_unserved() -> None
     damaged[-1] ^= 1
 
     with pytest.raises(KafkaError):
-        await offsets.service.load(partition, [bytes(damaged)])
+        await offsets.load(partition, [bytes(damaged)])
 
     assert await offsets.commit(1) is ErrorCode.NOT_COORDINATOR
 
@@ -452,7 +390,7 @@ async def test_a_long_log_lets_others_run_in_between() -> None:
     watching = asyncio.ensure_future(bystander())
     await settle(1)
     before = turns
-    await offsets.service.load(partition, offsets.logs[partition] * 50)
+    await offsets.load(partition, offsets.logs[partition] * 50)
     watching.cancel()
 
     assert turns - before >= 4
@@ -472,7 +410,7 @@ async def test_offsets_of_deleted_topics_go_also_while_a_partition_loads() -> No
         for batch in log:
             yield batch
 
-    loading = asyncio.ensure_future(offsets.service.load(loading_partition, slow_log()))
+    loading = asyncio.ensure_future(offsets.load(loading_partition, slow_log()))
     await settle()
     offsets.service.forget_topics([("t", bytes(16))])
     assert (await offsets.fetch("b")).topics == ()
@@ -500,9 +438,9 @@ async def test_a_deletion_that_meets_a_full_disk_is_answered_and_goes_on_when_th
     offsets = Offsets()
     await offsets.load_all()
     twenty = (TopicCommit("t", tuple(PartitionCommit(partition, 1) for partition in range(20))),)
-    await offsets.service.offsets.commit(version=8, group_id="g", topics=twenty)
+    await offsets.requests.commit(*twenty)
 
-    deleting = asyncio.ensure_future(offsets.service.administration.delete("g"))
+    deleting = asyncio.ensure_future(offsets.requests.delete("g"))
     await asyncio.sleep(0)
     fetching = asyncio.ensure_future(offsets.fetch())
     await asyncio.sleep(0)
@@ -524,7 +462,7 @@ async def test_a_deletion_that_meets_a_full_disk_is_answered_and_goes_on_when_th
     await settle()
     assert fetching.done()
     assert await fetching == FetchResult(ErrorCode.NONE)
-    assert await offsets.service.administration.list() == (ErrorCode.NONE, ())
+    assert await offsets.requests.list() == (ErrorCode.NONE, [])
 
 
 async def test_who_waits_for_a_deletion_looks_elsewhere_when_the_partition_moves(
@@ -534,13 +472,13 @@ async def test_who_waits_for_a_deletion_looks_elsewhere_when_the_partition_moves
     offsets = Offsets()
     await offsets.load_all()
     five = (TopicCommit("t", tuple(PartitionCommit(partition, 1) for partition in range(5))),)
-    await offsets.service.offsets.commit(version=8, group_id="g", topics=five)
+    await offsets.requests.commit(*five)
 
-    deleting = asyncio.ensure_future(offsets.service.administration.delete("g"))
+    deleting = asyncio.ensure_future(offsets.requests.delete("g"))
     await asyncio.sleep(0)
     joining = asyncio.ensure_future(offsets.join())
     await asyncio.sleep(0)
-    offsets.service.unload(offsets.service.partition_for("g"))
+    offsets.shards.unload(offsets.service.partition_for("g"))
     assert await deleting is ErrorCode.NOT_COORDINATOR
     assert (await joining).error is ErrorCode.NOT_COORDINATOR
 
@@ -574,10 +512,10 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
     topics = tuple(
         TopicCommit(f"{number:05}{long_name[5:]}", (PartitionCommit(0, 1),)) for number in range(4_000)
     )
-    await offsets.service.offsets.commit(version=8, group_id="g", topics=topics)
-    offsets.max_batch_bytes = dict.fromkeys(offsets.logs, 100_000)
+    await offsets.requests.commit(*topics)
+    offsets.batch_limit = 100_000
 
-    assert await offsets.service.administration.delete("g") is ErrorCode.NONE
+    assert await offsets.requests.delete("g") is ErrorCode.NONE
 
     written = offsets.logs[offsets.service.partition_for("g")]
     assert [read_header(batch).records_count for batch in written[:1]] == [4_000]
@@ -590,7 +528,7 @@ async def test_the_codec_of_the_records_is_configurable() -> None:
     offsets = Offsets(offsets_topic_compression_codec=Codec.GZIP)
     batches: list[bytes] = []
     append = offsets.append
-    offsets.service.append = lambda partition, batch: (
+    offsets.append = lambda partition, batch: (
         batches.append(batch),
         append(partition, batch),
     )[1]

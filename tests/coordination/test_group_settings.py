@@ -12,8 +12,8 @@ from pykafka_broker.cluster.image import (
     TopicImage,
 )
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.coordination.cluster_topics import ClusterTopics, changed_topics
-from pykafka_broker.coordination.offsets_topic import coordinator_config
+from pykafka_broker.coordination.groups.cluster_topics import ClusterTopics, changed_topics
+from pykafka_broker.coordination.groups.settings import coordinator_config
 from pykafka_broker.coordinator.group.config import ConsumerGroupSettings, MigrationPolicy
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from tests.support.broker import Home

@@ -7,6 +7,7 @@ import errno
 
 import pytest
 
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import heartbeat, join_group, list_groups, sync_group
 from tests.support.broker import DATA, Home, User, until
@@ -62,9 +63,13 @@ async def test_a_load_reads_as_much_at_a_time_as_configured() -> None:
                 await user.commit("readers", "orders", offset)
         async with home.running() as user:
             assert await user.committed("readers") == {("orders", 0): 19}
-            topic = home.broker.node.coordinators.offsets
-            log = topic._partitions[topic.groups.partition_for("readers")].log
-            reads[size] = len([batches async for batches in topic._batches(log)])
+            coordinators = home.broker.node.coordinators
+            partition = home.broker.node.replicas.led(
+                OFFSETS_TOPIC, coordinators.groups.partition_for("readers")
+            )
+            assert partition is not None
+            batches = coordinators.offsets_topic.batches(partition.log)
+            reads[size] = len([each async for each in batches])
     assert reads == {"1": 20, "1000000": 1}
 
 
@@ -155,10 +160,10 @@ async def test_a_partition_that_cannot_be_read_is_one_error_and_the_others_are_s
         await user.create_topic("orders")
         for number in range(8):
             await user.commit(f"group-{number}", "orders", number)
-        partition = home.broker.node.coordinators.group_service.partition_for("group-0")
+        partition = home.broker.node.coordinators.groups.partition_for("group-0")
     home.files.fail("pread", errno.EIO, path=f"__consumer_offsets-{partition}/", skip=1, times=-1)
     async with home.running() as user:
-        groups = home.broker.node.coordinators.group_service
+        groups = home.broker.node.coordinators.groups
         served = [n for n in range(8) if groups.partition_for(f"group-{n}") != partition]
         for number in served:
             assert await user.committed(f"group-{number}") == {("orders", 0): number}

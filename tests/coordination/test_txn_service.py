@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from pykafka_broker.coordination.transactions import (
-    RETRY_MS,
-    Participation,
-    TransactionService,
-    TransactionSettings,
-)
+from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordination.transactions.marker_work import RETRY_MS
+from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation, participate
+from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordinator.markers import Marker
-from pykafka_broker.coordinator.txn.events import ProducerIdResult
+from pykafka_broker.coordinator.txn import events
+from pykafka_broker.coordinator.txn.events import DescribedTransaction, ProducerIdResult
 from pykafka_broker.coordinator.txn.records import decode_record
 from pykafka_broker.coordinator.txn.state import TopicPartition, TransactionConfig
 from pykafka_broker.machine.wall_timers import WallTimers
@@ -40,24 +39,25 @@ class Coordinator:
         self.disk_error: KafkaError | None = None
         self.logs: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
         self.ends = dict.fromkeys(self.logs, 0)
-        self.max_batch_bytes = dict.fromkeys(self.logs, 1 << 20)
         self.next_producer_id = 1_000
         self.no_producer_ids: KafkaError | None = None
         self.written: list[tuple[Marker, TopicPartition]] = []
         #: What the partitions answer instead of taking a marker; None: they are gone.
         self.refusals: dict[TopicPartition, ErrorCode | None] = {}
         self.service = TransactionService(
-            config=TransactionConfig(**config),
-            settings=TransactionSettings(),
-            append=self.append,
-            max_batch_bytes=lambda partition: self.max_batch_bytes[partition],
-            scheduler=WallTimers(self.clock),
+            TransactionConfig(**config),
+            self,
+            WallTimers(self.clock),
             allocate_producer_id=self.allocate_producer_id,
             markers=self,
         )
-        self.service.set_partition_count(partitions)
+        self.shards = self.service.shards
+        self.shards.set_partition_count(partitions)
 
-    def append(self, partition: int, batch: bytes) -> int:
+    def max_batch_bytes(self, partition: int) -> int:
+        return 1 << 20
+
+    def append(self, partition: int, batch: bytes, *, guard: int = 0, transaction_version: int = 0) -> int:
         if self.disk_error is not None:
             raise self.disk_error
         records = list(read_records(batch))
@@ -65,7 +65,7 @@ class Coordinator:
         self.logs[partition].append(build_batch(copied, base_offset=self.ends[partition]))
         self.ends[partition] += len(records)
         if self.commits_at_once:
-            self.service.on_high_watermark(partition, self.ends[partition])
+            self.shards.on_high_watermark(partition, self.ends[partition])
         return self.ends[partition]
 
     async def allocate_producer_id(self) -> int:
@@ -88,7 +88,7 @@ class Coordinator:
 
     async def load_all(self, coordinator_epoch: int = 0) -> None:
         for partition, log in self.logs.items():
-            await self.service.load(partition, list(log), coordinator_epoch=coordinator_epoch)
+            await self.shards.load(partition, list(log), leader_epoch=coordinator_epoch)
         await settle()
 
     @classmethod
@@ -100,27 +100,69 @@ class Coordinator:
     # ---- requests ----
 
     async def init(self, transactional_id: str = ID) -> ProducerIdResult:
-        return await self.service.init_producer_id(transactional_id=transactional_id, timeout_ms=MINUTE_MS)
+        return await self.service.answer_with_producer_id(
+            transactional_id,
+            lambda fresh_producer_id, token: events.InitProducerId(
+                token,
+                self.service.now_ms(),
+                transactional_id,
+                MINUTE_MS,
+                fresh_producer_id=fresh_producer_id,
+            ),
+        )
 
     async def add(self, producer: ProducerIdResult, *partitions: TopicPartition) -> ErrorCode:
-        return await self.service.add_partitions(
-            transactional_id=ID,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            partitions=partitions or (T0,),
-            client_version=2,
+        return await self.service.answer(
+            ID,
+            lambda token: events.AddPartitions(
+                token,
+                self.service.now_ms(),
+                ID,
+                producer.producer_id,
+                producer.producer_epoch,
+                frozenset(partitions or (T0,)),
+                client_version=2,
+            ),
+            refused=refusals.add_partitions,
+        )
+
+    async def verify(
+        self, producer_id: int, producer_epoch: int, *partitions: TopicPartition
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        return await self.service.answer(
+            ID,
+            lambda token: events.VerifyPartitions(
+                token, ID, producer_id, producer_epoch, frozenset(partitions)
+            ),
+            refused=lambda error: refusals.verify_partitions(partitions, error),
         )
 
     async def end(self, producer: ProducerIdResult, *, commit: bool = True) -> ProducerIdResult:
-        result = await self.service.end(
-            transactional_id=ID,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.producer_epoch,
-            commit=commit,
-            client_version=2,
+        result = await self.service.answer_with_producer_id(
+            ID,
+            lambda fresh_producer_id, token: events.EndTransaction(
+                token,
+                self.service.now_ms(),
+                ID,
+                producer.producer_id,
+                producer.producer_epoch,
+                commit,
+                client_version=2,
+                fresh_producer_id=fresh_producer_id,
+            ),
         )
         await settle()
         return result
+
+    async def describe(self) -> DescribedTransaction:
+        return await self.service.answer(
+            ID, lambda token: events.DescribeTransaction(token, ID), refused=refusals.describe
+        )
+
+    async def list(self) -> tuple[ErrorCode, list[events.ListedTransaction]]:
+        return await self.service.list_all(
+            lambda token: events.ListTransactions(token, self.service.now_ms())
+        )
 
     async def open(self) -> ProducerIdResult:
         """A producer with T0 and T1 in its transaction."""
@@ -129,7 +171,7 @@ class Coordinator:
         return producer
 
     async def state(self) -> str:
-        return (await self.service.describe(ID)).state
+        return (await self.describe()).state
 
     def written_to(self) -> list[TopicPartition]:
         return sorted(partition for _, partition in self.written)
@@ -153,12 +195,9 @@ async def test_every_api_says_who_is_not_the_coordinator() -> None:
         assert producer.error == wrong
         assert await coordinator.add(producer) == wrong
         assert (await coordinator.end(producer)).error == wrong
-        assert (await coordinator.service.describe(ID)).error == wrong
-        verified = await coordinator.service.verify_partitions(
-            transactional_id=ID, producer_id=1, producer_epoch=0, partitions=[T0]
-        )
-        assert verified == {T0: wrong}
-        assert await coordinator.service.list() == (OK, [], [])
+        assert (await coordinator.describe()).error == wrong
+        assert await coordinator.verify(1, 0, T0) == {T0: wrong}
+        assert await coordinator.list() == (OK, [])
 
 
 async def test_while_a_partition_is_read_its_clients_are_told_to_wait() -> None:
@@ -171,13 +210,13 @@ async def test_while_a_partition_is_read_its_clients_are_told_to_wait() -> None:
             yield batch
 
     loads = [
-        asyncio.ensure_future(coordinator.service.load(partition, slowly(), coordinator_epoch=0))
+        asyncio.ensure_future(coordinator.shards.load(partition, slowly(), leader_epoch=0))
         for partition in range(PARTITIONS)
     ]
     await settle()
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert (await coordinator.init()).error == loading
-    assert await coordinator.service.list() == (loading, [], [])
+    assert await coordinator.list() == (loading, [])
 
     go_on.set()
     await asyncio.gather(*loads)
@@ -267,7 +306,7 @@ async def test_a_decision_that_is_not_durable_starts_nothing() -> None:
     assert coordinator.written == []
 
     partition = coordinator.service.partition_for(ID)
-    coordinator.service.on_high_watermark(partition, coordinator.ends[partition])
+    coordinator.shards.on_high_watermark(partition, coordinator.ends[partition])
     assert (await ending).error == OK
     assert coordinator.written_to() == [T0, T1]
 
@@ -305,7 +344,7 @@ async def test_who_loses_its_partition_stops_and_the_next_coordinator_finishes()
     producer = await coordinator.open()
     coordinator.refusals = {T0: ErrorCode.NOT_LEADER_OR_FOLLOWER, T1: ErrorCode.NOT_LEADER_OR_FOLLOWER}
     await coordinator.end(producer)
-    coordinator.service.close()
+    coordinator.shards.close()
     coordinator.refusals.clear()
     await coordinator.clock.pass_time(10 * RETRY_MS)
     assert (coordinator.written, coordinator.newest_state()) == ([], "PrepareCommit")
@@ -334,36 +373,32 @@ async def test_ids_that_are_forgotten_are_gone_after_the_next_load_too() -> None
     await coordinator.clock.pass_time(60 * MINUTE_MS)
     await coordinator.load_all()
 
-    assert (await coordinator.service.describe(ID)).error == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert (await coordinator.describe()).error == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
 
 
-async def participate(
+async def participating(
     coordinator: Coordinator, producer: ProducerIdResult, how: Participation, *, retries: bool = False
 ) -> Mapping[TopicPartition, ErrorCode]:
-    return await coordinator.service.participate(
-        transactional_id=ID,
-        producer_id=producer.producer_id,
-        producer_epoch=producer.producer_epoch,
-        partitions=[T0],
-        how=how,
-        retries=retries,
-    )
+    write = FirstWrite(ID, producer.producer_id, producer.producer_epoch, frozenset({T0}))
+    return await participate(coordinator.service, write, how, retries=retries)
 
 
 async def test_partitions_are_verified_or_added_and_errors_are_in_the_words_of_producers() -> None:
     coordinator = await Coordinator.serving()
     producer = await coordinator.init()
-    assert await participate(coordinator, producer, Participation.VERIFY_FOR_OLD_CLIENT) == {
+    assert await participating(coordinator, producer, Participation.VERIFY_FOR_OLD_CLIENT) == {
         T0: ErrorCode.INVALID_TXN_STATE
     }
-    assert await participate(coordinator, producer, Participation.VERIFY) == {
+    assert await participating(coordinator, producer, Participation.VERIFY) == {
         T0: ErrorCode.TRANSACTION_ABORTABLE
     }
-    assert await participate(coordinator, producer, Participation.ADD) == {}
-    assert await participate(coordinator, producer, Participation.VERIFY) == {}
+    assert await participating(coordinator, producer, Participation.ADD) == {}
+    assert await participating(coordinator, producer, Participation.VERIFY) == {}
 
     fenced = producer._replace(producer_epoch=producer.producer_epoch - 1)
-    assert await participate(coordinator, fenced, Participation.ADD) == {T0: ErrorCode.INVALID_PRODUCER_EPOCH}
+    assert await participating(coordinator, fenced, Participation.ADD) == {
+        T0: ErrorCode.INVALID_PRODUCER_EPOCH
+    }
 
 
 async def test_a_write_waits_for_the_last_transaction_to_be_completed_but_not_for_long() -> None:
@@ -371,15 +406,15 @@ async def test_a_write_waits_for_the_last_transaction_to_be_completed_but_not_fo
     producer = await coordinator.open()
     coordinator.refusals[T1] = ErrorCode.NOT_LEADER_OR_FOLLOWER
     going_on = await coordinator.end(producer)
-    assert await participate(coordinator, going_on, Participation.ADD) == {T0: WAIT}
+    assert await participating(coordinator, going_on, Participation.ADD) == {T0: WAIT}
 
-    waiting = asyncio.ensure_future(participate(coordinator, going_on, Participation.ADD, retries=True))
+    waiting = asyncio.ensure_future(participating(coordinator, going_on, Participation.ADD, retries=True))
     await coordinator.clock.pass_time(99)
     assert not waiting.done()
     await coordinator.clock.pass_time(1)
     assert await waiting == {T0: WAIT}
 
     coordinator.refusals.clear()
-    waiting = asyncio.ensure_future(participate(coordinator, going_on, Participation.ADD, retries=True))
+    waiting = asyncio.ensure_future(participating(coordinator, going_on, Participation.ADD, retries=True))
     await coordinator.clock.pass_time(200)
     assert await waiting == {}

@@ -3,7 +3,7 @@
 v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE. Clients of transaction.version 2 do not ask: their
 TxnOffsetCommit adds the group by itself.
 
-What is added is the group's partition of `__consumer_offsets`, which is created if nobody needed it before.
+What is added is the group's partition of `__consumer_offsets`, which is created if it was not needed before.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
 from pykafka_broker.apis.needs import on_group, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import OLD_CLIENT, known_error
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_offsets_to_txn import (
@@ -41,11 +43,19 @@ async def add_offsets_to_txn(request: AddOffsetsToTxnRequest, ctx: RequestContex
     """Add the partition that the group's offsets live in."""
     if not await ctx.node.topic_creation.ensure_offsets_topic():
         return AddOffsetsToTxnResponse(error_code=int(ErrorCode.COORDINATOR_NOT_AVAILABLE))
-    error = await ctx.node.transactions.add_partitions(
-        transactional_id=request.transactional_id,
-        producer_id=request.producer_id,
-        producer_epoch=request.producer_epoch,
-        partitions=[TopicPartition(OFFSETS_TOPIC, ctx.node.groups.partition_for(request.group_id))],
-        client_version=OLD_CLIENT,
+    transactions = ctx.node.transactions
+    offsets = TopicPartition(OFFSETS_TOPIC, ctx.node.groups.partition_for(request.group_id))
+    error = await transactions.answer(
+        request.transactional_id,
+        lambda token: events.AddPartitions(
+            token,
+            transactions.now_ms(),
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            frozenset({offsets}),
+            OLD_CLIENT,
+        ),
+        refused=refusals.add_partitions,
     )
     return AddOffsetsToTxnResponse(error_code=int(known_error(error, ctx)))

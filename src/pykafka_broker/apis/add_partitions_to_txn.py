@@ -17,6 +17,8 @@ from pykafka_broker.apis.needs import on_cluster, on_topics, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
+from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
@@ -100,25 +102,38 @@ async def _added(
     refused = {each: error for each in partitions if (error := _refusal(each, ctx)) is not ErrorCode.NONE}
     if refused:
         return {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
+    transactions = ctx.node.transactions
     if transaction.verify_only:
-        return await ctx.node.transactions.verify_partitions(
-            transactional_id=transaction.transactional_id,
-            producer_id=transaction.producer_id,
-            producer_epoch=transaction.producer_epoch,
-            partitions=partitions,
+        return await transactions.answer(
+            transaction.transactional_id,
+            lambda token: events.VerifyPartitions(
+                token,
+                transaction.transactional_id,
+                transaction.producer_id,
+                transaction.producer_epoch,
+                frozenset(partitions),
+            ),
+            refused=lambda error: refusals.verify_partitions(partitions, error),
         )
-    error = await ctx.node.transactions.add_partitions(
-        transactional_id=transaction.transactional_id,
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
-        partitions=partitions,
-        client_version=NEW_CLIENT if ctx.version >= BATCHED_VERSION else OLD_CLIENT,
+    client_version = NEW_CLIENT if ctx.version >= BATCHED_VERSION else OLD_CLIENT
+    error = await transactions.answer(
+        transaction.transactional_id,
+        lambda token: events.AddPartitions(
+            token,
+            transactions.now_ms(),
+            transaction.transactional_id,
+            transaction.producer_id,
+            transaction.producer_epoch,
+            frozenset(partitions),
+            client_version,
+        ),
+        refused=refusals.add_partitions,
     )
     return dict.fromkeys(partitions, known_error(error, ctx))
 
 
 def _refusal(partition: TopicPartition, ctx: RequestContext) -> ErrorCode:
-    """Clients may not write to internal topics, and nobody to partitions that do not exist."""
+    """Clients may not write to internal topics, and no client to partitions that do not exist."""
     if ctx.version < BATCHED_VERSION and partition.topic in INTERNAL_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if ctx.node.metadata.image.partition(partition.topic, partition.partition) is None:

@@ -12,6 +12,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.consumer_group_heartbeat import serves_consumer_groups
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
+from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_describe import (
@@ -46,8 +47,7 @@ async def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse:
     """Describe each group named."""
     if serves_consumer_groups(ctx):
-        administration = ctx.node.groups.administration
-        described = [await administration.describe_consumer_group(name) for name in request.group_ids]
+        described = [await _described(group_id, ctx) for group_id in request.group_ids]
     else:
         error = ErrorCode.UNSUPPORTED_VERSION
         described = [
@@ -60,6 +60,16 @@ async def consumer_group_describe(
                 ctx, AclResourceType.GROUP, answer.group_id
             )
     return ConsumerGroupDescribeResponse(groups=answers)
+
+
+async def _described(group_id: str, ctx: RequestContext) -> events.DescribedConsumerGroup:
+    if not group_id:
+        return events.DescribedConsumerGroup(ErrorCode.INVALID_GROUP_ID, group_id)
+    return await ctx.node.groups.answer(
+        group_id,
+        lambda token: events.DescribeConsumerGroup(token, group_id),
+        refused=lambda error: refusals.describe_consumer_group(group_id, error),
+    )
 
 
 def _group(group: events.DescribedConsumerGroup) -> DescribedGroup:

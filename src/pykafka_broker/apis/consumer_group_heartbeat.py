@@ -7,12 +7,15 @@ group.version is finalized and `group.coordinator.rebalance.protocols` has "cons
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.features import GROUP_VERSION
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -45,21 +48,30 @@ async def consumer_group_heartbeat(
         return ConsumerGroupHeartbeatResponse(
             error_code=int(error), error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
         )
-    owned = request.topic_partitions
-    result = await ctx.node.groups.members.consumer_heartbeat(
-        version=ctx.version,
-        group_id=request.group_id,
-        member_id=request.member_id,
-        member_epoch=request.member_epoch,
-        client_id=ctx.client_id,
-        client_host=ctx.connection.client_host,
-        instance_id=request.instance_id,
-        rack_id=request.rack_id,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
-        subscribed_topic_names=request.subscribed_topic_names,
-        subscribed_topic_regex=request.subscribed_topic_regex,
-        server_assignor=request.server_assignor,
-        owned=None if owned is None else [(topic.topic_id, topic.partitions) for topic in owned],
+    groups = ctx.node.groups
+    names, owned = request.subscribed_topic_names, request.topic_partitions
+    result = await groups.answer(
+        request.group_id,
+        lambda token: events.ConsumerGroupHeartbeat(
+            token=token,
+            now_ms=groups.now_ms(),
+            version=ctx.version,
+            group_id=request.group_id,
+            member_id=request.member_id,
+            member_epoch=request.member_epoch,
+            client_id=ctx.client_id or "",
+            client_host=ctx.connection.client_host,
+            # Making one takes a seventh of a heartbeat's time, and only a member that joins may need it.
+            uuid="" if request.member_id else _in_base64(groups.new_uuid()),
+            instance_id=request.instance_id,
+            rack_id=request.rack_id,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            subscribed_topic_names=None if names is None else tuple(names),
+            subscribed_topic_regex=request.subscribed_topic_regex,
+            server_assignor=request.server_assignor,
+            owned=None if owned is None else tuple((each.topic_id, tuple(each.partitions)) for each in owned),
+        ),
+        refused=refusals.consumer_group_heartbeat,
     )
     assignment = None
     if result.assignment is not None:
@@ -83,3 +95,9 @@ def serves_consumer_groups(ctx: RequestContext) -> bool:
     """Is the consumer protocol switched on?"""
     protocols = ctx.node.configs.current["group.coordinator.rebalance.protocols"]
     return ctx.node.metadata.image.features.get(GROUP_VERSION, 0) >= 1 and "consumer" in protocols
+
+
+def _in_base64(uuid: str) -> str:
+    """A UUID as Kafka writes its own."""
+    digits = bytes.fromhex(uuid.replace("-", ""))
+    return base64.urlsafe_b64encode(digits).decode().rstrip("=")

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordination.shards import let_others_run
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -18,6 +21,7 @@ from pykafka_broker.protocol.messages.delete_groups import (
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.protocol.errors import ErrorCode
 
 
 @handles(
@@ -28,7 +32,16 @@ if TYPE_CHECKING:
 async def delete_groups(request: DeleteGroupsRequest, ctx: RequestContext) -> DeleteGroupsResponse:
     """Delete each group named, once."""
     names = dict.fromkeys(request.groups_names)
-    results = [(name, await ctx.node.groups.administration.delete(name)) for name in names]
     return DeleteGroupsResponse(
-        results=[DeletableGroupResult(group_id=group, error_code=int(error)) for group, error in results]
+        results=[
+            DeletableGroupResult(group_id=name, error_code=int(await _delete(name, ctx))) for name in names
+        ]
     )
+
+
+async def _delete(group_id: str, ctx: RequestContext) -> ErrorCode:
+    error = await ctx.node.groups.answer(
+        group_id, lambda token: events.DeleteGroup(token, group_id), refused=refusals.delete
+    )
+    await let_others_run()  # a request may name thousands of groups
+    return error

@@ -1,7 +1,7 @@
 """DescribeGroups (API key 15): state, protocol and members of classic groups.
 
 v1 throttling, v3 authorized operations, v4 static members, v5 flexible, v6 GROUP_ID_NOT_FOUND with a message
-(KIP-1043); before v6 a group nobody knows is in state "Dead", without an error.
+(KIP-1043); before v6 an unknown group is in state "Dead", without an error.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation, AclResourceType
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -30,11 +32,11 @@ if TYPE_CHECKING:
 async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -> DescribeGroupsResponse:
     """Describe each group named."""
     answers = []
-    for name in request.groups:
-        group = await ctx.node.groups.administration.describe(name, version=ctx.version)
+    for group_id in request.groups:
+        group = await _described(group_id, ctx)
         operations = OPERATIONS_NOT_ASKED
         if request.include_authorized_operations and not group.error:
-            operations = ctx.node.authorizer.operations(ctx, AclResourceType.GROUP, name)
+            operations = ctx.node.authorizer.operations(ctx, AclResourceType.GROUP, group_id)
         answers.append(
             DescribedGroup(
                 error_code=int(group.error),
@@ -58,3 +60,11 @@ async def describe_groups(request: DescribeGroupsRequest, ctx: RequestContext) -
             )
         )
     return DescribeGroupsResponse(groups=answers)
+
+
+async def _described(group_id: str, ctx: RequestContext) -> events.DescribedGroup:
+    return await ctx.node.groups.answer(
+        group_id,
+        lambda token: events.DescribeGroup(token, ctx.version, group_id),
+        refused=lambda error: refusals.describe(group_id, error),
+    )

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_topics, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.events import DescribedTransaction
 from pykafka_broker.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
@@ -44,9 +46,15 @@ async def describe_transactions(
 ) -> DescribeTransactionsResponse:
     """Describe each id, with its own error."""
     return DescribeTransactionsResponse(
-        transaction_states=[
-            _state(name, await ctx.node.transactions.describe(name)) for name in request.transactional_ids
-        ]
+        transaction_states=[_state(name, await _described(name, ctx)) for name in request.transactional_ids]
+    )
+
+
+async def _described(transactional_id: str, ctx: RequestContext) -> DescribedTransaction:
+    return await ctx.node.transactions.answer(
+        transactional_id,
+        lambda token: events.DescribeTransaction(token, transactional_id),
+        refused=refusals.describe,
     )
 
 

@@ -14,6 +14,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import NEW_CLIENT, OLD_CLIENT, known_error
+from pykafka_broker.coordinator.txn import events
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -36,12 +37,20 @@ def failed(_request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
 )
 async def end_txn(request: EndTxnRequest, ctx: RequestContext) -> EndTxnResponse:
     """Let the coordinator decide."""
-    result = await ctx.node.transactions.end(
-        transactional_id=request.transactional_id,
-        producer_id=request.producer_id,
-        producer_epoch=request.producer_epoch,
-        commit=request.committed,
-        client_version=NEW_CLIENT if ctx.version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLD_CLIENT,
+    transactions = ctx.node.transactions
+    client_version = NEW_CLIENT if ctx.version >= FIRST_VERSION_WITH_EPOCH_BUMP else OLD_CLIENT
+    result = await transactions.answer_with_producer_id(
+        request.transactional_id,
+        lambda fresh_producer_id, token: events.EndTransaction(
+            token,
+            transactions.now_ms(),
+            request.transactional_id,
+            request.producer_id,
+            request.producer_epoch,
+            request.committed,
+            client_version,
+            fresh_producer_id,
+        ),
     )
     return EndTxnResponse(
         error_code=int(known_error(result.error, ctx)),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups, on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.find_coordinator import (
     Coordinator,
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 GROUP, TRANSACTION = 0, 1
 BATCHED_VERSION = 4
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
 
 
 @handles(

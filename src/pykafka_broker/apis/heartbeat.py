@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
@@ -24,10 +26,17 @@ if TYPE_CHECKING:
 )
 async def heartbeat(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
     """Extend the member's session."""
-    error = await ctx.node.groups.members.heartbeat(
-        group_id=request.group_id,
-        member_id=request.member_id,
-        generation=request.generation_id,
-        group_instance_id=request.group_instance_id,
+    groups = ctx.node.groups
+    error = await groups.answer(
+        request.group_id,
+        lambda token: events.Heartbeat(
+            token,
+            groups.now_ms(),
+            request.group_id,
+            request.member_id,
+            request.generation_id,
+            request.group_instance_id,
+        ),
+        refused=refusals.heartbeat,
     )
     return HeartbeatResponse(error_code=int(error))

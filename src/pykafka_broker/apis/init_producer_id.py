@@ -13,6 +13,7 @@ from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_cluster, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.transactional import known_error
+from pykafka_broker.coordinator.txn import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -47,11 +48,18 @@ async def init_producer_id(request: InitProducerIdRequest, ctx: RequestContext) 
         except KafkaError as error:
             return _refused(error.code)
         return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)
-    result = await ctx.node.transactions.init_producer_id(
-        transactional_id=request.transactional_id,
-        timeout_ms=request.transaction_timeout_ms,
-        producer_id=request.producer_id,
-        producer_epoch=request.producer_epoch,
+    transactions, transactional_id = ctx.node.transactions, request.transactional_id
+    result = await transactions.answer_with_producer_id(
+        transactional_id,
+        lambda fresh_producer_id, token: events.InitProducerId(
+            token,
+            transactions.now_ms(),
+            transactional_id,
+            request.transaction_timeout_ms,
+            request.producer_id,
+            request.producer_epoch,
+            fresh_producer_id,
+        ),
     )
     error_code = known_error(result.error, ctx, FIRST_VERSION_WITH_PRODUCER_FENCED)
     return InitProducerIdResponse(

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
@@ -21,6 +24,9 @@ from pykafka_broker.protocol.messages.join_group import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+FIRST_VERSION_WITH_NULL_PROTOCOL = 7
+
 
 @handles(
     JoinGroupRequest,
@@ -29,23 +35,38 @@ if TYPE_CHECKING:
 )
 async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGroupResponse:
     """The coordinator answers when the group is complete; only the leader learns of the other members."""
-    result = await ctx.node.groups.members.join(
-        version=ctx.version,
-        group_id=request.group_id,
-        member_id=request.member_id,
-        client_id=ctx.client_id,
-        client_host=ctx.connection.client_host,
-        session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.rebalance_timeout_ms,
-        protocol_type=request.protocol_type,
-        protocols=[(protocol.name, protocol.metadata) for protocol in request.protocols],
-        group_instance_id=request.group_instance_id,
+    groups = ctx.node.groups
+    rebalance_timeout_ms = request.rebalance_timeout_ms
+    if ctx.version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
+        rebalance_timeout_ms = request.session_timeout_ms
+    protocols = _offered(request)
+    result = await groups.answer(
+        request.group_id,
+        lambda token: events.JoinGroup(
+            token=token,
+            now_ms=groups.now_ms(),
+            version=ctx.version,
+            group_id=request.group_id,
+            member_id=request.member_id,
+            client_id=ctx.client_id or "",
+            client_host=ctx.connection.client_host,
+            uuid=groups.new_uuid(),
+            session_timeout_ms=request.session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=protocols,
+            group_instance_id=request.group_instance_id,
+        ),
+        refused=refusals.join,
     )
+    protocol_name = result.protocol_name
+    if protocol_name is None and ctx.version < FIRST_VERSION_WITH_NULL_PROTOCOL:
+        protocol_name = ""
     return JoinGroupResponse(
         error_code=int(result.error),
         generation_id=result.generation,
         protocol_type=result.protocol_type,
-        protocol_name=result.protocol_name,
+        protocol_name=protocol_name,
         leader=result.leader_id,
         skip_assignment=result.skip_assignment,
         member_id=result.member_id,
@@ -58,3 +79,11 @@ async def join_group(request: JoinGroupRequest, ctx: RequestContext) -> JoinGrou
             for member in result.members
         ],
     )
+
+
+def _offered(request: JoinGroupRequest) -> tuple[Protocol, ...]:
+    """The protocols offered, best first; one that is offered twice counts once."""
+    offered: dict[str, Protocol] = {}
+    for protocol in request.protocols:
+        offered.setdefault(protocol.name, Protocol(protocol.name, bytes(protocol.metadata)))
+    return tuple(offered.values())

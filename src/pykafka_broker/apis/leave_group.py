@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -29,13 +31,20 @@ BATCHED_VERSION = 3
     needs=[on_group(AclOperation.READ)],
 )
 async def leave_group(request: LeaveGroupRequest, ctx: RequestContext) -> LeaveGroupResponse:
-    """Remove whoever is named; one unknown member does not keep the others."""
-    members: list[tuple[str, str | None]]
+    """Remove the members named; one unknown member does not keep the others."""
+    groups = ctx.node.groups
+    members: tuple[events.LeavingMember, ...]
     if ctx.version < BATCHED_VERSION:
-        members = [(request.member_id, None)]
+        members = (events.LeavingMember(request.member_id),)
     else:
-        members = [(member.member_id, member.group_instance_id) for member in request.members]
-    result = await ctx.node.groups.members.leave(group_id=request.group_id, members=members)
+        members = tuple(
+            events.LeavingMember(member.member_id, member.group_instance_id) for member in request.members
+        )
+    result = await groups.answer(
+        request.group_id,
+        lambda token: events.LeaveGroup(token, groups.now_ms(), request.group_id, members),
+        refused=refusals.leave,
+    )
     if ctx.version < BATCHED_VERSION:
         error = result.members[0][1] if result.members and not result.error else result.error
         return LeaveGroupResponse(error_code=int(error))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
@@ -23,9 +24,8 @@ if TYPE_CHECKING:
 )
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
     """List what passes both filters; an empty filter lets everything through."""
-    error, groups = await ctx.node.groups.administration.list(
-        states=request.states_filter, types=request.types_filter
-    )
+    states, types = tuple(request.states_filter), tuple(request.types_filter)
+    error, groups = await ctx.node.groups.list_all(lambda token: events.ListGroups(token, states, types))
     return ListGroupsResponse(
         error_code=int(error),
         groups=[

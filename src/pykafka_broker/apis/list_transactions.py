@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_transactional_ids
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordinator.txn import events
+from pykafka_broker.coordinator.txn.state import STATES_BY_NAME
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_transactions import (
     ListTransactionsRequest,
@@ -44,13 +46,18 @@ async def list_transactions(
         matches = _matcher(request.transactional_id_pattern)
     except KafkaError as failure:
         return failed(request, failure)
-    error, unknown, listed = await ctx.node.transactions.list(
-        states=request.state_filters,
-        producer_ids=request.producer_id_filters,
-        duration_ms=request.duration_filter,
+    transactions = ctx.node.transactions
+    states, producer_ids = frozenset(request.state_filters), frozenset(request.producer_id_filters)
+    error, listed = await transactions.list_all(
+        lambda token: events.ListTransactions(
+            token, transactions.now_ms(), states, producer_ids, request.duration_filter
+        )
     )
+    if error is not ErrorCode.NONE:
+        return failed(request, KafkaError(error))
+    unknown = [name for name in dict.fromkeys(request.state_filters) if name not in STATES_BY_NAME]
     return ListTransactionsResponse(
-        error_code=int(error),
+        error_code=0,
         unknown_state_filters=unknown,
         transaction_states=[
             TransactionState(

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode
@@ -48,14 +50,22 @@ def offset_commit(request: OffsetCommitRequest, ctx: RequestContext) -> Any:
             commits.append(commit)
     if not commits:
         return OffsetCommitResponse(topics=list(refused.values()))
-    results = ctx.node.groups.offsets.commit(
-        version=ctx.version,
-        group_id=request.group_id,
-        topics=tuple(commits),
-        member_id=request.member_id,
-        generation=request.generation_id_or_member_epoch,
-        group_instance_id=request.group_instance_id,
-        retention_ms=request.retention_time_ms,
+    groups = ctx.node.groups
+    topics = tuple(commits)
+    results = groups.answer(
+        request.group_id,
+        lambda token: events.CommitOffsets(
+            token,
+            groups.now_ms(),
+            ctx.version,
+            request.group_id,
+            topics,
+            request.member_id,
+            request.generation_id_or_member_epoch,
+            request.group_instance_id,
+            request.retention_time_ms,
+        ),
+        refused=lambda error: refusals.commit(topics, error),
     )
     if isinstance(results, Prompt):
         return _response(results.result(), refused)

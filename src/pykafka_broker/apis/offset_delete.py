@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import TopicPartitions
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_delete import (
@@ -44,7 +46,11 @@ async def offset_delete(request: OffsetDeleteRequest, ctx: RequestContext) -> Of
                 _add(answers, topic.name, index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         if wanted:
             known.append(TopicPartitions(topic.name, tuple(wanted)))
-    result = await ctx.node.groups.offsets.delete(group_id=request.group_id, topics=tuple(known))
+    result = await ctx.node.groups.answer(
+        request.group_id,
+        lambda token: events.DeleteOffsets(token, request.group_id, tuple(known)),
+        refused=refusals.delete_offsets,
+    )
     if result.error:
         return OffsetDeleteResponse(error_code=int(result.error), topics=[])
     for name, partitions in result.topics:

@@ -4,7 +4,7 @@ v2 null topics mean all, v3 throttling, v5 leader epochs, v6 flexible, v7 requir
 groups (KIP-709), v9 member id and epoch (KIP-848), v10 topic ids.
 
 A partition without a committed offset is no error: offset -1, leader epoch -1, empty metadata. The same holds
-for a group nobody knows.
+for an unknown group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.coordination.groups.offsets import GroupOffsets
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import FetchedOffset, FetchResult, TopicPartitions
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.offset_fetch import (
@@ -50,9 +51,7 @@ async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     answers = []
     for group in request.groups:
         asked, unknown = _asked(group, ctx)
-        result = await _fetch(
-            GroupOffsets(group.group_id, asked, group.member_id, group.member_epoch), request, ctx
-        )
+        result = await _fetch(group, asked, request, ctx)
         topics = [] if result.error else [*_topics(result, group.topics is None, ctx), *unknown]
         answers.append(
             OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=int(result.error))
@@ -60,14 +59,25 @@ async def offset_fetch(request: OffsetFetchRequest, ctx: RequestContext) -> Offs
     return OffsetFetchResponse(groups=answers)
 
 
-async def _fetch(group: GroupOffsets, request: OffsetFetchRequest, ctx: RequestContext) -> FetchResult:
-    return await ctx.node.groups.offsets.fetch(group, require_stable=request.require_stable)
+async def _fetch(
+    group: OffsetFetchRequestGroup,
+    topics: tuple[TopicPartitions, ...] | None,
+    request: OffsetFetchRequest,
+    ctx: RequestContext,
+) -> FetchResult:
+    return await ctx.node.groups.answer(
+        group.group_id,
+        lambda token: events.FetchOffsets(
+            token, group.group_id, topics, request.require_stable, group.member_id, group.member_epoch
+        ),
+        refused=refusals.fetch,
+    )
 
 
 def _asked(
     group: OffsetFetchRequestGroup, ctx: RequestContext
 ) -> tuple[tuple[TopicPartitions, ...] | None, list[OffsetFetchResponseTopics]]:
-    """What to ask the coordinator, and the answer for topic ids nobody knows."""
+    """What to ask the coordinator, and the answer for unknown topic ids."""
     if group.topics is None:
         return None, []
     asked, unknown = [], []
@@ -132,7 +142,8 @@ async def _one_group(request: OffsetFetchRequest, ctx: RequestContext) -> Offset
         if request.topics is None
         else tuple(TopicPartitions(topic.name, tuple(topic.partition_indexes)) for topic in request.topics)
     )
-    result = await _fetch(GroupOffsets(request.group_id, asked), request, ctx)
+    group = OffsetFetchRequestGroup(group_id=request.group_id, topics=None)
+    result = await _fetch(group, asked, request, ctx)
     topics: list[tuple[str, list[FetchedOffset]]]
     if result.error and ctx.version < TOP_LEVEL_ERROR_VERSION:
         # v1 has no place for a group's error but in each partition.

@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): the leader of a generation brings the assignment, everybody fetches their share.
+"""SyncGroup (API key 14): the leader of a generation brings the assignment, each member fetches its share.
 
 v3 static members, v4 flexible, v5 protocol type and name, which must be those of the generation.
 """
@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_group
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+
+FIRST_VERSION_WITH_PROTOCOL = 5
 
 
 @handles(
@@ -23,16 +28,29 @@ if TYPE_CHECKING:
 )
 async def sync_group(request: SyncGroupRequest, ctx: RequestContext) -> SyncGroupResponse:
     """Followers wait until the leader has assigned."""
-    result = await ctx.node.groups.members.sync(
-        version=ctx.version,
-        group_id=request.group_id,
-        member_id=request.member_id,
-        generation=request.generation_id,
-        assignments=[(given.member_id, given.assignment) for given in request.assignments],
-        group_instance_id=request.group_instance_id,
-        protocol_type=request.protocol_type,
-        protocol_name=request.protocol_name,
+    if ctx.version >= FIRST_VERSION_WITH_PROTOCOL and None in (request.protocol_type, request.protocol_name):
+        return _response(events.SyncResult(ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    groups = ctx.node.groups
+    assignments = tuple((given.member_id, bytes(given.assignment)) for given in request.assignments)
+    result = await groups.answer(
+        request.group_id,
+        lambda token: events.SyncGroup(
+            token=token,
+            now_ms=groups.now_ms(),
+            group_id=request.group_id,
+            member_id=request.member_id,
+            generation=request.generation_id,
+            assignments=assignments,
+            group_instance_id=request.group_instance_id,
+            protocol_type=request.protocol_type,
+            protocol_name=request.protocol_name,
+        ),
+        refused=refusals.sync,
     )
+    return _response(result)
+
+
+def _response(result: events.SyncResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=int(result.error),
         protocol_type=result.protocol_type,

@@ -9,11 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.find_coordinator import OFFSETS_TOPIC
 from pykafka_broker.apis.needs import on_group, on_topics, on_transactional_id
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.verification import participation
-from pykafka_broker.coordinator.group.events import PartitionCommit, TopicCommit
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.coordination.groups import refusals
+from pykafka_broker.coordination.transactions.participation import FirstWrite, participate
+from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -66,17 +69,7 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext
         except KafkaError as error:
             _refuse(answers, commits, error.code)
         else:
-            results = await ctx.node.groups.offsets.commit_in_transaction(
-                group_id=request.group_id,
-                topics=tuple(commits),
-                member_id=request.member_id,
-                generation=request.generation_id,
-                group_instance_id=request.group_instance_id,
-                producer_id=request.producer_id,
-                producer_epoch=request.producer_epoch,
-                guard=guard,
-            )
-            for name, _, partitions in results:
+            for name, _, partitions in await _committed(request, tuple(commits), guard, ctx):
                 for partition, error_code in partitions:
                     _add(answers, name, partition, error_code)
     if ctx.version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
@@ -87,11 +80,33 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, ctx: RequestContext
     return TxnOffsetCommitResponse(topics=list(answers.values()))
 
 
+async def _committed(
+    request: TxnOffsetCommitRequest, topics: tuple[TopicCommit, ...], guard: int, ctx: RequestContext
+) -> CommitResult:
+    groups = ctx.node.groups
+    return await groups.answer(
+        request.group_id,
+        lambda token: events.CommitTransactionalOffsets(
+            token=token,
+            now_ms=groups.now_ms(),
+            group_id=request.group_id,
+            topics=topics,
+            producer_id=request.producer_id,
+            producer_epoch=request.producer_epoch,
+            guard=guard,
+            member_id=request.member_id,
+            generation=request.generation_id,
+            group_instance_id=request.group_instance_id,
+        ),
+        refused=lambda error: refusals.commit(topics, error),
+    )
+
+
 async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
     """Let the transaction coordinator confirm that the group's offsets are part of the transaction.
 
     Raises:
-        KafkaError: they are not, or nobody can say.
+        KafkaError: they are not, or no coordinator can say.
     """
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
@@ -110,14 +125,11 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
         now_ms=ctx.node.clock.now_ms(),
     )
     if guard != NO_GUARD:
-        errors = await ctx.node.transactions.participate(
-            transactional_id=request.transactional_id,
-            producer_id=request.producer_id,
-            producer_epoch=request.producer_epoch,
-            partitions=[place],
-            how=participation(ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS),
-            retries=False,
+        write = FirstWrite(
+            request.transactional_id, request.producer_id, request.producer_epoch, frozenset({place})
         )
+        how = participation(ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS)
+        errors = await participate(ctx.node.transactions, write, how, retries=False)
         if errors:
             raise KafkaError(errors[place])
     return guard

@@ -1,4 +1,4 @@
-"""What has to be asked before the first batch of a transaction is written to a partition (KIP-890).
+"""Asks the transaction coordinator before a transaction's first batch is written to a partition (KIP-890).
 
 Shared by Produce and TxnOffsetCommit: a guard from the log, a question to the transaction coordinator, and
 errors in words that clients of any age understand.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka_broker.coordination.transactions import Participation
+from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation, participate
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -101,14 +101,10 @@ async def finish_verification(
     how = participation(
         ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS_PARTITIONS
     )
-    errors = await ctx.node.transactions.participate(
-        transactional_id=transactional_id,
-        producer_id=started.producer_id,
-        producer_epoch=started.producer_epoch,
-        partitions=started.guards,
-        how=how,
-        retries=how is Participation.ADD,
+    write = FirstWrite(
+        transactional_id, started.producer_id, started.producer_epoch, frozenset(started.guards)
     )
+    errors = await participate(ctx.node.transactions, write, how, retries=how is Participation.ADD)
     refusals = {place: _as_told(error, how) for place, error in errors.items()}
     return started._replace(refusals={**started.refusals, **refusals})
 

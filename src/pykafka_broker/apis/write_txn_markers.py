@@ -53,7 +53,7 @@ def failed(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarker
 async def write_txn_markers(request: WriteTxnMarkersRequest, ctx: RequestContext) -> WriteTxnMarkersResponse:
     """Write each marker into each of its partitions; the answer is grouped by producer."""
     outcomes: Outcomes = {}
-    # No batch can be made of a marker of nobody, and Kafka's broker fails over it, whatever else is asked.
+    # No batch can be made of a marker without a producer: Kafka's broker then refuses the whole request.
     makes_sense = all(
         NO_PRODUCER not in (asked.producer_id, asked.producer_epoch) for asked in request.markers
     )

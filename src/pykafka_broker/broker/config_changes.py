@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pykafka_broker.apis.ports.fetching import Fetching
-from pykafka_broker.broker.coordinators import Coordinators
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.coordination.coordinators import Coordinators
 from pykafka_broker.replication.replica_manager import ReplicaManager
 
 

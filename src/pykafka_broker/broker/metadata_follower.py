@@ -6,11 +6,11 @@ roles; then the coordinators, for whom topics and partition counts have changed.
 
 from __future__ import annotations
 
-from pykafka_broker.broker.coordinators import Coordinators
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import DynamicConfig
 from pykafka_broker.config.unheeded import UnheededConfigs
+from pykafka_broker.coordination.coordinators import Coordinators
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.replication.replica_manager import ReplicaManager
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +26,6 @@ from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
-from pykafka_broker.broker.coordinators import Coordinators, build_coordinators
 from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.directory_failures import DirectoryFailures
 from pykafka_broker.broker.foundation import Foundation
@@ -42,11 +40,12 @@ from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import connection_limits, listener_limits
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import prepare_directories
-from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.controller.controller import Controller
+from pykafka_broker.coordination.coordinators import Coordinators
+from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import OsFileSystem
@@ -138,9 +137,19 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     failures.subscribe(lifecycle.report_failed)
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
     cold_reads = ColdReads(f.threads.read, f.clock)
-    creation = _topic_creation(f, controller)
-    coordinators = build_coordinators(
-        f, creation, replicas, logs, cold_reads, producer_ids, lambda: controller.image
+    creation = TopicCreation(controller, controller, f.configs, f.clock)
+    coordinators = Coordinators(
+        CoordinatorPorts(
+            clock=f.clock,
+            configs=f.configs,
+            metadata=controller,
+            partitions=replicas,
+            logs=logs,
+            threads=f.threads,
+            cold_reads=cold_reads,
+            producer_ids=producer_ids,
+        ),
+        creation,
     )
     replicas.subscribe(coordinators)
     fetching = _fetching(f.config)
@@ -178,12 +187,12 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
             f.node_id, controller, listeners, 0 if storage.static_voters else KRAFT_VERSION_LEVEL
         ),
         controller=controller,
-        topic_creation=TopicsOnDemand(creation, coordinators.offsets, coordinators.transactions),
+        topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
         partitions=replicas,
         logs=logs,
         log_dir_moves=log_dir_moves,
-        groups=coordinators.group_service,
-        transactions=coordinators.transaction_service,
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
         markers=coordinators.markers,
         producer_ids=producer_ids,
         fetching=fetching,
@@ -240,13 +249,6 @@ def _prepare_directories(f: Foundation, logs: LogManager) -> str:
 
 def _log_config(f: Foundation, image: ClusterImage, topic: str) -> LogConfig:
     return log_config_for(image.config(ResourceType.TOPIC, topic), f.config)
-
-
-def _topic_creation(f: Foundation, controller: Controller) -> TopicCreation:
-    async def create(topics: Sequence[NewTopic]) -> Sequence[CreateTopicResult]:
-        return await controller.create_topics(topics, timeout_ms=f.config["request.timeout.ms"])
-
-    return TopicCreation(create, lambda: f.config, lambda: controller.image, f.clock.monotonic_ms)
 
 
 def _fetching(config: BrokerConfig) -> Fetching:

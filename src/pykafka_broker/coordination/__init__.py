@@ -1,1 +1,18 @@
-"""The coordinators on this node: services over shards, and the topics that hold their state."""
+"""The coordinators of this node: shells that run the pure cores of `coordinator/` over the node's logs.
+
+    coordinators        builds all of it; the broker and the handlers reach the services through it
+    coordinator_topic   loads the partitions that this node leads, unloads those that go
+    groups/             the group service, over one shard per partition of `__consumer_offsets`
+    transactions/       the transaction service, over one shard per partition of `__transaction_state`
+    shards              finds the shard of an id, and makes shards from logs
+
+Both services have the same parts. An API handler builds the event of its request; `service.answer(id,
+event_with, refused=...)` routes it to the shard of the id. `service.shards` loads and unloads partitions and
+holds the work that shards have started. `refusals` says what is answered where no shard takes the event, and
+`settings` follows the broker's configuration and the cluster's metadata.
+
+A share coordinator (KIP-932) would be a third package, `share/`, with the same parts over one shard per
+partition of `__share_group_state`, its core in `coordinator/share/`, and a line in `coordinators`,
+`internal_topics` and the handler of FindCoordinator. Share groups themselves, and streams groups (KIP-1071),
+are kinds of groups: `coordinator/group/kinds.py`.
+"""

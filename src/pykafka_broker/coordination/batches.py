@@ -1,4 +1,4 @@
-"""How records of a coordinator become batches, and where those go.
+"""How a coordinator writes its log: records become batches, and a port takes the batches.
 
 A batch may have as many bytes as `max.message.bytes` of the coordinator's topic allows. A larger one is
 refused with MESSAGE_TOO_LARGE, which clients of the coordinator see as UNKNOWN_SERVER_ERROR, as in Kafka.
@@ -6,7 +6,6 @@ refused with MESSAGE_TOO_LARGE, which clients of the coordinator see as UNKNOWN_
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Protocol, Union
 
 from pykafka_broker.protocol.records.batch import HEADER_BYTES
@@ -16,26 +15,33 @@ MAX_TOMBSTONE_BATCH_BYTES = 512 * 1024
 #: What the record of a deletion has beside its key, at most.
 TOMBSTONE_OVERHEAD_BYTES = 20
 
-#: How many bytes a batch in a partition may have.
-MaxBatchBytes = Callable[[int], int]
-
 #: Timestamp, key, value and headers of a record, as batches are built from.
 Entry = tuple[int, bytes, Union[bytes, None], tuple[()]]
 
 
-class Append(Protocol):
-    """Appends one record batch to a partition; its offsets and leader epoch are for the log to set."""
+class CoordinatorLog(Protocol):
+    """The partitions of a coordinator's topic that this node leads."""
 
-    def __call__(self, partition: int, batch: bytes, *, guard: int = 0, transaction_version: int = 0) -> int:
-        """Returns the log end offset after the batch.
+    def append(self, partition: int, batch: bytes, *, guard: int = 0, transaction_version: int = 0) -> int:
+        """Append one record batch, whose offsets and leader epoch the log sets; the log end offset after it.
 
-        `guard` is the coordinator's leave for a transaction's batch, `transaction_version` is that of the
-        transaction a marker ends.
+        A transaction's batch brings the `guard` under which its coordinator has confirmed it, a marker the
+        `transaction_version` of the transaction that it ends.
 
         Raises:
-            KafkaError: the log refuses the batch, or is not here, or failed.
+            KafkaError: the log refuses the batch, is not led here, or failed.
 
         """
+        ...
+
+    def max_batch_bytes(self, partition: int) -> int:
+        """How many bytes a batch in a partition may have.
+
+        Raises:
+            KafkaError: the partition is not led here.
+
+        """
+        ...
 
 
 def batches_of(entries: list[Entry], max_bytes: int) -> list[list[Entry]]:

@@ -1,21 +1,25 @@
-"""All shards of one coordinator on this node: one for each partition of its topic that is led here.
+"""All shards of one coordinator on this node: one for each partition of its topic that this node leads.
 
 What belongs to the coordinator (a group, a transactional id) lives in the shard of partition
-`abs(hash(id)) % partitions`, with Java's hash, so that every broker agrees. A shard exists while its
-partition is led by this broker:
+`abs(hash(id)) % partitions`, with Java's hash, so that every broker agrees. A shard exists while this broker
+leads its partition:
 
     unload ◀── NOT_COORDINATOR ── load(): COORDINATOR_LOAD_IN_PROGRESS ── served
 
-Before the topic exists nobody is anything's coordinator: NOT_COORDINATOR.
+Before the topic exists no broker is the coordinator of anything: NOT_COORDINATOR.
+
+Questions find their shard here. No question raises for what a client did, or for a shard that is not here:
+each says what is answered then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from typing import Any, Generic, Protocol, TypeVar, Union
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union
 
-from pykafka_broker.machine.shard import Shard
+from pykafka_broker.coordination.partition_work import PartitionWork
+from pykafka_broker.machine.shard import Prompt, Shard
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash_abs
@@ -23,6 +27,7 @@ from pykafka_broker.protocol.java_hash import string_hash_abs
 State = TypeVar("State")
 StateOut = TypeVar("StateOut", covariant=True)
 Event = TypeVar("Event")
+Answer = TypeVar("Answer")
 
 #: A load gives the event loop a turn after this many records.
 RECORDS_PER_TURN = 2_000
@@ -48,6 +53,18 @@ class Loader(Protocol[StateOut]):
         ...
 
 
+class LoadedPartition(NamedTuple, Generic[State]):
+    """A partition that has been read to its end: what a shard is made of."""
+
+    partition: int
+    leader_epoch: int
+    state: State
+    #: The log end offset.
+    written: int
+    #: Everything below this offset is committed.
+    committed: int
+
+
 class _Loading(Generic[State, Event]):
     """A partition whose log is being read, and what its shard is to be told afterwards."""
 
@@ -57,22 +74,64 @@ class _Loading(Generic[State, Event]):
 
 
 class Shards(Generic[State, Event]):
-    """Finds the shard of an id, and makes shards from logs.
+    """Routes questions to the shard of an id, and makes shards from logs.
 
-    `new_loader()` reads a log; `new_shard(partition, state, written, committed)` makes a shard of what it
-    found and tells it that it has been loaded.
+    `new_loader()` reads a log; `new_shard(loaded)` makes a shard of what it found and tells it that it has
+    been loaded.
     """
 
     def __init__(
         self,
-        *,
         new_loader: Callable[[], Loader[State]],
-        new_shard: Callable[[int, State, int, int], Shard[State, Event]],
+        new_shard: Callable[[LoadedPartition[State]], Shard[State, Event]],
     ) -> None:
+        #: What shards have started; it ends with its shard.
+        self.work = PartitionWork()
         self._new_loader = new_loader
         self._new_shard = new_shard
         self._partition_count = 0
         self._partitions: dict[int, Union[Shard[State, Event], _Loading[State, Event]]] = {}
+
+    # ---- questions ----
+
+    def answer(
+        self,
+        key: str,
+        event_with: Callable[[int], Event],
+        *,
+        refused: Callable[[KafkaError], Answer],
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """Let the shard of an id answer the event that `event_with(token)` builds.
+
+        `refused(error)` is the answer where there is no such shard, or its log takes nothing in; the error
+        has the code a client is to see.
+        """
+        try:
+            answer = self.shard_of(self.partition_for(key)).ask(event_with)
+        except KafkaError as error:
+            return Prompt(refused(as_answered(error)))
+        return answer if isinstance(answer, Prompt) else _or_refused(answer, refused)
+
+    async def list_all(self, event_with: Callable[[int], Event]) -> tuple[ErrorCode, list[Any]]:
+        """Let every shard answer, each with lines of a list: the error, or all lines.
+
+        While a partition is being read the list would not be complete: COORDINATOR_LOAD_IN_PROGRESS. A
+        partition that moves away before it has answered is left out.
+        """
+        lines: list[Any] = []
+        try:
+            shards = self._all_loaded()
+        except KafkaError as error:
+            return error.code, []
+        for shard in shards:
+            try:
+                lines += await shard.ask(event_with)
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_COORDINATOR:
+                    return as_answered(error).code, []
+        return ErrorCode.NONE, lines
+
+    # ---- partitions ----
 
     def set_partition_count(self, count: int) -> None:
         """Say how many partitions the topic has; 0 while there is no such topic."""
@@ -94,6 +153,7 @@ class Shards(Generic[State, Event]):
         partition: int,
         batches: Iterable[Buffer] | AsyncIterator[Buffer],
         *,
+        leader_epoch: int,
         high_watermark: int | None = None,
     ) -> None:
         """Serve a partition from now on, after reading its log.
@@ -127,17 +187,19 @@ class Shards(Generic[State, Event]):
             raise
         if self._partitions.get(partition) is not loading:
             return
-        committed = loader.end_offset if high_watermark is None else high_watermark
-        shard = self._new_shard(partition, state, loader.end_offset, max(committed, loading.high_watermark))
+        written = loader.end_offset
+        committed = max(written if high_watermark is None else high_watermark, loading.high_watermark)
+        shard = self._new_shard(LoadedPartition(partition, leader_epoch, state, written, committed))
         self._partitions[partition] = shard
         for action in loading.afterwards:
             action(shard)
 
     def unload(self, partition: int) -> None:
-        """Stop serving a partition: everybody who waits is told to look for the coordinator again."""
+        """Stop serving a partition: all callers that wait are told to look for the coordinator again."""
         shard = self._partitions.pop(partition, None)
         if isinstance(shard, Shard):
             shard.close(KafkaError(ErrorCode.NOT_COORDINATOR))
+        self.work.cancel(partition)
 
     def close(self) -> None:
         """Stop serving all partitions."""
@@ -165,18 +227,6 @@ class Shards(Generic[State, Event]):
             else:
                 shard.afterwards.append(action)
 
-    def all_loaded(self) -> tuple[Shard[State, Event], ...]:
-        """Every shard.
-
-        Raises:
-            KafkaError: COORDINATOR_LOAD_IN_PROGRESS if one is not ready, for then all would not be all.
-
-        """
-        shards = tuple(self._partitions.values())
-        if any(not isinstance(shard, Shard) for shard in shards):
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return tuple(shard for shard in shards if isinstance(shard, Shard))
-
     def shard_of(self, partition: int) -> Shard[State, Event]:
         """The shard of a partition.
 
@@ -190,26 +240,24 @@ class Shards(Generic[State, Event]):
         loading = shard is not None
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR)
 
-    def shard_for(self, key: str) -> Shard[State, Event]:
-        """The shard of an id.
+    def _all_loaded(self) -> tuple[Shard[State, Event], ...]:
+        """Every shard.
 
         Raises:
-            KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+            KafkaError: COORDINATOR_LOAD_IN_PROGRESS if a partition is still being read.
 
         """
-        return self.shard_of(self.partition_for(key))
+        shards = tuple(self._partitions.values())
+        if any(not isinstance(shard, Shard) for shard in shards):
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return tuple(shard for shard in shards if isinstance(shard, Shard))
 
-    async def ask(self, key: str, event_with: Callable[[int], Event]) -> Any:
-        """Let the shard of an id answer; `event_with(token)` builds the question.
 
-        Raises:
-            KafkaError: with the code a client is to see.
-
-        """
-        try:
-            return await self.shard_for(key).ask(event_with)
-        except KafkaError as error:
-            raise as_answered(error) from None
+async def _or_refused(answer: Awaitable[Answer], refused: Callable[[KafkaError], Answer]) -> Answer:
+    try:
+        return await answer
+    except KafkaError as error:
+        return refused(as_answered(error))
 
 
 _ANSWERED = {
@@ -226,7 +274,7 @@ _ANSWERED = {
 
 
 def as_answered(error: KafkaError) -> KafkaError:
-    """What a client is told when the log says `error`: a client of the coordinator knows no log."""
+    """The error that a client is told when the log says `error`: clients of a coordinator know no log."""
     return KafkaError(_ANSWERED.get(error.code, error.code), error.message)
 
 

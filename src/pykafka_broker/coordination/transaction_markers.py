@@ -1,16 +1,17 @@
-"""Writing transaction markers into the partitions that this node leads.
+"""Writes transaction markers into the partitions that this node leads.
 
-Markers for partitions of `__consumer_offsets` go through the group coordinator, which has to learn that the
-offsets of the transaction count now, or do not. All others are appended like any batch of a coordinator.
+Markers for partitions of `__consumer_offsets` go through the group coordinator, which has to learn whether
+the offsets of the transaction count now. All others are appended like any batch of a coordinator.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol
 
-from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.coordination.offsets_topic import OFFSETS_TOPIC, OffsetsTopic
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
+from pykafka_broker.coordination.ports import HostedLogs, LedPartitions, Metadata
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.partition_log import NamesDue
@@ -19,31 +20,36 @@ from pykafka_broker.protocol.records.control import EndTransactionMarker, build_
 from pykafka_broker.replication.partition import Partition
 
 
+class OffsetMarkers(Protocol):
+    """Writes markers into the partitions of `__consumer_offsets`."""
+
+    async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
+        """Write one marker, once the partition has been loaded; the outcome."""
+        ...
+
+
 class TransactionMarkers:
     """The `MarkerWriter` of a transaction coordinator whose partitions are all led by its own node."""
 
     def __init__(
         self,
-        offsets: OffsetsTopic,
-        *,
-        led: Callable[[str, int], Partition | None],
-        why_not_led: Callable[[str, int], ErrorCode],
-        image: Callable[[], ClusterImage],
+        offsets: OffsetMarkers,
+        partitions: LedPartitions,
+        logs: HostedLogs,
+        metadata: Metadata,
         now_ms: Callable[[], int],
-        make_names: Callable[[NamesDue], Awaitable[None]],
     ) -> None:
         self._offsets = offsets
-        self._led = led
-        self._why_not_led = why_not_led
-        self._image = image
+        self._partitions = partitions
+        self._logs = logs
+        self._metadata = metadata
         self._now_ms = now_ms
-        self._make_names = make_names
 
     async def write(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Write `marker` into each partition that still exists; see `MarkerWriter`."""
-        image = self._image()
+        image = self._metadata.image
         return await self.write_here(
             marker, [each for each in partitions if image.partition(each.topic, each.partition) is not None]
         )
@@ -61,14 +67,11 @@ class TransactionMarkers:
             timestamp_ms=self._now_ms(),
         )
         for each in partitions:
-            partition = self._led(each.topic, each.partition)
+            partition = self._partitions.led(each.topic, each.partition)
             if partition is None:
-                results[each] = self._why_not_led(each.topic, each.partition)
+                results[each] = self._partitions.why_not_led(each.topic, each.partition)
             elif each.topic == OFFSETS_TOPIC:
-                await self._offsets.loaded()
-                results[each] = await self._offsets.groups.offsets.complete_transaction(
-                    each.partition, marker
-                )
+                results[each] = await self._offsets.complete_transaction(each.partition, marker)
             else:
                 try:
                     acknowledged = self._append(partition, batch, marker)
@@ -95,10 +98,10 @@ class TransactionMarkers:
         """The same when a file that is needed has been made."""
         while True:
             try:
-                await self._make_names(due)
-                partition = self._led(place.topic, place.partition)
+                await self._logs.make_names(due)
+                partition = self._partitions.led(place.topic, place.partition)
                 if partition is None:
-                    return self._why_not_led(place.topic, place.partition)
+                    return self._partitions.why_not_led(place.topic, place.partition)
                 acknowledged = self._append(partition, batch, marker)
                 return ErrorCode.NONE if acknowledged is None else await acknowledged
             except NamesDue as another:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
     from pykafka_broker.apis.ports.transactions import ProducerIds, TransactionMarkers
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.coordination.groups import GroupService
-    from pykafka_broker.coordination.transactions import TransactionService
+    from pykafka_broker.coordination.groups.service import GroupService
+    from pykafka_broker.coordination.transactions.service import TransactionService
     from pykafka_broker.machine.clock import Clock
 
 

@@ -1,10 +1,10 @@
-"""How what a group's shard has decided is put into its partition of `__consumer_offsets`."""
+"""Writes the records of a group's shard into its partition of `__consumer_offsets`."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pykafka_broker.coordination.batches import Append, batches_of
+from pykafka_broker.coordination.batches import CoordinatorLog, batches_of
 from pykafka_broker.coordinator.group.record import encode_record
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.protocol.records.batch import build_batch
@@ -12,13 +12,11 @@ from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
 
-def write(
-    append: Append, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec, max_bytes: int
-) -> int:
+def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_ms: int, codec: Codec) -> int:
     """Append records as one batch, deletions as several if they must, and return the log end offset after.
 
     Raises:
-        KafkaError: what `append` raises.
+        KafkaError: what `log` raises.
 
     """
     first = records[0]
@@ -30,7 +28,7 @@ def write(
             producer_epoch=marker.producer_epoch,
             timestamp_ms=now_ms,
         )
-        return append(partition, batch, transaction_version=marker.transaction_version)
+        return log.append(partition, batch, transaction_version=marker.transaction_version)
     if isinstance(first, TransactionalRecord):
         batch = build_batch(
             [(now_ms, *encode_record(entry.record), ()) for entry in records],
@@ -39,9 +37,9 @@ def write(
             producer_epoch=first.producer_epoch,
             transactional=True,
         )
-        return append(partition, batch, guard=first.guard)
+        return log.append(partition, batch, guard=first.guard)
     encoded = [(now_ms, *encode_record(record), ()) for record in records]
     end_offset = 0
-    for each in batches_of(encoded, max_bytes):
-        end_offset = append(partition, build_batch(each, codec=codec))
+    for each in batches_of(encoded, log.max_batch_bytes(partition)):
+        end_offset = log.append(partition, build_batch(each, codec=codec))
     return end_offset

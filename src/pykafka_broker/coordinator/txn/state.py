@@ -133,6 +133,9 @@ class TransactionConfig(NamedTuple):
     transactional_id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
     transaction_abort_timed_out_interval_ms: int = 10_000
     transaction_remove_expired_interval_ms: int = 60 * 60 * 1000
+    #: How long a first write waits for the transaction before it: each time, and all in all.
+    add_partitions_retry_backoff_ms: int = 20
+    add_partitions_retry_backoff_max_ms: int = 100
     #: The finalised level of the feature.
     transaction_version: int = EPOCH_BUMP
 

@@ -1,4 +1,4 @@
-"""The cluster's topics as the group coordinator wants to see them, over the metadata image."""
+"""The cluster's topics as the group coordinator needs them, over the metadata image."""
 
 from __future__ import annotations
 

@@ -1,28 +1,20 @@
-"""`__consumer_offsets`, where the groups live."""
+"""The settings of the group coordinator, by the broker's configuration and the cluster's metadata."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.group import GROUP, assignor_name
-from pykafka_broker.coordination.cluster_topics import ClusterTopics, changed_topics
-from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic, ReadCold
-from pykafka_broker.coordination.groups import GroupService
-from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.coordination.groups.cluster_topics import ClusterTopics, changed_topics
+from pykafka_broker.coordination.groups.service import GroupService
 from pykafka_broker.coordinator.group.config import (
     ConsumerGroupSettings,
     GroupCoordinatorConfig,
     MigrationPolicy,
 )
-from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.records.compression import Codec
-from pykafka_broker.replication.partition import Partition
-
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordinatorConfig:
@@ -85,67 +77,37 @@ def consumer_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) 
     )
 
 
-class OffsetsTopic(CoordinatorTopic):
-    """Keeps a `GroupService` and the partitions of `__consumer_offsets` together."""
+class GroupSettings:
+    """Keeps a group service's settings as configured, and its view of the cluster's topics as they are."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        creation: TopicCreation,
-        timers: WallTimers,
-        *,
-        new_uuid: Callable[[], str],
-        run_blocking: Callable[[Callable[[], Any]], Awaitable[Any]],
-        read_cold: ReadCold,
-    ) -> None:
-        super().__init__(
-            OFFSETS_TOPIC,
-            creation,
-            timers,
-            read_cold=read_cold,
-            logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
-        )
+    def __init__(self, service: GroupService, config: BrokerConfig) -> None:
+        self._service = service
         self._config = config
         self._image = ClusterImage()
-        self.groups = GroupService(
-            config=coordinator_config(config, self._image),
-            append=self.append,
-            max_batch_bytes=self.max_batch_bytes,
-            scheduler=timers,
-            new_uuid=new_uuid,
-            run_blocking=run_blocking,
-        )
-
-    @property
-    def coordinator(self) -> GroupService:
-        return self.groups
-
-    async def load(self, partition: Partition, batches: AsyncIterator[bytes]) -> None:
-        await self.groups.load(partition.partition, batches, high_watermark=partition.log.high_watermark)
 
     def load_buffer_bytes(self) -> int:
-        return int(self._config["offsets.load.buffer.size"])
+        size: int = self._config["offsets.load.buffer.size"]
+        return size
 
     def reconfigure(self, config: BrokerConfig) -> None:
         self._config = config
-        self.groups.config = coordinator_config(config, self._image)
+        self._service.config = coordinator_config(config, self._image)
 
     def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
-        """Follow the settings of groups, the topics of the cluster and the partition count of this one, and
-        forget the offsets of deleted topics.
+        """Follow the settings of groups and the topics of the cluster, and forget the offsets of deleted
+        topics.
         """
-        super().on_image(old, new)
         self._image = new
         if new.configs is not old.configs:
-            self.groups.config = coordinator_config(self._config, new)
+            self._service.config = coordinator_config(self._config, new)
         if new.topics is old.topics:
             return
         changed, has_new_topics = changed_topics(old, new)
-        self.groups.set_topics(ClusterTopics(new), changed, has_new_topics=has_new_topics)
+        self._service.set_topics(ClusterTopics(new), changed, has_new_topics=has_new_topics)
         deleted = [
             (name, known.topic_id)
             for name, known in old.topics.items()
             if (kept := new.topics.get(name)) is None or kept.topic_id != known.topic_id
         ]
         if deleted:
-            self.groups.forget_topics(deleted)
+            self._service.forget_topics(deleted)

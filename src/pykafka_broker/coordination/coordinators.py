@@ -1,0 +1,130 @@
+"""The coordinators of one node, each with its service, its settings and its topic.
+
+This is where they are built. The broker tells them which partitions the node leads, what the metadata is and
+how it is configured; handlers ask the services.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
+from pykafka_broker.coordination.groups.service import GroupService
+from pykafka_broker.coordination.groups.settings import GroupSettings, coordinator_config
+from pykafka_broker.coordination.ports import CoordinatorPorts
+from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.coordination.topic_log import TopicLog
+from pykafka_broker.coordination.transaction_markers import TransactionMarkers
+from pykafka_broker.coordination.transactions.service import TransactionService
+from pykafka_broker.coordination.transactions.settings import TransactionSettings, transaction_config
+from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.replication.partition import Partition
+
+
+class Coordinators:
+    """The group coordinator and the transaction coordinator of a node."""
+
+    def __init__(self, node: CoordinatorPorts, creation: TopicCreation) -> None:
+        config = node.configs.current
+        timers = WallTimers(node.clock)
+
+        offsets_log = TopicLog(OFFSETS_TOPIC, timers.now_ms)
+        self.groups = GroupService(
+            coordinator_config(config, ClusterImage()),
+            offsets_log,
+            timers,
+            new_uuid=_new_uuid,
+            run_blocking=node.threads.run_blocking,
+        )
+        self.offsets_topic = CoordinatorTopic(
+            offsets_log,
+            self.groups.shards,
+            GroupSettings(self.groups, config),
+            creation,
+            read_cold=node.cold_reads.run,
+            logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
+        )
+
+        self.markers = TransactionMarkers(
+            _LoadedOffsets(self.offsets_topic, self.groups),
+            node.partitions,
+            node.logs,
+            node.metadata,
+            timers.now_ms,
+        )
+        transactions_log = TopicLog(TRANSACTIONS_TOPIC, timers.now_ms)
+        self.transactions = TransactionService(
+            transaction_config(config, 0),
+            transactions_log,
+            timers,
+            allocate_producer_id=node.producer_ids.next_id,
+            markers=self.markers,
+        )
+        self.transactions_topic = CoordinatorTopic(
+            transactions_log,
+            self.transactions.shards,
+            TransactionSettings(self.transactions, config),
+            creation,
+            read_cold=node.cold_reads.run,
+            logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
+        )
+        self._topics = {topic.name: topic for topic in (self.offsets_topic, self.transactions_topic)}
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Apply changed broker settings."""
+        for topic in self._topics.values():
+            topic.reconfigure(config)
+
+    def on_image(self, old: ClusterImage, new: ClusterImage) -> None:
+        """Follow the metadata."""
+        for topic in self._topics.values():
+            topic.on_image(old, new)
+
+    def lead(self, partition: Partition) -> None:
+        """Load a partition that this node leads from now on, if a coordinator keeps its state there."""
+        if (topic := self._topics.get(partition.topic)) is not None:
+            topic.lead(partition)
+
+    def resign(self, partition: Partition) -> None:
+        """Stop serving a partition."""
+        if (topic := self._topics.get(partition.topic)) is not None:
+            topic.resign(partition)
+
+    async def loaded(self) -> None:
+        """Return when no partition is being loaded."""
+        for topic in self._topics.values():
+            await topic.loaded()
+
+    def refuse(self) -> None:
+        """Answer every request that waits, and all later ones, with NOT_COORDINATOR."""
+        for topic in self._topics.values():
+            topic.refuse()
+
+    async def close(self) -> None:
+        """Serve nothing any more; nothing reads the logs when this returns."""
+        for topic in reversed(self._topics.values()):
+            await topic.close()
+
+
+class _LoadedOffsets:
+    """Writes markers into `__consumer_offsets` once its partitions have been loaded."""
+
+    def __init__(self, topic: CoordinatorTopic, groups: GroupService) -> None:
+        self._topic = topic
+        self._groups = groups
+
+    async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
+        await self._topic.loaded()
+        return await self._groups.complete_transaction(partition, marker)
+
+
+def _new_uuid() -> str:
+    """A random UUID in the usual spelling, as it stands in member ids; `uuid` costs a start-up 1.5 ms."""
+    digits = random_uuid().hex()
+    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,0 +1,82 @@
+"""What a client is told where no shard takes its event: this node is not the coordinator, the partition is
+still being read, or the log has refused the records.
+
+The error has the code that clients of a coordinator know (`shards.as_answered`). Two APIs answer otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka_broker.coordinator.group.events import (
+    CommitResult,
+    ConsumerGroupHeartbeatResult,
+    DeleteOffsetsResult,
+    DescribedConsumerGroup,
+    DescribedGroup,
+    FetchResult,
+    JoinResult,
+    LeaveResult,
+    SyncResult,
+    TopicCommit,
+)
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+
+def join(error: KafkaError) -> JoinResult:
+    """The answer to JoinGroup."""
+    return JoinResult(error.code, "")
+
+
+def sync(error: KafkaError) -> SyncResult:
+    """The answer to SyncGroup."""
+    return SyncResult(error.code)
+
+
+def heartbeat(error: KafkaError) -> ErrorCode:
+    """The answer to Heartbeat. During a load it is NONE: the session starts anew when the load is done."""
+    return ErrorCode.NONE if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else error.code
+
+
+def leave(error: KafkaError) -> LeaveResult:
+    """The answer to LeaveGroup."""
+    return LeaveResult(error.code)
+
+
+def consumer_group_heartbeat(error: KafkaError) -> ConsumerGroupHeartbeatResult:
+    """The answer to ConsumerGroupHeartbeat."""
+    return ConsumerGroupHeartbeatResult(error.code, error.message)
+
+
+def commit(topics: Iterable[TopicCommit], error: KafkaError) -> CommitResult:
+    """The answer to OffsetCommit and TxnOffsetCommit: the error for each partition."""
+    return tuple(
+        (topic.topic, topic.topic_id, tuple((each.partition, error.code) for each in topic.partitions))
+        for topic in topics
+    )
+
+
+def fetch(error: KafkaError) -> FetchResult:
+    """The answer to OffsetFetch. Consumers before 3.9 cannot deal with COORDINATOR_NOT_AVAILABLE here."""
+    is_unavailable = error.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return FetchResult(ErrorCode.NOT_COORDINATOR if is_unavailable else error.code)
+
+
+def delete_offsets(error: KafkaError) -> DeleteOffsetsResult:
+    """The answer to OffsetDelete."""
+    return DeleteOffsetsResult(error.code)
+
+
+def delete(error: KafkaError) -> ErrorCode:
+    """The answer to DeleteGroups, for one group."""
+    return error.code
+
+
+def describe(group_id: str, error: KafkaError) -> DescribedGroup:
+    """The answer to DescribeGroups, for one group."""
+    return DescribedGroup(error.code, group_id)
+
+
+def describe_consumer_group(group_id: str, error: KafkaError) -> DescribedConsumerGroup:
+    """The answer to ConsumerGroupDescribe, for one group."""
+    return DescribedConsumerGroup(error.code, group_id, error.message)

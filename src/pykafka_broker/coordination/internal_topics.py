@@ -1,0 +1,47 @@
+"""With which settings the topics are created in which coordinators keep their state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from pykafka_broker.config import BrokerConfig
+
+
+class InternalTopic(NamedTuple):
+    """One topic: the keys of its partition count and its replication factor, and its own configuration."""
+
+    partitions_key: str
+    replication_factor_key: str
+    configs: Callable[[BrokerConfig], Mapping[str, str]]
+
+
+def _offsets_configs(config: BrokerConfig) -> Mapping[str, str]:
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(config["offsets.topic.segment.bytes"]),
+    }
+
+
+def _transaction_configs(config: BrokerConfig) -> Mapping[str, str]:
+    return {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": str(config["transaction.state.log.min.isr"]),
+        "segment.bytes": str(config["transaction.state.log.segment.bytes"]),
+        "unclean.leader.election.enable": "false",
+    }
+
+
+CREATED_WITH = {
+    OFFSETS_TOPIC: InternalTopic(
+        "offsets.topic.num.partitions", "offsets.topic.replication.factor", _offsets_configs
+    ),
+    TRANSACTIONS_TOPIC: InternalTopic(
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        _transaction_configs,
+    ),
+}

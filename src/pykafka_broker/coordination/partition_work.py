@@ -1,0 +1,41 @@
+"""Work that shards have started, each in a task of its own, for as long as their partition is served here.
+
+The node that loads a partition next begins its work anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from pykafka_broker.machine.scheduler import Scheduler
+
+
+class PartitionWork:
+    """The tasks of one coordinator, by partition. Event loop only."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[int, set[asyncio.Task[None]]] = {}
+
+    def start(self, partition: int, job: Coroutine[Any, Any, None]) -> None:
+        """Begin a job for the shard of a partition."""
+        tasks = self._tasks.setdefault(partition, set())
+        task = asyncio.get_running_loop().create_task(job)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    def cancel(self, partition: int) -> None:
+        """End the jobs of a partition."""
+        for task in self._tasks.pop(partition, ()):
+            task.cancel()
+
+
+async def pause(scheduler: Scheduler, duration_ms: int) -> None:
+    """Return after `duration_ms`."""
+    is_over = asyncio.Event()
+    handle = scheduler.call_at(scheduler.now_ms() + duration_ms, is_over.set)
+    try:
+        await is_over.wait()
+    finally:
+        handle.cancel()

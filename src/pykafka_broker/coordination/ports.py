@@ -1,0 +1,113 @@
+"""What the coordinators need of the node that they run on: the same objects that handlers see, and less of
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.config import BrokerConfig
+from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.replication.partition import Partition
+
+
+class Metadata(Protocol):
+    """The cluster's metadata as this node knows it."""
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        ...
+
+
+class Configs(Protocol):
+    """The node's configuration."""
+
+    @property
+    def current(self) -> BrokerConfig:
+        """The values in force, dynamic changes included."""
+        ...
+
+
+class Controller(Protocol):
+    """The controller, which creates topics."""
+
+    def create_topics(
+        self, topics: Sequence[NewTopic], *, timeout_ms: int
+    ) -> Awaitable[Sequence[CreateTopicResult]]:
+        """Create topics; the answer comes when they are committed and their logs exist.
+
+        Raises:
+            KafkaError: the controller could not decide, or not in time.
+        """
+        ...
+
+
+class LedPartitions(Protocol):
+    """Finds the partitions this node leads."""
+
+    def led(self, topic: str, partition: int) -> Partition | None:
+        """The partition if this node leads it, else None; `why_not_led` then gives the error."""
+        ...
+
+    def why_not_led(self, topic: str, partition: int) -> ErrorCode:
+        """Why this node does not lead a partition."""
+        ...
+
+
+class HostedLogs(Protocol):
+    """The logs of this node."""
+
+    def make_names(self, due: NamesDue) -> Awaitable[None]:
+        """Make the files that an append needs.
+
+        Raises:
+            KafkaError: the directory cannot have them.
+        """
+        ...
+
+
+class Threads(Protocol):
+    """The worker threads of this node."""
+
+    def run_blocking(self, function: Callable[[], Any]) -> Awaitable[Any]:
+        """Run work that would hold up the event loop."""
+        ...
+
+
+class ColdReads(Protocol):
+    """Reads that may have to wait for a disk."""
+
+    def run(self, log: PartitionLog, read: Callable[[], Any]) -> Awaitable[Any]:
+        """Read in a thread for the disk of a log."""
+        ...
+
+
+class ProducerIds(Protocol):
+    """Gives out each producer id once."""
+
+    def next_id(self) -> Awaitable[int]:
+        """The next producer id.
+
+        Raises:
+            KafkaError: the controller could not allocate any.
+        """
+        ...
+
+
+class CoordinatorPorts(NamedTuple):
+    """All of these together."""
+
+    clock: Clock
+    configs: Configs
+    metadata: Metadata
+    partitions: LedPartitions
+    logs: HostedLogs
+    threads: Threads
+    cold_reads: ColdReads
+    producer_ids: ProducerIds

@@ -1,0 +1,82 @@
+"""The partitions of a coordinator's topic that this node leads: appended to in batches, read to their end."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.transaction_guards import NO_GUARD
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.replication.partition import Partition
+
+#: Runs a read in a thread for the disk of a log.
+ReadCold = Callable[[PartitionLog, Callable[[], Any]], Awaitable[Any]]
+
+
+class TopicLog:
+    """The `CoordinatorLog` of one topic."""
+
+    def __init__(self, topic: str, now_ms: Callable[[], int]) -> None:
+        self.topic = topic
+        self.now_ms = now_ms
+        #: The partitions led here, by number.
+        self.partitions: dict[int, Partition] = {}
+
+    def append(
+        self, partition: int, batch: bytes, *, guard: int = NO_GUARD, transaction_version: int = 0
+    ) -> int:
+        """Append a coordinator's batch; returns the log end offset after it.
+
+        Raises:
+            KafkaError: this node does not lead the partition, the batch is larger than the topic allows, or
+                the storage failed.
+        """
+        found = self._led(partition)
+        if len(batch) > (limit := found.log.config.max_message_bytes):
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"The record batch size in the append to {found.log.name} is {len(batch)} bytes which "
+                f"exceeds the maximum configured value of {limit}.",
+            )
+        return found.append_internal(
+            batch, self.now_ms(), guard=guard, transaction_version=transaction_version
+        )
+
+    def max_batch_bytes(self, partition: int) -> int:
+        """How many bytes a batch in a partition may have.
+
+        Raises:
+            KafkaError: this node does not lead the partition.
+        """
+        return self._led(partition).log.config.max_message_bytes
+
+    def _led(self, partition: int) -> Partition:
+        found = self.partitions.get(partition)
+        if found is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return found
+
+
+async def batches_in(
+    log: PartitionLog, buffer_bytes: Callable[[], int], read_cold: ReadCold
+) -> AsyncIterator[bytes]:
+    """Read a log to its end, in buffers of whole batches."""
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        plan = log.plan_read(offset, buffer_bytes(), limit="log_end")
+        data = await read_cold(log, plan.read)
+        end = last_whole_batch(data)
+        if end is None:
+            return
+        size, offset = end
+        yield data[:size]
+
+
+def last_whole_batch(data: bytes) -> tuple[int, int] | None:
+    """How many bytes of `data` are whole batches, and the offset after them."""
+    end = None
+    for position, header in iter_batches(data):
+        end = position + header.size_in_bytes, header.next_offset
+    return end

@@ -1,0 +1,96 @@
+"""Takes the partitions of a transaction's first records into it, or asks whether they are in it (KIP-890).
+
+The leader of a partition asks before it appends, for Produce and for TxnOffsetCommit.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pykafka_broker.coordination.partition_work import pause
+from pykafka_broker.coordination.transactions import refusals
+from pykafka_broker.coordination.transactions.service import TransactionService
+from pykafka_broker.coordinator.txn import events
+from pykafka_broker.coordinator.txn.state import EPOCH_BUMP, TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode
+
+
+class Participation(enum.Enum):
+    """What a first write to a partition asks the coordinator for, by the age of the client."""
+
+    #: Is the partition in the transaction? The client does not know TRANSACTION_ABORTABLE.
+    VERIFY_FOR_OLD_CLIENT = "verify for an old client"
+    VERIFY = "verify"
+    #: Take the partition into the transaction (transaction.version 2).
+    ADD = "add"
+
+
+class FirstWrite(NamedTuple):
+    """A producer is about to write the first records of its transaction to these partitions."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: frozenset[TopicPartition]
+
+
+async def participate(
+    transactions: TransactionService, write: FirstWrite, how: Participation, *, retries: bool
+) -> Mapping[TopicPartition, ErrorCode]:
+    """Ask the coordinator; the partitions that must not be written to, with their errors.
+
+    With `retries`, an earlier transaction that is just being completed is waited for a little, which is
+    cheaper than to let the client send its records again.
+    """
+    until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
+    while True:
+        answers = await _ask(transactions, write, how)
+        is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
+        if not (retries and is_busy and transactions.now_ms() < until_ms):
+            break
+        await pause(transactions.scheduler, transactions.config.add_partitions_retry_backoff_ms)
+    return {
+        partition: _as_producers_know_it(error, how)
+        for partition, error in answers.items()
+        if error is not ErrorCode.NONE
+    }
+
+
+async def _ask(
+    transactions: TransactionService, write: FirstWrite, how: Participation
+) -> Mapping[TopicPartition, ErrorCode]:
+    transactional_id, producer_id, producer_epoch, partitions = write
+    if how is Participation.ADD:
+        error = await transactions.answer(
+            transactional_id,
+            lambda token: events.AddPartitions(
+                token,
+                transactions.now_ms(),
+                transactional_id,
+                producer_id,
+                producer_epoch,
+                partitions,
+                # Clients whose writes add their partitions have an epoch of their own for each transaction.
+                client_version=EPOCH_BUMP,
+            ),
+            refused=refusals.add_partitions,
+        )
+        return dict.fromkeys(partitions, error)
+    return await transactions.answer(
+        transactional_id,
+        lambda token: events.VerifyPartitions(
+            token, transactional_id, producer_id, producer_epoch, partitions
+        ),
+        refused=lambda error: refusals.verify_partitions(partitions, error),
+    )
+
+
+def _as_producers_know_it(error: ErrorCode, how: Participation) -> ErrorCode:
+    """The coordinator's answer in the words of Produce and TxnOffsetCommit."""
+    if error is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is ErrorCode.TRANSACTION_ABORTABLE and how is Participation.VERIFY_FOR_OLD_CLIENT:
+        return ErrorCode.INVALID_TXN_STATE
+    return error

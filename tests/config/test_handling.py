@@ -34,11 +34,11 @@ READ_AS_ATTRIBUTES = {
 
 
 def code() -> str:
-    """All code but that of configuration itself, and that of commands, which talk to any broker."""
+    """All code but that of configuration itself, and of commands and the test kit, which know any broker."""
     return "\n".join(
         path.read_text()
         for path in PACKAGE.rglob("*.py")
-        if path.relative_to(PACKAGE).parts[0] not in ("config", "cli")
+        if path.relative_to(PACKAGE).parts[0] not in ("config", "cli", "testing")
     )
 
 

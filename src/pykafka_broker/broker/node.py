@@ -157,7 +157,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     f.configs.subscribe(ConfigChanges(fetching, coordinators, replicas, lifecycle, served_listeners).apply)
     await lifecycle.register(
         served_listeners.registered(),
-        rack=f.config.get("broker.rack"),
+        rack=f.config["broker.rack"],
         previous_broker_epoch=logs.previous_broker_epoch,
     )
     closing.broker_epoch = lifecycle.broker_epoch

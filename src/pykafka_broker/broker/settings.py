@@ -11,6 +11,7 @@ from functools import partial
 
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.log_manager import Intervals
@@ -66,11 +67,11 @@ def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> List
     )
 
 
-def _socket_buffer_bytes(config: BrokerConfig, name: str) -> int:
+def _socket_buffer_bytes(config: BrokerConfig, name: NumberKey) -> int:
     """The configured size, -1 where none is configured: Kafka's default of 100 KiB would switch off the
     system's own tuning, which needs a third less CPU for large batches.
     """
-    return int(config[name]) if name in config.originals else -1
+    return config[name] if name in config.originals else -1
 
 
 async def limits_by_address_or(before: Mapping[str, int], config: BrokerConfig) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -36,7 +36,7 @@ config_logger = logging.getLogger("kafka.server.KafkaConfig")
 #: broker twice when its parent passes signals on, as make does.
 ECHO_S = 1.0
 #: What a broker without a properties file has another value of than Apache Kafka.
-DELAY = "group.initial.rebalance.delay.ms"
+DELAY: Final = "group.initial.rebalance.delay.ms"
 
 
 class Started(NamedTuple):

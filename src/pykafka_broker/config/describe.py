@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka_broker.config.broker import BROKER, SYNONYMS
 from pykafka_broker.config.keys import REQUIRED, ConfigType, Key, render
-from pykafka_broker.config.rules import (
+from pykafka_broker.config.resources import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,
@@ -166,7 +166,7 @@ def describe_group(configs: DynamicConfig, overrides: Mapping[str, str]) -> list
     for key in _listed(GROUP_RESOURCE).values():
         broker_key = f"group.{key.name}"
         if broker_key in BROKER:
-            default: Any = configs.current[broker_key]
+            default: Any = configs.current.values[broker_key]
             synonyms = _broker_synonyms(configs, broker_key)
         else:
             default = key.default
@@ -235,7 +235,7 @@ def _broker_entry(name: str, configs: DynamicConfig, configured: Mapping[str, st
     if key.is_sensitive:
         value = None
     elif name in BROKER and not key.internal:
-        value = render(configs.current[name], key.type)
+        value = render(configs.current.values[name], key.type)
     else:
         value = configured[name]
     return ConfigEntry(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.typed_values import TypedValues
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+#: The key that gives each listener its security protocol.
+PROTOCOL_MAP: Final = "listener.security.protocol.map"
 #: Security protocols this broker can serve so far.
 SERVED_SECURITY_PROTOCOLS = ("PLAINTEXT",)
 
@@ -41,14 +44,14 @@ def parse_map(name: str, text: str) -> dict[str, str]:
     return result
 
 
-def check_served(values: dict[str, Any]) -> None:
+def check_served(values: TypedValues) -> None:
     """Refuse `listeners` that ask for TLS or SASL, by the map of security protocols or by their name.
 
     Raises:
         ConfigError: the first of them.
     """
-    name = "listener.security.protocol.map"
-    protocols = {listener.upper(): protocol for listener, protocol in parse_map(name, values[name]).items()}
+    configured = parse_map(PROTOCOL_MAP, values[PROTOCOL_MAP])
+    protocols = {listener.upper(): protocol for listener, protocol in configured.items()}
     for entry in values["listeners"]:
         listener = entry.partition("://")[0].upper()
         protocol = protocols.get(listener, listener)
@@ -60,16 +63,15 @@ def check_served(values: dict[str, Any]) -> None:
             )
 
 
-def security_protocol_map(values: dict[str, Any], *, is_explicit: bool) -> dict[str, str]:
+def security_protocol_map(values: TypedValues, *, is_explicit: bool) -> dict[str, str]:
     """Listener name -> security protocol.
 
     Without an explicit map, controller listeners are PLAINTEXT as long as nothing else asks for TLS or SASL.
     """
-    name = "listener.security.protocol.map"
     result = {}
-    for listener, protocol in parse_map(name, values[name]).items():
+    for listener, protocol in parse_map(PROTOCOL_MAP, values[PROTOCOL_MAP]).items():
         if protocol not in SECURITY_PROTOCOLS:
-            raise ConfigError(f"Invalid security protocol `{protocol}` defined in {name}")
+            raise ConfigError(f"Invalid security protocol `{protocol}` defined in {PROTOCOL_MAP}")
         result[listener.upper()] = protocol
     if not is_explicit:
         controllers = values["controller.listener.names"]

@@ -15,8 +15,14 @@ from pykafka_broker.config.broker import BROKER
 from pykafka_broker.config.client_metrics import CLIENT_METRICS
 from pykafka_broker.config.group import GROUP
 from pykafka_broker.config.keys import LIST, PER_BROKER, READ_ONLY, REQUIRED, ConfigError, Key, render
+from pykafka_broker.config.resources import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    GROUP_RESOURCE,
+    TABLES,
+    TOPIC_RESOURCE,
+)
 from pykafka_broker.config.settings import LISTENER_PREFIX, base_key
-from pykafka_broker.config.topic import TOPIC
 from pykafka_broker.config.topics import validate_topic_configs
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -25,16 +31,6 @@ if TYPE_CHECKING:
     from pykafka_broker.config.settings import BrokerConfig
 
 logger = logging.getLogger("kafka.server.KafkaConfig")
-
-#: Resource types of the protocol.
-TOPIC_RESOURCE, BROKER_RESOURCE, CLIENT_METRICS_RESOURCE, GROUP_RESOURCE = 2, 4, 16, 32
-
-TABLES: dict[int, Mapping[str, Key]] = {
-    TOPIC_RESOURCE: TOPIC,
-    BROKER_RESOURCE: BROKER,
-    CLIENT_METRICS_RESOURCE: CLIENT_METRICS,
-    GROUP_RESOURCE: GROUP,
-}
 
 #: Keys of a listener that also make sense for all brokers at once.
 CLUSTER_WIDE_LISTENER_KEYS = frozenset(
@@ -149,15 +145,15 @@ def validate_group_configs(name: str, new: Mapping[str, str], config: BrokerConf
         low, high = f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
         if rest == "num.standby.replicas":
             high = "group.streams.max.standby.replicas"
-        if low in BROKER and value < config[low]:
+        if low in BROKER and value < config.values[low]:
             text = f"{key} must be greater than or equal to {low}"
             raise KafkaError(ErrorCode.INVALID_CONFIG, text)
-        if high in BROKER and value > config[high]:
+        if high in BROKER and value > config.values[high]:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"{key} must be less than or equal to {high}")
     for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
-        if values.get(session, config[f"group.{session}"]) <= values.get(
-            heartbeat, config[f"group.{heartbeat}"]
+        if values.get(session, config.values[f"group.{session}"]) <= values.get(
+            heartbeat, config.values[f"group.{heartbeat}"]
         ):
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"{session} must be greater than {heartbeat}")
 

@@ -1,9 +1,10 @@
 """`BrokerConfig`: one broker's configuration, typed and checked, as one immutable value.
 
-`config["num.partitions"]` is a dictionary look-up of an already typed value. The constructor takes the
-strings of a properties file (whatever their source, see `sources.py`) and refuses what Apache Kafka 4.3
-refuses, in its words; on top of that it refuses what this broker cannot honour and what would be dangerous to
-ignore. Dynamic changes make a new value (`with_dynamic`, see `dynamic.py`).
+`config["num.partitions"]` is a dictionary look-up of an already typed value; mypy knows the type
+(`typed_values.py`). The constructor takes the strings of a properties file (whatever their source, see
+`sources.py`) and refuses what Apache Kafka 4.3 refuses, in its words; on top of that it refuses what this
+broker cannot honour and what would be dangerous to ignore. Dynamic changes make a new value (`with_dynamic`,
+see `dynamic.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS, SYNONYMS
 from pykafka_broker.config.group import ASSIGNOR_CLASSES, assignor_name
-from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Voter, parse_voters
+from pykafka_broker.config.keys import REFUSED, REQUIRED, UNHEEDED, ConfigError, Key, Value, parse_voters
 from pykafka_broker.config.listeners import (
     Endpoint,
     check_served,
@@ -21,6 +22,7 @@ from pykafka_broker.config.listeners import (
     parse_map,
     security_protocol_map,
 )
+from pykafka_broker.config.typed_values import NumberKey, TypedValues
 
 LISTENER_PREFIX = "listener.name."
 
@@ -29,7 +31,7 @@ _DYNAMIC_ONLY: dict[str, Key] = {key.name: key for key in DYNAMIC_ONLY_KEYS}
 _MIB = 1024 * 1024
 
 
-class BrokerConfig:
+class BrokerConfig(TypedValues):
     """The effective configuration of one broker.
 
     Attributes:
@@ -52,7 +54,6 @@ class BrokerConfig:
         "originals",
         "process_roles",
         "standalone",
-        "values",
         "voters",
     )
 
@@ -73,49 +74,47 @@ class BrokerConfig:
         self.cluster_id = cluster_id
         self.standalone = standalone
         self.assumed = frozenset(assumed)
-        self.values: dict[str, Any] = _typed(self.originals)
+        super().__init__(_typed(self.originals))
         # Before Kafka's own checks, which would ask for changes that cannot help.
-        check_served(self.values)
+        check_served(self)
         self._derive()
         _check_refused(self.values)
         self._check_roles_and_listeners()
-        check_bounds(self.values)
+        check_bounds(self)
 
     # -- access ----------------------------------------------------------------------------------------------
 
-    def __getitem__(self, name: str) -> Any:
-        return self.values[name]
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The typed value of `name`; `default` if there is no such key or it is unset."""
-        value = self.values.get(name)
+    def get(self, name: str, default: Value = None) -> Value:
+        """The typed value of any name; `default` if there is no such key or it is unset."""
+        value: Value = self.values.get(name)
         return default if value is None else value
 
-    def for_listener(self, listener: str, name: str) -> Any:
+    def for_listener(self, listener: str, name: NumberKey) -> int:
         """The value of `name` for one listener: `listener.name.<listener>.<name>` where configured."""
         own = self.only_for_listener(listener, name)
-        return self.values[name] if own is None else own
+        return self[name] if own is None else own
 
-    def only_for_listener(self, listener: str, name: str) -> Any:
+    def only_for_listener(self, listener: str, name: NumberKey) -> int | None:
         """The value of `name` that one listener has for itself, None if it has none."""
-        return self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
+        value: int | None = self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
+        return value
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
         """Where the data is."""
-        dirs: tuple[str, ...] | None = self.values["log.dirs"]
-        return self.values["log.dir"] if dirs is None else dirs
+        dirs = self["log.dirs"]
+        return self["log.dir"] if dirs is None else dirs
 
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
         """Which of `log_dirs` get no new partitions (KIP-1066)."""
-        named: tuple[str, ...] = self.values["cordoned.log.dirs"] or ()
+        named = self["cordoned.log.dirs"]
         return self.log_dirs if "*" in named else named
 
     @property
     def metadata_log_dir(self) -> str:
         """Where the metadata log is."""
-        return self.values["metadata.log.dir"] or self.log_dirs[0]
+        return self["metadata.log.dir"] or self.log_dirs[0]
 
     @property
     def broker_listeners(self) -> tuple[Endpoint, ...]:
@@ -125,7 +124,7 @@ class BrokerConfig:
     @property
     def connections_per_ip_overrides(self) -> dict[str, int]:
         """`max.connections.per.ip.overrides`, by host as written: an address or a name."""
-        return _connection_overrides(self.values["max.connections.per.ip.overrides"])
+        return _connection_overrides(self["max.connections.per.ip.overrides"])
 
     @property
     def unknown(self) -> list[str]:
@@ -159,23 +158,22 @@ class BrokerConfig:
         replaced = {other for group in SYNONYMS if any(name in typed for name in group) for other in group}
         new.values = {**self.values, **{name: BROKER[name].default for name in replaced}, **typed}
         new._derive()
-        check_bounds(new.values)
+        check_bounds(new)
         return new
 
     # -- reading ---------------------------------------------------------------------------------------------
 
     def _derive(self) -> None:
         """What is said in several keys, or in a form of its own."""
-        values = self.values
-        self.node_id: int = values["node.id"]
-        self.process_roles = frozenset(values["process.roles"])
-        self.voters: tuple[Voter, ...] = parse_voters(values["controller.quorum.voters"])
+        self.node_id = self["node.id"]
+        self.process_roles = frozenset(self["process.roles"])
+        self.voters = parse_voters(self["controller.quorum.voters"])
         protocols = security_protocol_map(
-            values, is_explicit="listener.security.protocol.map" in self.originals
+            self, is_explicit="listener.security.protocol.map" in self.originals
         )
-        self.controller_listener_names: tuple[str, ...] = values["controller.listener.names"]
-        self.listeners = parse_endpoints(values["listeners"], protocols, ports_must_differ=True)
-        advertised = values["advertised.listeners"]
+        self.controller_listener_names = self["controller.listener.names"]
+        self.listeners = parse_endpoints(self["listeners"], protocols, ports_must_differ=True)
+        advertised = self["advertised.listeners"]
         told = (
             self.listeners
             if advertised is None
@@ -187,9 +185,9 @@ class BrokerConfig:
         self.inter_broker_listener_name = self._inter_broker_listener(protocols)
 
     def _inter_broker_listener(self, protocols: dict[str, str]) -> str:
-        name: str | None = self.values["inter.broker.listener.name"]
+        name = self["inter.broker.listener.name"]
         if name is None:
-            return str(self.values["security.inter.broker.protocol"])
+            return self["security.inter.broker.protocol"]
         if "security.inter.broker.protocol" in self.originals:
             raise ConfigError(
                 "Only one of inter.broker.listener.name and security.inter.broker.protocol should be set."
@@ -205,14 +203,13 @@ class BrokerConfig:
 
     def _check_roles_and_listeners(self) -> None:
         """What Kafka checks when it starts, in its order, then what is not served yet."""
-        values = self.values
-        if values["broker.id"] != self.node_id:
+        if self["broker.id"] != self.node_id:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
         if not self.standalone:
             self._check_quorum()
         if "broker" in self.process_roles:
             self._check_broker_listeners()
-        for name in values["early.start.listeners"] or ():
+        for name in self["early.start.listeners"] or ():
             if name not in {*(endpoint.name for endpoint in self.listeners), *self.controller_listener_names}:
                 raise ConfigError(
                     f"early.start.listeners contains listener {name}, but this is not contained in listeners "
@@ -227,7 +224,7 @@ class BrokerConfig:
         self._check_served()
 
     def _check_quorum(self) -> None:
-        if not self.voters and not self.values["controller.quorum.bootstrap.servers"]:
+        if not self.voters and not self["controller.quorum.bootstrap.servers"]:
             raise ConfigError(
                 "If using process.roles, either controller.quorum.bootstrap.servers must contain the set of "
                 "bootstrap controllers or controller.quorum.voters must contain a parseable set of "
@@ -290,7 +287,7 @@ class BrokerConfig:
 
     def _check_served(self) -> None:
         """What Kafka would accept, but this broker cannot do yet."""
-        for name in self.values["group.consumer.assignors"]:
+        for name in self["group.consumer.assignors"]:
             if assignor_name(name) not in ASSIGNOR_CLASSES.values():
                 raise ConfigError(
                     f"group.consumer.assignors names {name}, and assignors of one's own are not served: "
@@ -344,7 +341,7 @@ def _typed_overrides(texts: Mapping[str, str]) -> dict[str, Any]:
     return result
 
 
-def _check_refused(values: dict[str, Any]) -> None:
+def _check_refused(values: Mapping[str, Any]) -> None:
     for key in BROKER_KEYS:
         if key.handling == REFUSED and values[key.name] not in (key.default, ""):
             raise ConfigError(
@@ -353,7 +350,7 @@ def _check_refused(values: dict[str, Any]) -> None:
             )
 
 
-def check_bounds(values: dict[str, Any]) -> None:
+def check_bounds(values: TypedValues) -> None:
     """What single values must be to each other; Kafka's checks in Kafka's order and words.
 
     Raises:
@@ -364,7 +361,7 @@ def check_bounds(values: dict[str, Any]) -> None:
             raise ConfigError(reason)
 
 
-def _bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
+def _bounds(v: TypedValues) -> list[tuple[bool, str]]:
     retention, minutes = v["log.retention.ms"], v["log.retention.minutes"]
     if retention is None:
         retention = v["log.retention.hours"] if minutes is None else minutes
@@ -428,11 +425,11 @@ def _bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
             f"connection.failed.authentication.delay.ms={delay} should always be less than "
             f"connections.max.idle.ms={idle} to prevent failed authentication responses from timing out",
         ),
-        *_group_bounds(v),
+        *_group_bounds(v.values),
     ]
 
 
-def _group_bounds(v: dict[str, Any]) -> list[tuple[bool, str]]:
+def _group_bounds(v: Mapping[str, Any]) -> list[tuple[bool, str]]:
     """A default lies between its own bounds, and heartbeats are more frequent than time-outs."""
     checks = []
     for kind in ("consumer", "share", "streams"):

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, OWN_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
 from pykafka_broker.config.group import GROUP_KEYS
-from pykafka_broker.config.rules import (
+from pykafka_broker.config.resources import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,

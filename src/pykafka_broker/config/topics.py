@@ -41,7 +41,7 @@ def topic_defaults(config: BrokerConfig | None) -> dict[str, Any]:
         return values
     for name, synonyms in BROKER_SYNONYMS.items():
         for broker_key, factor in synonyms:
-            value = config[broker_key]
+            value = config.values[broker_key]
             if value is not None:
                 values[name] = value if factor == 1 else value * factor
                 break
@@ -69,7 +69,7 @@ def log_config_for(topic_overrides: Mapping[str, str], config: BrokerConfig) -> 
         values["segment.bytes"] = values["internal.segment.bytes"]
     values["cleanup.policy"] = frozenset(values["cleanup.policy"])
     for name in BROKER_WIDE_KEYS:
-        values[name] = config[name]
+        values[name] = config.values[name]
     return LogConfig(**{field: values[name] for name, field in _log_config_fields().items()})
 
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from pykafka_broker.config.keys import UNHEEDED, ConfigError, Key
-from pykafka_broker.config.rules import (
+from pykafka_broker.config.resources import (
     BROKER_RESOURCE,
     CLIENT_METRICS_RESOURCE,
     GROUP_RESOURCE,

@@ -7,13 +7,14 @@ from typing import NamedTuple
 
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.config.typed_values import NumberKey
 
 
 class InternalTopic(NamedTuple):
     """One topic: the keys of its partition count and its replication factor, and its own configuration."""
 
-    partitions_key: str
-    replication_factor_key: str
+    partitions_key: NumberKey
+    replication_factor_key: NumberKey
     configs: Callable[[BrokerConfig], Mapping[str, str]]
 
 

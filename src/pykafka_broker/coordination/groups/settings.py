@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.group import GROUP, assignor_name
+from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.coordination.groups.cluster_topics import ClusterTopics, changed_topics
 from pykafka_broker.coordination.groups.service import GroupService
 from pykafka_broker.coordinator.group.config import (
@@ -49,11 +50,13 @@ def consumer_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) 
     A value that was set when the broker's bounds were wider counts as the bound.
     """
 
-    def setting(key: str, default: str, low: str, high: str) -> int:
+    def setting(key: str, default: NumberKey, low: NumberKey, high: NumberKey) -> int:
         text = overrides.get(key)
         if text is None:
-            return int(config[default])
-        return int(min(max(GROUP[key].parse(text), config[low]), config[high]))
+            return config[default]
+        value = GROUP[key].parse(text)
+        assert isinstance(value, int)
+        return min(max(value, config[low]), config[high])
 
     return ConsumerGroupSettings(
         session_timeout_ms=setting(

@@ -87,7 +87,7 @@ async def test_what_is_refused_and_in_which_order() -> None:
             ("t", 1): ErrorCode.LOG_DIR_NOT_FOUND,
             ("missing", 1): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        assert home.broker.node.logs.moves == {}
+        assert home.broker.node.logs.moves.under_way == {}
 
 
 async def test_a_partition_that_is_not_there_yet_is_made_where_it_was_wanted() -> None:

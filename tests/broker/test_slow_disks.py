@@ -221,7 +221,8 @@ async def test_what_a_slow_disk_does_behind_its_clients_backs_holds_up_no_topic_
         with standing_still(home, operation, ".log") as waiting:
             for _ in range(CROWD):
                 await user.produce(slow, bytes(60))
-                home.broker.node.logs.apply_retention(NOW)
+                for log in home.broker.node.logs:
+                    log.apply_retention(NOW)
             await until(lambda: waiting == {operation})
 
             await user.create_topic("new")
@@ -326,7 +327,7 @@ async def test_a_topic_that_cannot_be_made_on_one_disk_is_made_on_the_other_and_
             assert ErrorCode(answer.error_code) == ErrorCode.KAFKA_STORAGE_ERROR
             await goes_on(home, other)
             await other.delete_topic("fast")
-        await until(lambda: not home.broker.node.logs._making)
+        await until(lambda: not home.broker.node.logs._creation.makers)
         await home.pass_time(2_000)
         assert await user.produce("new", b"x", partition=1 - on_fast) == 0
         assert home.files.exists(f"/slow/new-{1 - on_fast}")
@@ -337,7 +338,7 @@ async def test_a_topic_deleted_while_it_is_made_leaves_nothing() -> None:
         with standing_still(home, "make_directory"):
             await user.create_topic("new", partitions=2)
             await user.delete_topic("new")
-        await until(lambda: not home.broker.node.logs._making)
+        await until(lambda: not home.broker.node.logs._creation.makers)
         await home.pass_time(62_000)
         left = [path for path in home.files.directories if "new" in path]
         assert left == []

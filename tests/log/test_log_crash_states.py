@@ -73,8 +73,8 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
             await asyncio.sleep(0)
         files.confirmed = max(files.confirmed, log.recovery_point)
         if number % 8 == 7:
-            await manager.checkpoint_recovery_points()
-            await manager.checkpoint_high_watermarks()
+            await manager.writes.checkpoint_recovery_points()
+            await manager.writes.checkpoint_high_watermarks()
     await manager.close()
     files.confirmed = BATCHES
     files.keep_states("the end")
@@ -144,7 +144,7 @@ async def live_with_transactions(files: Recorder) -> list[AbortedTxn]:
         files.confirmed = log.flush()
         await asyncio.sleep(0)
         if number % 6 == 5:
-            await manager.checkpoint_recovery_points()
+            await manager.writes.checkpoint_recovery_points()
     await manager.close()
     files.keep_states("the end")
     files.is_recording = False

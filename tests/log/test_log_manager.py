@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.directories import LogDirError
-from pykafka_broker.log.manager.folders import WARNING_INTERVAL_MS, WantedLog
-from pykafka_broker.log.manager.log_manager import Intervals, LogManager
+from pykafka_broker.log.disk.directories import LogDirError, LogDirs
+from pykafka_broker.log.disk.file_work import RunBlocking
+from pykafka_broker.log.manager.directory_failures import WARNING_INTERVAL_MS
+from pykafka_broker.log.manager.log_folders import WantedLog
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.manager.settings import Intervals, LogSettings, LogThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import settle
@@ -25,13 +28,21 @@ OTHER_ID = bytes(16 - n for n in range(16))
 class Broker:
     """A manager with a clock that stands still."""
 
-    def __init__(self, files: MemoryFiles, *dirs: str, **settings: Any) -> None:
+    def __init__(
+        self,
+        files: MemoryFiles,
+        *dirs: str,
+        metadata_dir: str | None = None,
+        run_long: RunBlocking | None = None,
+        **settings: Any,
+    ) -> None:
         self.files = files
         self.now_ms = NOW
+        threads = LogThreads.all_in(self.run_blocking)
         self.manager = LogManager(
             files,
-            list(dirs or ("/data",)),
-            run_blocking=self.run_blocking,
+            LogDirs(files, list(dirs or ("/data",)), metadata_dir),
+            threads if run_long is None else threads._replace(run_long=run_long),
             now_ms=lambda: self.now_ms,
             **settings,
         )
@@ -550,7 +561,7 @@ async def test_a_stop_that_could_not_flush_leaves_no_clean_marker():
 
 async def test_retention_runs_at_its_interval_over_all_logs():
     files = MemoryFiles()
-    broker = Broker(files, intervals=Intervals(retention_check_ms=10_000, initial_delay_ms=5_000))
+    broker = Broker(files, settings=LogSettings(Intervals(retention_check_ms=10_000, initial_delay_ms=5_000)))
     manager = await broker.start()
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(retention_ms=1000))
 

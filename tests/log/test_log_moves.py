@@ -14,9 +14,10 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDirError
-from pykafka_broker.log.manager import moves as moves_module
+from pykafka_broker.log.manager import log_moves
 from pykafka_broker.log.manager.future_log import LogMove
 from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.manager.log_moves import LogMoves
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
@@ -34,7 +35,7 @@ async def two_dirs(files: MemoryFiles, **settings: Any) -> LogManager:
 
 async def begin(manager: LogManager, to: str = "/b") -> LogMove:
     log_dir = next(d for d in manager.dirs.of_partitions if d.path == to)
-    return await manager.begin_move("orders", 0, log_dir)
+    return await manager.moves.begin("orders", 0, log_dir)
 
 
 async def copy(move: LogMove, steps: int = 1000) -> None:
@@ -53,8 +54,8 @@ async def finish(manager: LogManager, move: LogMove) -> PartitionLog:
     await copy(move)
     move.future.flush()
     assert move.close_gap(STEP_BYTES)
-    manager.swap(move)
-    await manager.clear_up(move)
+    manager.moves.swap(move)
+    await manager.moves.clear_up(move)
     log = manager.get("orders", 0)
     assert log is not None
     return log
@@ -83,7 +84,7 @@ async def test_a_log_moves_with_all_that_belongs_to_it():
     log = await finish(manager, move)
 
     assert log is not source
-    assert (log.directory, manager.moves) == ("/b/orders-0", {})
+    assert (log.directory, manager.moves.under_way) == ("/b/orders-0", {})
     assert records(log) == ALL[2:]
     assert (log.log_start_offset, log.high_watermark, log.last_stable_offset) == (2, 12, 12)
     assert (log.latest_epoch, log.epochs.entries) == (2, source.epochs.entries)
@@ -236,7 +237,7 @@ async def test_nothing_is_compacted_while_it_is_copied():
     assert source.compaction.may_begin
     move = await begin(manager)
     assert not source.compaction.may_begin
-    manager.cancel_move("orders", 0)
+    manager.moves.cancel("orders", 0)
     assert source.compaction.may_begin
     move = await begin(manager)
     log = await finish(manager, move)
@@ -249,8 +250,8 @@ async def test_a_cancelled_move_leaves_the_log_where_it_was():
     source = orders(manager)
     move = await begin(manager)
     await copy(move, steps=2)
-    assert manager.cancel_move("orders", 0)
-    assert not manager.cancel_move("orders", 0)
+    assert manager.moves.cancel("orders", 0)
+    assert not manager.moves.cancel("orders", 0)
     assert manager.get("orders", 0) is source
     await asyncio.sleep(0)
     await asyncio.sleep(0)
@@ -267,7 +268,7 @@ async def test_a_deleted_topic_takes_its_copy_along():
     manager.delete("orders", 0)
     for _ in range(3):
         await asyncio.sleep(0)
-    assert manager.moves == {}
+    assert manager.moves.under_way == {}
     assert [n.split("-")[-1] for d in ("/a", "/b") for n in folders(files, d)] == ["delete", "delete"]
 
 
@@ -283,7 +284,7 @@ async def test_a_stop_in_the_middle_is_gone_on_from(clean: bool):
     files.calls.clear()
 
     manager = await two_dirs(files)
-    move = manager.moves["orders", 0]
+    move = manager.moves.under_way["orders", 0]
     assert 0 < move.future.log_end_offset < 12
     assert not move.source.compaction.may_begin
     produce(move.source, 7, 12, b"after", epoch=3)
@@ -302,7 +303,7 @@ async def test_a_copy_that_kept_what_the_source_lost_in_a_power_cut_forgets_it()
     await copy(move)
     move.future.flush()
     manager = await two_dirs(files.power_cut())
-    move = manager.moves["orders", 0]
+    move = manager.moves.under_way["orders", 0]
     assert (move.source.log_end_offset, move.future.log_end_offset, move.divergence()) == (12, 13, 12)
     produce(move.source, 7, 12, b"another", epoch=3)
     log = await finish(manager, move)
@@ -378,7 +379,7 @@ async def test_a_target_that_breaks_ends_the_move_and_leaves_the_log_in_service(
     with pytest.raises(KafkaError):
         await copy(move)
     await asyncio.sleep(0)
-    assert (manager.moves, source.offline) == ({}, None)
+    assert (manager.moves.under_way, source.offline) == ({}, None)
     assert source.compaction.may_begin
     assert append(source, b"goes on", epoch=2).first_offset == 12
     with pytest.raises(KafkaError) as refused:
@@ -400,12 +401,12 @@ async def test_a_source_that_breaks_keeps_its_copy_for_the_next_start():
     files = files.killed()
     files.fail("read_file", errno.EIO, path="/a/", times=-1)
     offline = await two_dirs(files, metadata_dir="/meta")
-    assert (offline.get("orders", 0), offline.moves) == (None, {})
+    assert (offline.get("orders", 0), offline.moves.under_way) == (None, {})
     assert folders(files, "/b")[0].endswith("-future"), "the source may come back"
     files.heal()
     await offline.close()
     manager = await two_dirs(files)
-    assert records(await finish(manager, manager.moves["orders", 0])) == ALL
+    assert records(await finish(manager, manager.moves.under_way["orders", 0])) == ALL
 
 
 async def test_a_name_that_cannot_be_changed_leaves_the_source_in_place():
@@ -416,7 +417,7 @@ async def test_a_name_that_cannot_be_changed_leaves_the_source_in_place():
     await copy(move)
     files.fail("rename", errno.EROFS, path="-future")
     with pytest.raises(KafkaError) as refused:
-        manager.swap(move)
+        manager.moves.swap(move)
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert manager.get("orders", 0) is source
     assert append(source, b"more", epoch=2).first_offset == 12
@@ -430,10 +431,10 @@ async def test_a_target_that_breaks_in_the_last_step_leaves_no_shorter_log_to_be
     orders(manager)
     move = await begin(manager)
     await copy(move)
-    manager.swap(move)
+    manager.moves.swap(move)
     append(move.future, b"acknowledged", epoch=2)
     files.fail("sync", errno.EIO, path="/b/")
-    await manager.clear_up(move)
+    await manager.moves.clear_up(move)
     assert folders(files, "/a")[0].endswith("-stray")
     again = await two_dirs(files.killed())
     assert records(again.get("orders", 0)) == [*ALL, (12, b"acknowledged")]
@@ -473,7 +474,7 @@ async def test_half_a_copy_is_not_served_while_the_directory_of_the_whole_log_is
     assert folders(files, "/b")[0].endswith("-future")
     await manager.close()
     again = await two_dirs(files)
-    assert records(await finish(again, again.moves["orders", 0])) == ALL
+    assert records(await finish(again, again.moves.under_way["orders", 0])) == ALL
 
 
 async def test_half_a_copy_goes_with_its_topic():
@@ -508,7 +509,7 @@ async def test_of_two_folders_that_a_swap_has_left_the_one_that_reaches_further_
     orders(manager)
     move = await begin(manager)
     await copy(move)
-    manager.swap(move)
+    manager.moves.swap(move)
     append(move.future, b"after", epoch=2)
     assert folders(files, "/a") == folders(files, "/b") == ["orders-0"]
     again = await two_dirs(files.killed())
@@ -524,7 +525,7 @@ async def test_if_that_one_is_damaged_the_other_is_kept():
     orders(manager)
     move = await begin(manager)
     await copy(move)
-    manager.swap(move)
+    manager.moves.swap(move)
     append(move.future, b"after", epoch=2)
     data = files.inodes["/b/orders-0/00000000000000000000.log"].data
     data[len(data) // 2] ^= 1
@@ -591,14 +592,14 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
         move.future.flush()
         write(1)
         assert move.close_gap(STEP_BYTES)
-        manager.swap(move)
-        clearing = asyncio.ensure_future(manager.clear_up(move))
+        manager.moves.swap(move)
+        clearing = asyncio.ensure_future(manager.moves.clear_up(move))
         for _ in range(8 if to == "/a" else 0):
             await asyncio.sleep(0)
         write(1)
         await clearing
         write(2)
-        await manager.checkpoint_recovery_points()
+        await manager.writes.checkpoint_recovery_points()
         await broker.pass_time(3)
     files.is_recording = False
 
@@ -619,7 +620,7 @@ async def check(disk: MemoryFiles, acknowledged: int, written: list[bytes]) -> s
         await asyncio.sleep(0)
     assert [n for d in ("/a", "/b") for n in folders(disk, d) if n == "orders-0"] == ["orders-0"]
     went_on = "whole"
-    if move := manager.moves.get(("orders", 0)):
+    if move := manager.moves.under_way.get(("orders", 0)):
         went_on = "moved on"
         log = await finish(manager, move)
         assert records(log) == found
@@ -658,14 +659,14 @@ async def test_a_crash_before_any_disk_operation_of_a_move_loses_and_doubles_not
 
 
 def the_shorter_folder_wins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(moves_module, "reach", lambda log: -log.log_end_offset)
+    patch.setattr(log_moves, "reach", lambda log: -log.log_end_offset)
 
 
 def the_old_folder_goes_before_the_new_one_is_on_the_disk(patch: pytest.MonkeyPatch) -> None:
-    async def clear_up(manager: LogManager, move: LogMove) -> None:
-        manager._remove(move.source)
+    async def clear_up(moves: LogMoves, move: LogMove) -> None:
+        moves._folders.remove(move.source)
 
-    patch.setattr(LogManager, "clear_up", clear_up)
+    patch.setattr(LogMoves, "clear_up", clear_up)
 
 
 def nobody_looks_whether_the_copy_is_still_one(patch: pytest.MonkeyPatch) -> None:

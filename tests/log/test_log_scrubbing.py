@@ -23,6 +23,7 @@ from pykafka_broker.log.check.scrubber import (
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.manager.settings import LogSettings, LogWorkers
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.load_partition import create_log
 from pykafka_broker.testing.memory_files import MemoryFile, MemoryFiles
@@ -106,8 +107,8 @@ async def test_interval_and_rate_are_settings_that_may_change_at_any_time():
     broker = Broker(
         files,
         config_for=lambda topic: SETTINGS,
-        scrub_settings=ScrubSettings(interval_ms=-1, bytes_per_second=5),
-        new_scrub_worker=lambda: worker,
+        settings=LogSettings(scrub=ScrubSettings(interval_ms=-1, bytes_per_second=5)),
+        workers=LogWorkers(new_scrubber=lambda: worker),
     )
     scrubber = (await broker.start()).scrubber
     await broker.pass_time(200)
@@ -127,7 +128,9 @@ async def test_interval_and_rate_are_settings_that_may_change_at_any_time():
 async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too():
     files = await stopped()
     broker = Broker(
-        files, config_for=lambda topic: SETTINGS, scrub_settings=ScrubSettings(interval_ms=10_000)
+        files,
+        config_for=lambda topic: SETTINGS,
+        settings=LogSettings(scrub=ScrubSettings(interval_ms=10_000)),
     )
     log = (await broker.start()).get("orders", 0)
     assert log is not None

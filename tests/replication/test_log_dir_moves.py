@@ -61,7 +61,7 @@ async def test_a_partition_moves_while_it_is_written_and_read() -> None:
             )
             await until(lambda: home.broker.node.purgatory.parked == 1)
             assert await alter(user, (OTHER[source], "orders", [0])) == {("orders", 0): ErrorCode.NONE}
-            while home.broker.node.logs.moves or len(written) < 40:
+            while home.broker.node.logs.moves.under_way or len(written) < 40:
                 written.append(b"%03d" % len(written) + bytes(KIB))
                 await user.produce("orders", written[-1])
             await moved(home)
@@ -112,7 +112,7 @@ async def test_a_throttled_move_shows_how_far_it_is_and_obeys_a_new_rate() -> No
         source = place(home, "orders")
         size = (await shown(user, "orders"))[source][0]
         await alter(user, (OTHER[source], "orders", [0]))
-        future = home.broker.node.logs.moves["orders", 0].future
+        future = home.broker.node.logs.moves.under_way["orders", 0].future
         await until(lambda: future.log_end_offset == 1)
         await home.pass_time(60_000)
         assert await shown(user, "orders") == {
@@ -151,12 +151,12 @@ async def test_a_move_goes_on_after_a_stop_and_after_a_kill() -> None:
         for _ in range(3):
             await user.produce("orders", bytes(700 * KIB))
         await alter(user, (OTHER[source], "orders", [0]))
-        future = home.broker.node.logs.moves["orders", 0].future
+        future = home.broker.node.logs.moves.under_way["orders", 0].future
         await until(lambda: future.log_end_offset > 0)
         after = home.killed()
     for again in (home, after):
         async with again.running() as user:
-            move = again.broker.node.logs.moves["orders", 0]
+            move = again.broker.node.logs.moves.under_way["orders", 0]
             assert (place(again, "orders"), move.lag > 0, move.future.log_end_offset > 0) == (
                 source,
                 True,
@@ -263,7 +263,7 @@ async def test_a_source_that_fails_leaves_its_copy_to_be_seen() -> None:
         for _ in range(3):
             await user.produce(name, bytes(700 * KIB))
         await alter(user, ("/a", name, [0]))
-        future = home.broker.node.logs.moves[name, 0].future
+        future = home.broker.node.logs.moves.under_way[name, 0].future
         await until(lambda: future.log_end_offset > 0)
         home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
         assert (await user.try_to_produce(name, b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -289,7 +289,7 @@ async def test_a_move_back_ends_a_move() -> None:
         source = place(home, "orders")
         await alter(user, (OTHER[source], "orders", [0]))
         assert await alter(user, (OTHER[source], "orders", [0])) == {("orders", 0): ErrorCode.NONE}
-        assert len(home.broker.node.logs.moves) == 1, "asked twice, moved once"
+        assert len(home.broker.node.logs.moves.under_way) == 1, "asked twice, moved once"
         assert await alter(user, (source, "orders", [0])) == {("orders", 0): ErrorCode.NONE}
         assert list(await shown(user, "orders")) == [source]
         await home.pass_time(65_000)

@@ -201,9 +201,9 @@ def acknowledge_what_a_full_disk_refused() -> None:
 
 
 def keep_the_descriptors_of_all_logs() -> None:
-    from pykafka_broker.log.manager.log_manager import LogManager
+    from pykafka_broker.log.manager.directory_failures import DirectoryFailures
 
-    LogManager.release_files = lambda self: None  # type: ignore[method-assign]
+    DirectoryFailures.release_files = lambda self: None  # type: ignore[method-assign]
 
 
 def share_the_threads_of_all_disks() -> None:

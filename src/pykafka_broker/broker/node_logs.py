@@ -7,15 +7,16 @@ from functools import partial
 from typing import TypeVar
 
 from pykafka_broker.broker.foundation import Foundation
-from pykafka_broker.broker.settings import cleaner_settings, intervals, scrub_settings
+from pykafka_broker.broker.settings import cleaner_settings, intervals, log_settings, scrub_settings
 from pykafka_broker.broker.threads import run_in_own_thread
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.check.scrubber import ScrubWorker
 from pykafka_broker.log.cleaner.cleaner import Worker
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.manager.settings import LogThreads, LogWorkers
 
 Result = TypeVar("Result")
 
@@ -34,21 +35,18 @@ def build_logs(
     config, threads = foundation.config, foundation.threads
     return LogManager(
         foundation.files,
-        list(config.log_dirs),
-        run_blocking=threads.run_blocking,
-        run_on_disk=threads.upkeep.run_in,
-        run_awaited=threads.sync.run_in,
+        LogDirs(foundation.files, list(config.log_dirs), config.metadata_log_dir),
+        LogThreads(
+            run_blocking=threads.run_blocking,
+            run_on_disk=threads.upkeep.run_in,
+            run_awaited=threads.sync.run_in,
+            run_long=run_in_own_thread,
+        ),
         now_ms=foundation.clock.now_ms,
         config_for=config_for,
-        intervals=intervals(config),
-        recovery_threads=config["num.recovery.threads.per.data.dir"],
+        settings=log_settings(config),
+        workers=LogWorkers(_process(foundation, _cleaning_process), _process(foundation, _scrub_process)),
         on_dir_failure=on_dir_failure,
-        metadata_dir=config.metadata_log_dir,
-        cleaner_settings=cleaner_settings(config),
-        new_cleaning_worker=_process(foundation, _cleaning_process),
-        run_cleaning=run_in_own_thread,
-        scrub_settings=scrub_settings(config),
-        new_scrub_worker=_process(foundation, _scrub_process),
     )
 
 

@@ -14,7 +14,7 @@ from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
-from pykafka_broker.log.manager.log_manager import Intervals
+from pykafka_broker.log.manager.settings import Intervals, LogSettings
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import UNLIMITED, Endpoint, ListenerLimits
 from pykafka_broker.network.network import ConnectionLimits
@@ -81,6 +81,16 @@ async def limits_by_address_or(before: Mapping[str, int], config: BrokerConfig) 
     except ConfigError as error:
         logger.error("Limits of single addresses stay as they are: %s", error)
         return before
+
+
+def log_settings(config: BrokerConfig) -> LogSettings:
+    """How all logs together are worked on."""
+    return LogSettings(
+        intervals(config),
+        cleaner_settings(config),
+        scrub_settings(config),
+        config["num.recovery.threads.per.data.dir"],
+    )
 
 
 def intervals(config: BrokerConfig) -> Intervals:

@@ -115,7 +115,7 @@ class LogDirMoves:
 
     def resume(self) -> None:
         """Go on with the moves that the last stop interrupted."""
-        for move in self._logs.moves.values():
+        for move in self._logs.moves.under_way.values():
             self._start(move)
 
     async def stop(self) -> None:
@@ -164,13 +164,13 @@ class LogDirMoves:
         if hosted is None:
             logs.prefer(topic, partition, log_dir)
             raise KafkaError(reason)
-        move = logs.moves.get((topic, partition))
+        move = logs.moves.under_way.get((topic, partition))
         if move is not None:
             if logs.dir_of(move.future) is log_dir:
                 return
-            logs.cancel_move(topic, partition)
+            logs.moves.cancel(topic, partition)
         if logs.dir_of(hosted.log) is not log_dir:
-            self._start(await logs.begin_move(topic, partition, log_dir))
+            self._start(await logs.moves.begin(topic, partition, log_dir))
 
     def _start(self, move: LogMove) -> None:
         task = asyncio.get_running_loop().create_task(self._move(move))
@@ -198,15 +198,15 @@ class LogDirMoves:
                 copied = move.copied_bytes
                 is_level = move.close_gap(LAST_STEP_BYTES)
                 if not is_level:
-                    await logs.carry_on(move, STEP_BYTES)
+                    await logs.moves.carry_on(move, STEP_BYTES)
                 self._throttle.count(move.copied_bytes - copied)
                 if not is_level:
                     continue
                 if is_assigned:
                     self._swap(move)
-                    await logs.clear_up(move)
+                    await logs.moves.clear_up(move)
                     return
-                await logs.flush_future(move)
+                await logs.moves.flush(move)
                 error = await self._places.assign(move.future, logs.dir_of(move.future))
                 if error is not ErrorCode.NONE:
                     raise KafkaError(error)
@@ -214,7 +214,7 @@ class LogDirMoves:
             except KafkaError as error:
                 if error.code is ErrorCode.CORRUPT_MESSAGE:
                     logger.error("%s stays where it is: %s", move.name, error.message)
-                    logs.cancel_move(move.source.topic, move.source.partition)
+                    logs.moves.cancel(move.source.topic, move.source.partition)
                     return
                 if not self._goes_on(move):
                     return
@@ -226,12 +226,12 @@ class LogDirMoves:
     def _goes_on(self, move: LogMove) -> bool:
         """Whether both logs of the move are in service, and it was not cancelled."""
         key = move.source.topic, move.source.partition
-        is_wanted = not self._is_closing and self._logs.moves.get(key) is move
+        is_wanted = not self._is_closing and self._logs.moves.under_way.get(key) is move
         return is_wanted and move.source.offline is None and move.future.offline is None
 
     def _swap(self, move: LogMove) -> None:
         hosted = self._replicas.hosted(move.source.topic, move.source.partition)
-        self._logs.swap(move)
+        self._logs.moves.swap(move)
         if hosted is not None:
             hosted.log = move.future
 

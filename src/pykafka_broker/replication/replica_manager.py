@@ -14,7 +14,7 @@ from typing import Protocol
 from pykafka_broker.cluster.events import DirectoryAssignment
 from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.manager.folders import WantedLog
+from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -104,7 +104,7 @@ class ReplicaManager:
             if (
                 registration is None
                 or partition.log.offline is not None
-                or (topic, index) in self._logs.moves
+                or (topic, index) in self._logs.moves.under_way
             ):
                 continue
             known = dict(zip(registration.replicas, registration.directories, strict=False))

@@ -13,6 +13,7 @@ import pytest
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.manager.settings import LogSettings
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
@@ -33,7 +34,7 @@ async def a_broker(files: MemoryFiles, **settings: Any) -> Broker:
     broker = Broker(
         files,
         config_for=lambda topic: LogConfig(**COMPACT),
-        cleaner_settings=SETTINGS._replace(**settings),
+        settings=LogSettings(cleaner=SETTINGS._replace(**settings)),
     )
     await broker.start()
     return broker
@@ -148,7 +149,7 @@ async def test_a_topic_made_anew_is_not_cleaned_while_a_worker_is_at_the_old_one
     """Both would write files of the same names into one folder."""
     gate, asked = asyncio.Event(), 0
 
-    async def run_cleaning(work: Callable[[], Any]) -> Any:
+    async def run_long(work: Callable[[], Any]) -> Any:
         nonlocal asked
         asked += 1
         await gate.wait()
@@ -157,8 +158,8 @@ async def test_a_topic_made_anew_is_not_cleaned_while_a_worker_is_at_the_old_one
     broker = Broker(
         MemoryFiles(),
         config_for=lambda topic: LogConfig(**COMPACT),
-        cleaner_settings=SETTINGS._replace(threads=2),
-        run_cleaning=run_cleaning,
+        settings=LogSettings(cleaner=SETTINGS._replace(threads=2)),
+        run_long=run_long,
     )
     await broker.start()
     fill(a_log(broker.manager), 50)
@@ -351,7 +352,7 @@ async def test_a_crash_before_any_disk_operation_loses_no_key(
         produce(log, (b"txn", b"x"))
     expected = newest(served(log))
     log.flush()
-    await broker.manager.checkpoint_recovery_points()
+    await broker.manager.writes.checkpoint_recovery_points()
     files.copies = []
     await cleaned(broker)
     assert log.compaction.cleaned_offset is not None

@@ -16,11 +16,12 @@ from typing import Any
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.cleaner.process import CleaningProcess
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.manager.settings import LogThreads, LogWorkers
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.testing.apache.broker import ApacheBroker
 
@@ -94,14 +95,14 @@ def clean_as_apache(data_dir: Path, folder: Path) -> None:
 
 async def clean_as_we_do(data_dir: Path, topics: Collection[str]) -> None:
     config = LogConfig(cleanup_policy=frozenset({"compact"}), min_cleanable_dirty_ratio=0.0)
+    files = OsFileSystem()
     manager = LogManager(
-        OsFileSystem(),
-        [str(data_dir)],
-        run_blocking=asyncio.to_thread,
+        files,
+        LogDirs(files, [str(data_dir)]),
+        LogThreads.all_in(asyncio.to_thread),
         now_ms=lambda: int(time.time() * 1000),
         config_for=lambda topic: config if topic in topics else LogConfig(),
-        cleaner_settings=CleanerSettings(),
-        new_cleaning_worker=CleaningProcess,
+        workers=LogWorkers(new_cleaner=CleaningProcess),
     )
     manager.dirs.lock()
     await manager.open_all()

@@ -21,6 +21,7 @@ import pytest
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.names import DENSE_SUFFIX
+from pykafka_broker.log.manager.settings import LogSettings
 from pykafka_broker.log.partition.density import Density
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.records.batch import build_batch
@@ -66,8 +67,8 @@ def config_of(policy: frozenset[str]) -> LogConfig:
 
 
 async def a_broker(files: MemoryFiles, config: LogConfig) -> Broker:
-    settings = CleanerSettings(backoff_ms=1000)
-    broker = Broker(files, "/data", "/b", config_for=lambda topic: config, cleaner_settings=settings)
+    settings = LogSettings(cleaner=CleanerSettings(backoff_ms=1000))
+    broker = Broker(files, "/data", "/b", config_for=lambda topic: config, settings=settings)
     await broker.start()
     return broker
 
@@ -121,8 +122,8 @@ class Compacted:
                 if batch % 5 == 4:
                     await self._pause(log)
             if number % 3 == 1:
-                await broker.manager.checkpoint_recovery_points()
-                await broker.manager.checkpoint_high_watermarks()
+                await broker.manager.writes.checkpoint_recovery_points()
+                await broker.manager.writes.checkpoint_high_watermarks()
             size = log.size_bytes
             await broker.pass_time(2)
             while broker.manager.cleaner.is_at_work:

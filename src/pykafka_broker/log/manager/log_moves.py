@@ -1,5 +1,5 @@
-"""Logs that move between the directories of one broker: begun, carried on, swapped and cleared up after, and
-taken up again by the next start. What a move is and does to the files, `moving.py` tells.
+"""Logs that move between the directories of one broker (KIP-113): begun, carried on, swapped and cleared up
+after, and taken up again by the next start. What a single move does to the files: `future_log.py`.
 """
 
 from __future__ import annotations
@@ -8,25 +8,47 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from pykafka_broker.log.disk.directories import LogDir, LogDirError
-from pykafka_broker.log.disk.files import directory_name, join, random_id
+from pykafka_broker.log.disk.directories import LogDir, LogDirError, LogDirs
+from pykafka_broker.log.disk.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.disk.names import future_folder
-from pykafka_broker.log.manager.folders import LogFolders, WantedLog
+from pykafka_broker.log.manager.directory_failures import DirectoryFailures
 from pykafka_broker.log.manager.future_log import LogMove, is_copy_of, reach
+from pykafka_broker.log.manager.log_folders import LogFolders, WantedLog
+from pykafka_broker.log.manager.registry import LogRegistry
+from pykafka_broker.log.manager.settings import LogThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)
 
 
-class MovingLogs(LogFolders):
-    """The logs of one broker, some of them on their way into another directory. Event loop only, except where
-    said.
-    """
+class LogMoves:
+    """The moves of one broker's logs. Event loop only, except where said."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        dirs: LogDirs,
+        registry: LogRegistry,
+        folders: LogFolders,
+        failures: DirectoryFailures,
+        threads: LogThreads,
+    ) -> None:
+        self._files = files
+        self._dirs = dirs
+        self._registry = registry
+        self._folders = folders
+        self._failures = failures
+        self._threads = threads
+
+    @property
+    def under_way(self) -> dict[tuple[str, int], LogMove]:
+        """By topic and partition."""
+        return self._registry.moves
 
     # --- what a move that was cut short has left ----------------------------------------------------
 
-    def _one_of(self, one: PartitionLog, other: PartitionLog) -> PartitionLog:
+    def better_of(self, one: PartitionLog, other: PartitionLog) -> PartitionLog:
         """The log to go on with, of two that a crash in the last step of a move has left.
 
         Raises:
@@ -39,61 +61,75 @@ class MovingLogs(LogFolders):
             "Of %s and %s the first reaches further: it is served", whole.directory, copy.directory
         )
         if any(segment.trust.damages for segment in whole.segments):
-            self._keep_as_stray(copy)
+            self._folders.keep_as_stray(copy)
         else:
-            self._remove(copy)
+            self._folders.remove(copy)
         return whole
 
-    def _go_on_with(self, future: PartitionLog) -> None:
-        """Take up a move that the last stop has interrupted."""
+    def resume(self, future: PartitionLog) -> None:
+        """Take up a move that the last stop has interrupted.
+
+        Raises:
+            LogDirError: there are two future logs of a partition, and they differ.
+        """
         key = future.topic, future.partition
-        source = self.logs.get(key)
-        if source is not None and future.topic_id == source.topic_id and key not in self.moves:
+        source = self._registry.served.get(key)
+        orphans = self._registry.orphans
+        if source is not None and future.topic_id == source.topic_id and key not in self.under_way:
             logger.info("Going on to move %s to %s", source.directory, future.directory)
-            self.moves[key] = LogMove(source, future)
+            self.under_way[key] = LogMove(source, future)
         elif source is not None:
-            self._remove(future)
-        elif all(log_dir.is_online for log_dir in self.dirs.of_partitions):
-            self._copies[key] = self._one_of(self._copies[key], future) if key in self._copies else future
+            self._folders.remove(future)
+        elif all(log_dir.is_online for log_dir in self._dirs.of_partitions):
+            orphans[key] = self.better_of(orphans[key], future) if key in orphans else future
         else:
             logger.warning("%s waits for the log that it is filled from", future.directory)
             future.close()
 
     # --- moves ------------------------------------------------------------------------------------
 
-    async def begin_move(self, topic: str, partition: int, log_dir: LogDir) -> LogMove:
-        """Make the folder into which a log is copied; `moving.py` tells the rest.
+    async def begin(self, topic: str, partition: int, log_dir: LogDir) -> LogMove:
+        """Make the folder into which a log is copied.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR if the disk refuses, or if there is a directory out of service,
                 in which the folder may be already.
         """
-        source = self.logs[topic, partition]
-        if not all(one.is_online for one in self.dirs.of_partitions):
-            offline = ",".join(one.path for one in self.dirs.of_partitions if not one.is_online)
+        source = self._registry.served[topic, partition]
+        if not all(one.is_online for one in self._dirs.of_partitions):
+            offline = ",".join(one.path for one in self._dirs.of_partitions if not one.is_online)
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR,
                 f"Can not create log for {source.name} because log directories {offline} are offline",
             )
         name = future_folder(topic, partition, random_id())
         wanted = WantedLog(topic, partition, source.topic_id, source.config)
-        future = await self._run_blocking(lambda: self._make(wanted, log_dir, name, source.log_start_offset))
-        if self.logs.get((topic, partition)) is not source:  # deleted meanwhile
-            self._remove(future)
+        future = await self._threads.run_blocking(
+            lambda: self._folders.make(wanted, log_dir, name, source.log_start_offset)
+        )
+        if self._registry.served.get((topic, partition)) is not source:  # deleted meanwhile
+            self._folders.remove(future)
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        move = self.moves[topic, partition] = LogMove(source, future)
+        move = self.under_way[topic, partition] = LogMove(source, future)
         return move
 
-    def cancel_move(self, topic: str, partition: int) -> bool:
-        """Give up a move, and remove what has been copied."""
-        move = self.moves.pop((topic, partition), None)
+    def cancel(self, topic: str, partition: int) -> bool:
+        """Give up a move, and remove what has been copied; whether there was one."""
+        move = self.under_way.pop((topic, partition), None)
         if move is None:
             return False
         move.source.compaction.resume()
         move.is_cancelled = True
         if not move.is_busy:
-            self._remove(move.future)
+            self._folders.remove(move.future)
         return True
+
+    def give_up_in(self, log_dir: LogDir) -> None:
+        """Give up every move into a directory that went out of service; the copies stay where they are."""
+        for key, move in list(self.under_way.items()):
+            if directory_name(move.future.directory) == log_dir.path:
+                move.source.compaction.resume()
+                del self.under_way[key]
 
     async def carry_on(self, move: LogMove, max_bytes: int) -> None:
         """Bring the future log nearer to the source by one step.
@@ -107,7 +143,7 @@ class MovingLogs(LogFolders):
         elif move.lag > 0:
             await self._work_on(move, partial(move.copy, move.plan(max_bytes), move.source.log_end_offset))
 
-    async def flush_future(self, move: LogMove) -> None:
+    async def flush(self, move: LogMove) -> None:
         """Make what has been copied durable, so that the swap has little left to do.
 
         Raises:
@@ -119,16 +155,16 @@ class MovingLogs(LogFolders):
         """Let a worker at the future log's files; a move given up meanwhile is removed after."""
         move.is_busy = True
         try:
-            await self._run_on_disk(directory_name(move.future.directory), job)
+            await self._threads.run_on_disk(directory_name(move.future.directory), job)
         except OSError as error:
-            log_dir = self.dir_of(move.future)
+            log_dir = self._folders.dir_of(move.future)
             assert log_dir.environment is not None
             log_dir.environment.write_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         finally:
             move.is_busy = False
             if move.is_cancelled:
-                self._remove(move.future)
+                self._folders.remove(move.future)
 
     def swap(self, move: LogMove) -> None:
         """Let the future log, which has all of the source, take its place; `clear_up` must follow.
@@ -137,7 +173,7 @@ class MovingLogs(LogFolders):
             KafkaError: the folder could not be renamed; the source stays the log.
         """
         source, future = move.source, move.future
-        log_dir = self.dir_of(future)
+        log_dir = self._folders.dir_of(future)
         assert log_dir.environment is not None
         try:
             future.take_over(source, join(log_dir.path, future.name))
@@ -147,8 +183,8 @@ class MovingLogs(LogFolders):
                 ErrorCode.KAFKA_STORAGE_ERROR, f"Cannot put {future.directory} in place: {error}"
             ) from error
         logger.info("%s is moved from %s to %s", future.name, source.directory, log_dir.path)
-        self.logs[future.topic, future.partition] = future
-        del self.moves[future.topic, future.partition]
+        self._registry.served[future.topic, future.partition] = future
+        del self.under_way[future.topic, future.partition]
 
     async def clear_up(self, move: LogMove) -> None:
         """After `swap`: make it durable, then remove the folder the log was in.
@@ -166,16 +202,16 @@ class MovingLogs(LogFolders):
                 logger.debug("%s: reads under way may have to be repeated: %s", source.name, error)
             try:
                 future.flush()
-                self.files.sync_directory(directory_name(future.directory))
+                self._files.sync_directory(directory_name(future.directory))
             except KafkaError:
                 return False
             except OSError as error:
-                self._disk_failed(self.dir_of(future), error)
+                self._failures.failed(self._folders.dir_of(future), error)
                 return False
             return True
 
-        if await self._run_blocking(make_durable):
-            self._remove(source)
-            await self._run_blocking(lambda: self._work.leave(source.directory))
+        if await self._threads.run_blocking(make_durable):
+            self._folders.remove(source)
+            await self._threads.run_blocking(lambda: self._folders.leave(source.directory))
         else:
-            self._keep_as_stray(source)
+            self._folders.keep_as_stray(source)

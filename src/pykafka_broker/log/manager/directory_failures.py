@@ -1,0 +1,92 @@
+"""What happens to logs when a disk fails, is full, or descriptors run out.
+
+A directory whose disk fails goes out of service: appends to its logs get KAFKA_STORAGE_ERROR, the others go
+on. A full disk is no failure: see `full_disks.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.file_work import FileWork
+from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.log.disk.full_disks import FullDisks
+from pykafka_broker.log.manager.registry import LogRegistry
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
+logger = logging.getLogger(__name__)
+
+#: How often a directory's logs warn of the same, which concerns many of them at once.
+WARNING_INTERVAL_MS = 60_000
+
+
+class DirectoryFailures:
+    """Hears of every error of a disk, by the environments that it makes for the logs of each directory."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        registry: LogRegistry,
+        work: FileWork,
+        *,
+        now_ms: Callable[[], int],
+        on_failure: Callable[[LogDir], None],
+    ) -> None:
+        self._files = files
+        self._registry = registry
+        self._work = work
+        #: Told on the event loop when a directory has gone out of service.
+        self._on_failure = on_failure
+        #: Directories that refuse writes for now.
+        self.full_disks = FullDisks(files, run_later=work.run_later, now_ms=now_ms)
+        self._repeated_lines = RepeatedLines(logger, now_ms, WARNING_INTERVAL_MS)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def tell_on(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Tell of failures on this event loop from now on; before, a start notices them itself."""
+        self._loop = loop
+
+    def environment(self, log_dir: LogDir) -> Environment:
+        """What the logs of a directory act through."""
+        return Environment(
+            self._files,
+            run_later=partial(self._work.run_later, log_dir.path),
+            run_in_turn=partial(self._work.run_in_turn, log_dir.path),
+            bury=partial(self._work.bury, log_dir.path),
+            on_failure=partial(self.failed, log_dir),
+            on_exhausted=self._descriptors_exhausted,
+            on_write_failed=partial(self.full_disks.write_failed, log_dir),
+            warn=partial(self._warn, log_dir.path),
+        )
+
+    def failed(self, log_dir: LogDir, error: OSError) -> None:
+        """Take a directory out of service. Any thread."""
+        if log_dir.error is not None:
+            return
+        log_dir.error = error
+        logger.error("Stopping serving logs in dir %s: %s", log_dir.path, error)
+        for log in self._registry.in_dir(log_dir):
+            log.offline = error
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._on_failure, log_dir)
+
+    def _descriptors_exhausted(self) -> None:
+        """Too many files are open: give all descriptors back, they return one by one. Any thread."""
+        self._warn(
+            "", "open files", "Too many open files: closing those of all logs; raise the limit (ulimit -n)"
+        )
+        self.release_files()
+
+    def release_files(self) -> None:
+        """Give the descriptors of all logs back; they return one by one. Any thread."""
+        for log in self._registry.all():
+            log.release_files()
+
+    def _warn(self, subject: str, kind: str, text: str) -> None:
+        """Log a warning, unless there was one of its kind just now. Any thread."""
+        self._repeated_lines.log(logging.WARNING, kind, subject, text)

@@ -1,0 +1,195 @@
+"""Logs made as the metadata says: found again, taken over from a move, or made in a new folder.
+
+Apache Kafka stops for a lost `partition.metadata`; here it is written again once the metadata image has told
+the topic id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pykafka_broker.log.disk.checkpoints import PartitionKey, encode_partition_metadata
+from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.disk.file_work import RunOnDisk
+from pykafka_broker.log.disk.files import FileSystem, directory_name, join
+from pykafka_broker.log.disk.names import PARTITION_METADATA
+from pykafka_broker.log.manager.directory_failures import DirectoryFailures
+from pykafka_broker.log.manager.log_folders import LogFolders, WantedLog
+from pykafka_broker.log.manager.placement import Placement
+from pykafka_broker.log.manager.registry import LogRegistry
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+#: A disk that makes no log for so long stands still: the topics of others do not wait for it.
+MAKING_PATIENCE_S = 2.0
+
+
+class LogCreation:
+    """Makes the logs of one broker. Event loop only."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        registry: LogRegistry,
+        folders: LogFolders,
+        placement: Placement,
+        failures: DirectoryFailures,
+        *,
+        run_awaited: RunOnDisk,
+        set_aside: Callable[[PartitionLog], None],
+    ) -> None:
+        self._files = files
+        self._registry = registry
+        self._folders = folders
+        self._placement = placement
+        self._failures = failures
+        self._run_awaited = run_awaited
+        #: Takes the log of an earlier topic of the same name out of service.
+        self._set_aside = set_aside
+        #: Makers under way, one for each directory and call.
+        self.makers: set[asyncio.Future[dict[PartitionKey, KafkaError]]] = set()
+        #: How many logs threads have made.
+        self._made = 0
+        #: Logs that a thread is making, and the ids of their topics.
+        self._being_made: dict[PartitionKey, bytes] = {}
+
+    def create(self, wanted: WantedLog) -> PartitionLog:
+        """The log, made if there is none. Waits for the disk.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, see `Placement.dir_for` and `LogFolders.make`.
+        """
+        log = self._existing(wanted)
+        if log is None:
+            log = self._folders.make(wanted, self._placement.dir_for(wanted, self._placement.log_counts()))
+            self._registry.served[wanted.topic, wanted.partition] = log
+        return log
+
+    async def create_all(self, wanted: Sequence[WantedLog]) -> list[PartitionLog | KafkaError]:
+        """As `create` for each, with the file work of new logs in worker threads: a log, or why there is
+        none.
+
+        It does not wait long for a disk that stands still: a log that is made in the end is there when it is
+        asked for again.
+        """
+        made: dict[int, PartitionLog | KafkaError] = {}
+        missing: dict[LogDir, list[WantedLog]] = {}
+        counts = self._placement.log_counts()
+        for number, one in enumerate(wanted):
+            try:
+                log = self._existing(one)
+                if log is None:
+                    log_dir = self._placement.dir_for(one, counts)
+                    counts[log_dir.path] += 1
+                    missing.setdefault(log_dir, []).append(one)
+                else:
+                    made[number] = log
+            except KafkaError as error:
+                made[number] = error
+
+        makers = [asyncio.ensure_future(self._make_all(wanted, dir_)) for dir_, wanted in missing.items()]
+        self.makers.update(makers)
+        for maker in makers:
+            maker.add_done_callback(self.makers.discard)
+        await self._wait_for(makers)
+        refused = {key: error for maker in makers if maker.done() for key, error in maker.result().items()}
+        for number, one in enumerate(wanted):
+            if number not in made:
+                key = one.topic, one.partition
+                made[number] = self._registry.served.get(key) or refused.get(key) or _still_made(one)
+        return [made[number] for number in range(len(wanted))]
+
+    async def _wait_for(self, makers: Sequence[asyncio.Future[Any]]) -> None:
+        """Return when all logs are made, or none was for a while."""
+        pending: set[asyncio.Future[Any]] = set(makers)
+        made = -1
+        while pending and made != self._made:
+            made = self._made
+            _, pending = await asyncio.wait(pending, timeout=MAKING_PATIENCE_S)
+
+    async def _make_all(self, wanted: Sequence[WantedLog], log_dir: LogDir) -> dict[PartitionKey, KafkaError]:
+        """Make logs in a directory, and take them into service; those that could not be made."""
+        refused: dict[PartitionKey, KafkaError] = {}
+        made: list[PartitionLog] = []
+
+        def make() -> None:
+            for one in wanted:
+                try:
+                    made.append(self._folders.make(one, log_dir))
+                    self._made += 1
+                except KafkaError as error:
+                    refused[one.topic, one.partition] = error
+
+        topic_ids = {(one.topic, one.partition): one.topic_id for one in wanted}
+        self._being_made.update(topic_ids)
+        served = self._registry.served
+        try:
+            await self._run_awaited(log_dir.path, make)
+        finally:
+            for log in made:
+                key = log.topic, log.partition
+                if self._being_made.get(key) == log.topic_id and key not in served:
+                    served[key] = log
+                else:  # deleted meanwhile
+                    self._folders.remove(log)
+            for key, topic_id in topic_ids.items():
+                if self._being_made.get(key) == topic_id:
+                    del self._being_made[key]
+        return refused
+
+    def cancel(self, topic: str, partition: int) -> None:
+        """The partition was deleted: its log, if a thread is making it, is removed when it is made."""
+        self._being_made.pop((topic, partition), None)
+
+    def _existing(self, wanted: WantedLog) -> PartitionLog | None:
+        """The log that is there already, brought in line with what is wanted."""
+        log = self._registry.served.get((wanted.topic, wanted.partition)) or self._orphan(wanted)
+        if log is None:
+            if (wanted.topic, wanted.partition) in self._being_made:
+                raise _still_made(wanted)
+            return None
+        if log.topic_id == UNKNOWN_TOPIC_ID:
+            logger.warning("%s: partition.metadata was lost, written again", log.directory)
+            path = join(log.directory, PARTITION_METADATA)
+            self._files.replace_file(path, encode_partition_metadata(wanted.topic_id), sync=False)
+            log.topic_id = wanted.topic_id
+        if log.topic_id == wanted.topic_id:
+            log.config = wanted.config
+            return log
+        self._set_aside(log)
+        return None
+
+    def _orphan(self, wanted: WantedLog) -> PartitionLog | None:
+        """What a move had copied of a log that is not here, put in its place; unless that log is in a
+        directory that is away, and whole.
+        """
+        key = wanted.topic, wanted.partition
+        orphans = self._registry.orphans
+        copy = orphans.get(key)
+        if copy is None or copy.offline is not None:
+            return None
+        if self._placement.is_elsewhere(wanted.directory_id):
+            logger.warning("%s waits for the log that it is filled from", copy.directory)
+            return None
+        logger.warning("%s is all there is of %s: it is served as it is", copy.directory, copy.name)
+        try:
+            copy.rename_folder(join(directory_name(copy.directory), copy.name))
+        except OSError as error:
+            self._failures.failed(self._folders.dir_of(copy), error)
+            return None
+        self._registry.served[key] = orphans.pop(key)
+        return copy
+
+
+def _still_made(wanted: WantedLog) -> KafkaError:
+    """Why there is no log yet."""
+    return KafkaError(
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        f"The disk has not made the log of {wanted.topic}-{wanted.partition} yet",
+    )

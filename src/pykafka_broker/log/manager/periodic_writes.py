@@ -1,0 +1,89 @@
+"""What reaches the disks from time to time: flushes by `flush.ms`, and the offset checkpoints."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from pykafka_broker.log.config import LONG_MAX
+from pykafka_broker.log.disk.checkpoints import PartitionKey
+from pykafka_broker.log.disk.directories import LogDirs
+from pykafka_broker.log.disk.file_work import FileWork
+from pykafka_broker.log.disk.files import FileSystem, directory_name
+from pykafka_broker.log.disk.names import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+)
+from pykafka_broker.log.manager.registry import LogRegistry
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.offset_checkpoints import changed_offsets, write_offsets
+from pykafka_broker.protocol.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class PeriodicWrites:
+    """Flushes and checkpoints the logs of one broker. Event loop; the disks are waited for in threads."""
+
+    def __init__(self, files: FileSystem, dirs: LogDirs, registry: LogRegistry, work: FileWork) -> None:
+        self._files = files
+        self._dirs = dirs
+        self._registry = registry
+        self._work = work
+        self._last_flush_ms: dict[PartitionKey, int] = {}
+
+    async def flush_due(self, now_ms: int) -> None:
+        """Flush the logs whose `flush.ms` has passed since their last flush."""
+        due = []
+        for key, log in self._registry.served.items():
+            if log.config.flush_ms == LONG_MAX or log.unflushed_messages == 0:
+                continue
+            if not self._work.is_free("flush", directory_name(log.directory)):
+                continue
+            if now_ms - self._last_flush_ms.setdefault(key, now_ms) >= log.config.flush_ms:
+                self._last_flush_ms[key] = now_ms
+                due.append(log)
+        jobs = {
+            log_dir.path: partial(_flush_each, logs)
+            for log_dir in self._dirs.of_partitions
+            if (logs := [log for log in due if directory_name(log.directory) == log_dir.path])
+        }
+        await self._work.in_each("flush", jobs)
+
+    async def checkpoint_recovery_points(self) -> None:
+        """Write up to where each log need not be recovered after a crash."""
+        await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+
+    async def checkpoint_log_starts(self) -> None:
+        """Write the log start offsets that the segments' names do not tell."""
+        await self._checkpoint(
+            LOG_START_CHECKPOINT,
+            lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,
+        )
+
+    async def checkpoint_high_watermarks(self) -> None:
+        """Write the high watermarks."""
+        await self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
+
+    async def checkpoint_cleaned(self) -> None:
+        """Write up to where each log has been compacted."""
+        await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.compaction.cleaned_offset)
+
+    async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:
+        dirs = [one for one in self._dirs.of_partitions if self._work.is_free(name, one.path)]
+        changed = changed_offsets(dirs, self._registry.all(), name, offset_of)
+        jobs = {one.log_dir.path: partial(write_offsets, self._files, name, [one]) for one in changed}
+        await self._work.in_each(name, jobs)
+
+
+def _flush_each(logs: list[PartitionLog]) -> None:
+    for log in logs:
+        try:
+            log.flush()
+        except KafkaError:
+            logger.debug(
+                "%s-%d could not be flushed; its directory is out of service", log.topic, log.partition
+            )

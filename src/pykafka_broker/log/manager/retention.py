@@ -1,0 +1,75 @@
+"""Retention of all logs: worker threads find what has expired, the event loop takes it out of service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from functools import partial
+
+from pykafka_broker.log.disk.directories import LogDir
+from pykafka_broker.log.disk.file_work import FileWork
+from pykafka_broker.log.disk.files import directory_name
+from pykafka_broker.log.manager.deferred_files import DeferredFiles
+from pykafka_broker.log.manager.registry import LogRegistry
+from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.protocol.errors import KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class Retention:
+    """Applies retention to the logs of one broker."""
+
+    def __init__(self, registry: LogRegistry, work: FileWork, deferred: DeferredFiles) -> None:
+        self._registry = registry
+        self._work = work
+        self._deferred = deferred
+        #: Logs that begin another segment before they lose all they have.
+        self.under_way: set[asyncio.Future[None]] = set()
+
+    def look_in(self, log_dir: LogDir, now_ms: int) -> None:
+        """Begin to look for expired segments in a directory, and remove them. Event loop."""
+        loop = asyncio.get_running_loop()
+        self._work.run_later(log_dir.path, partial(self._look, log_dir, now_ms, loop))
+
+    def _look(self, log_dir: LogDir, now_ms: int, loop: asyncio.AbstractEventLoop) -> None:
+        """Worker thread: the age of a segment stands in a file."""
+        due = []
+        for log in list(self._registry.served.values()):
+            if directory_name(log.directory) == log_dir.path and log.offline is None:
+                try:
+                    if log.expired(now_ms).segments:
+                        due.append(log)
+                except (OSError, KafkaError) as error:
+                    logger.error("%s: retention failed: %s", log.name, error)
+        if due and not loop.is_closed():
+            loop.call_soon_threadsafe(self._remove_expired, now_ms, due)
+
+    def _remove_expired(self, now_ms: int, logs: Iterable[PartitionLog]) -> None:
+        """Apply retention to these logs without waiting for a disk."""
+        for log in logs:
+            if log.closed or log.offline is not None:
+                continue
+            try:
+                log.apply_retention(now_ms, defers_names=True)
+            except NamesDue as due:
+                task = asyncio.ensure_future(self._begin_anew(due, now_ms))
+                self.under_way.add(task)
+                task.add_done_callback(self.under_way.discard)
+            except (OSError, KafkaError) as error:
+                logger.error("%s: retention failed: %s", log.name, error)
+
+    async def _begin_anew(self, due: NamesDue, now_ms: int) -> None:
+        """Remove everything that a log has, once there is another segment."""
+        log: PartitionLog = due.log
+        try:
+            await self._deferred.make(due)
+        except KafkaError as error:
+            logger.warning("%s: what has expired stays for now: %s", log.name, error.message)
+        if log.closed or log.offline is not None:
+            return
+        try:
+            log.apply_retention(now_ms)
+        except (OSError, KafkaError) as error:
+            logger.error("%s-%d: retention failed: %s", log.topic, log.partition, error)

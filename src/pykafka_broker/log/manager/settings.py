@@ -1,0 +1,79 @@
+"""What a `LogManager` is given: settings, worker threads, and the workers of cleaner and scrubber."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, Optional
+
+from pykafka_broker.log.check.scrubber import DEFAULT_SCRUB_SETTINGS, ScrubSettings, ScrubWorker
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
+from pykafka_broker.log.config import LONG_MAX
+from pykafka_broker.log.disk.file_work import RunBlocking, RunOnDisk
+
+
+class Intervals(NamedTuple):
+    """How often periodic work is due, in milliseconds; Kafka's broker settings and defaults.
+
+    Retention, flushes and the checkpoints that a recovery needs are due for the first time after
+    `initial_delay_ms`.
+    """
+
+    initial_delay_ms: int = 30_000
+    retention_check_ms: int = 300_000
+    flush_check_ms: int = LONG_MAX
+    recovery_point_checkpoint_ms: int = 60_000
+    log_start_checkpoint_ms: int = 60_000
+    high_watermark_checkpoint_ms: int = 5_000
+    producer_expiration_check_ms: int = 600_000
+
+
+DEFAULT_INTERVALS = Intervals()
+DEFAULT_CLEANER_SETTINGS = CleanerSettings()
+
+
+class LogSettings(NamedTuple):
+    """The broker settings of all logs together."""
+
+    #: May be replaced at any time: `LogManager.intervals`.
+    intervals: Intervals = DEFAULT_INTERVALS
+    #: May be replaced at any time: `LogCleaner.settings`.
+    cleaner: CleanerSettings = DEFAULT_CLEANER_SETTINGS
+    #: May be replaced at any time: `Scrubber.settings`.
+    scrub: ScrubSettings = DEFAULT_SCRUB_SETTINGS
+    #: `num.recovery.threads.per.data.dir`.
+    recovery_threads: int = 2
+
+
+DEFAULT_LOG_SETTINGS = LogSettings()
+
+
+class LogThreads(NamedTuple):
+    """Worker threads for everything that may wait for a disk."""
+
+    #: In any thread.
+    run_blocking: RunBlocking
+    #: In a thread for the disk of a log directory.
+    run_on_disk: RunOnDisk
+    #: As `run_on_disk`, for work that producers and creators of topics wait for.
+    run_awaited: RunOnDisk
+    #: In a thread of its own, for work that takes hours.
+    run_long: RunBlocking
+
+    @classmethod
+    def all_in(cls, run_blocking: RunBlocking) -> LogThreads:
+        """The same threads for everything, as suits tests and tools."""
+
+        def run_on_disk(directory: str, job: Callable[[], Any]) -> Awaitable[Any]:
+            return run_blocking(job)
+
+        return cls(run_blocking, run_on_disk, run_on_disk, run_blocking)
+
+
+class LogWorkers(NamedTuple):
+    """Makes the workers that read records for hours; None: they do it in the thread that calls them."""
+
+    new_cleaner: Optional[Callable[[], Worker]] = None
+    new_scrubber: Optional[Callable[[], ScrubWorker]] = None
+
+
+WORKERS_IN_THREADS = LogWorkers()

@@ -12,19 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pykafka_broker.cli.output import (
-    Column,
-    Failure,
-    Form,
-    Output,
-    Styled,
-    Table,
-    json_value,
-    show_failure,
-    terminal_width,
-    wants_colour,
-)
+from pykafka_broker.cli.cells import Column, Styled, Table
+from pykafka_broker.cli.output import Failure, Form, Output, json_value, show_failure
 from pykafka_broker.cli.tables import Fitted, fit, print_tables
+from pykafka_broker.cli.terminal import terminal_width, wants_colour
 from tests.cli.conftest import Output as Stream
 from tests.cli.conftest import Run
 

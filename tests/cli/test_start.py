@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.startup_topics import parse_topics
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.config import ConfigError
 from tests.cli.conftest import run_command
 

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.client import Client, check
-from pykafka_broker.cli.options import cluster_options, pairs
-from pykafka_broker.cli.output import Column, Output, Table, json_option
+from pykafka_broker.cli.cells import Column, Table
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.options import pairs
+from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
+from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: How kafka-configs.sh names the sources of DescribeConfigs.
@@ -150,8 +152,7 @@ def configs() -> None:
 def describe(
     show_all: bool,
     documentation: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
     **names: Any,
 ) -> None:
@@ -173,7 +174,7 @@ def describe(
         include_synonyms=True,
         include_documentation=documentation,
     )
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         result = client.send(request, _node_of(resource)).results[0]
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(client, resource.name)
@@ -275,8 +276,7 @@ def alter(
     appends: tuple[str, ...],
     subtracts: tuple[str, ...],
     dry_run: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
     **names: Any,
 ) -> None:
@@ -308,7 +308,7 @@ def alter(
         ],
         validate_only=dry_run,
     )
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         result = client.send(request, _node_of(resource)).responses[0]
         if resource.kind == TOPIC and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(client, resource.name)

@@ -17,11 +17,15 @@ from typing import Any, NamedTuple
 import click
 
 from pykafka_broker.cli import progress
-from pykafka_broker.cli.client import RETRIABLE, Client
+from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.offsets import EARLIEST, LATEST, LONG_MAX, list_offsets, parse_number, parse_time_ms
-from pykafka_broker.cli.options import INT32_MAX, Seconds, cluster_options, progress_option
+from pykafka_broker.cli.options import INT32_MAX, Seconds, gathered, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.cli.suggestions import known_topic
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.metadata import leaders_of, topic_error
+from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.records.batch import BatchHeader, Record, iter_batches, read_records
@@ -68,7 +72,7 @@ class Reader:
         self._learn_leaders()
 
     def _learn_leaders(self) -> None:
-        found = self.client.topic(self.topic)
+        found = known_topic(self.client, self.topic)
         self.topic_id: bytes = found.topic_id
         self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
 
@@ -138,7 +142,7 @@ class Reader:
                 f"{self.topic}-{answer.partition_index} has no offset "
                 f"{self.positions[answer.partition_index]}.",
             )
-        return self.client.topic_error(answer.error_code, f"{self.topic}-{answer.partition_index}")
+        return topic_error(answer.error_code, f"{self.topic}-{answer.partition_index}")
 
     def _records(self, answer: Any) -> Iterator[ReadRecord]:
         partition = answer.partition_index
@@ -176,6 +180,37 @@ class AbortedTransactions:
         if marker is not None and decode_key(marker.key) is ControlRecordType.ABORT:
             self._open.discard(header.producer_id)
         return True
+
+
+class Wanted(NamedTuple):
+    """Which records to read; the fields are options."""
+
+    partitions: tuple[int, ...]
+    start: str | None
+    until: str | None
+    max_messages: int | None
+    idle_s: float | None
+    group: str | None
+    read_committed: bool
+
+
+class Printed(NamedTuple):
+    """How records are printed as text; the fields are options."""
+
+    parts: str
+    key_separator: str
+    null_marker: str
+
+    def chosen_parts(self) -> tuple[str, ...]:
+        """The parts of a record to print.
+
+        Raises:
+            click.BadParameter: a record has no such part.
+        """
+        chosen = PARTS if self.parts == "all" else tuple(part.strip() for part in self.parts.split(","))
+        if unknown := [part for part in chosen if part not in PARTS]:
+            raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(PARTS)}", param_hint="--print")
+        return chosen
 
 
 @click.command()
@@ -219,44 +254,37 @@ class AbortedTransactions:
 @progress_option
 @cluster_options
 @json_option(None, streams=True)
+@gathered(Wanted, "wanted")
+@gathered(Printed, "printed")
 def consume(
     topic: str,
-    partitions: tuple[int, ...],
-    start: str | None,
-    until: str | None,
-    max_messages: int | None,
-    idle_s: float | None,
-    group: str | None,
-    read_committed: bool,
-    parts: str,
-    key_separator: str,
-    null_marker: str,
+    wanted: Wanted,
+    printed: Printed,
     show_progress: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
 ) -> int:
     """Read records of TOPIC.
 
     Ctrl-C ends it in good order: with --group, how far it came is committed.
     """
-    chosen = PARTS if parts == "all" else tuple(part.strip() for part in parts.split(","))
-    if unknown := [part for part in chosen if part not in PARTS]:
-        raise click.BadParameter(f"{unknown[0]!r} is none of {', '.join(PARTS)}", param_hint="--print")
-    show = JsonOutput(topic) if output.form is Form.JSON else TextOutput(chosen, key_separator, null_marker)
+    text = TextOutput(printed.chosen_parts(), printed.key_separator, printed.null_marker)
+    show = JsonOutput(topic) if output.form is Form.JSON else text
     how = progress.shown(is_asked=show_progress, results_come=True)
-    with Client(bootstrap_server, timeout_s) as client:
-        places = Places(client, topic, partitions, read_committed=read_committed)
-        positions = places.start(start, group)
-        ends = None if until is None else places.end(until)
-        commits = Commits(client, topic, group, positions)
+    with cluster.connect() as client:
+        places = Places(client, topic, wanted.partitions, read_committed=wanted.read_committed)
+        positions = places.start(wanted.start, wanted.group)
+        ends = None if wanted.until is None else places.end(wanted.until)
+        commits = Commits(client, topic, wanted.group, positions)
         interrupts = Interrupts()
-        reader = Reader(client, topic, positions, ends, read_committed=read_committed, interrupts=interrupts)
+        reader = Reader(
+            client, topic, positions, ends, read_committed=wanted.read_committed, interrupts=interrupts
+        )
         printer = Printer(reader, show, commits, interrupts)
         try:
             with interrupts, progress.progress(topic, how, total_records=reader.distance) as telling:
                 try:
-                    printer.run(max_messages, idle_s, telling)
+                    printer.run(wanted.max_messages, wanted.idle_s, telling)
                 except KeyboardInterrupt:
                     # How a person ends it. A second signal, at whatever follows, is passed on.
                     pass
@@ -321,7 +349,7 @@ class Places:
     ) -> None:
         self.client = client
         self.topic = topic
-        existing = client.leaders(topic)
+        existing = leaders_of(known_topic(client, topic))
         self.partitions = list(partitions or existing)
         self.isolation_level = READ_COMMITTED if read_committed else 0
         for partition in self.partitions:

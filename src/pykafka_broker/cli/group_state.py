@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pykafka_broker.cli.client import Client, check
 from pykafka_broker.cli.offsets import LATEST, list_offsets
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.frames import api_key_of
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -97,7 +99,7 @@ def describe_group(client: Client, coordinator: int, name: str) -> Group:
 
 
 def _address(client: Client, coordinator: int) -> Coordinator:
-    return Coordinator(coordinator, *client.brokers[coordinator])
+    return Coordinator(coordinator, *client.brokers.addresses[coordinator])
 
 
 def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None:
@@ -105,7 +107,7 @@ def _consumer_group(client: Client, coordinator: int, name: str) -> Group | None
     from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 
     request = ConsumerGroupDescribeRequest(group_ids=[name], include_authorized_operations=False)
-    if request.api_key not in client.connection(coordinator).versions:  # type: ignore[attr-defined]
+    if api_key_of(request) not in client.connection(coordinator).versions:
         return None
     answer = client.send(request, coordinator).groups[0]
     if answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
@@ -162,7 +164,7 @@ def committed_offsets(client: Client, coordinator: int, name: str) -> dict[tuple
         group_id=name, topics=None, groups=[OffsetFetchRequestGroup(group_id=name, topics=None)]
     )
     # From version 10 on topics have ids instead of names.
-    version = min(9, connection.version_of(request))
+    version = min(9, connection.newest_version(request))
     response = connection.send(request, version)
     answer = response.groups[0] if version >= 8 else response
     check(answer.error_code)
@@ -200,7 +202,7 @@ def commit(client: Client, coordinator: int, name: str, offsets: dict[tuple[str,
     )
     connection = client.connection(coordinator)
     # From version 10 on topics have ids instead of names.
-    response = connection.send(request, min(9, connection.version_of(request)))
+    response = connection.send(request, min(9, connection.newest_version(request)))
     for topic in response.topics:
         for partition in topic.partitions:
             check(partition.error_code)

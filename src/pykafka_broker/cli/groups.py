@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import click
 
 from pykafka_broker.cli import Group as CommandGroup
-from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.cells import Cell, Column, Styled, Table
+from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.group_state import (
     Group,
     TopicPartition,
@@ -29,9 +30,10 @@ from pykafka_broker.cli.offsets import (
     parse_number,
     parse_time_ms,
 )
-from pykafka_broker.cli.options import cluster_options
-from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table, json_option
-from pykafka_broker.cli.suggestions import unknown_group
+from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.cli.suggestions import known_topic, unknown_group
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.metadata import leaders_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: States in which nobody holds a partition, so that offsets may be changed from outside.
@@ -74,9 +76,9 @@ def groups() -> None:
 @click.option("--state", "show_state", is_flag=True, help="With the state of each.")
 @cluster_options
 @json_option(ListedGroup, key="groups")
-def list_(show_state: bool, bootstrap_server: str, timeout_s: float, output: Output) -> None:
+def list_(show_state: bool, cluster: Cluster, output: Output) -> None:
     """List all groups."""
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         listed = list_groups(client)
     found = [
         # What an old version of the answer lacks has its default, which is no state and no type.
@@ -114,11 +116,9 @@ def _state(state: str) -> Cell:
 @click.option("--offsets", "show", flag_value="offsets", default="offsets", help="The offsets and lags.")
 @cluster_options
 @json_option(Group, key="groups")
-def describe(
-    names: tuple[str, ...], show: str, bootstrap_server: str, timeout_s: float, output: Output
-) -> None:
+def describe(names: tuple[str, ...], show: str, cluster: Cluster, output: Output) -> None:
     """Describe groups, all of them if none is named: where they are, how far behind, who is in them."""
-    with Client(bootstrap_server, timeout_s) as client, output.one_by_one() as each:
+    with cluster.connect() as client, output.one_by_one() as each:
         for name in names or sorted(list_groups(client)):
             coordinator = client.coordinator(name)
             group = _described(client, coordinator, name)
@@ -276,12 +276,12 @@ def _details(group: Group) -> tuple[tuple[str, Cell], ...]:
 @click.argument("names", nargs=-1, required=True, metavar="GROUP…")
 @cluster_options
 @json_option(DeletedGroup, key="groups")
-def delete(names: tuple[str, ...], bootstrap_server: str, timeout_s: float, output: Output) -> None:
+def delete(names: tuple[str, ...], cluster: Cluster, output: Output) -> None:
     """Delete groups that have no members, and their offsets."""
     from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 
     deleted, failures = [], []
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         for name in names:
             request = DeleteGroupsRequest(groups_names=[name])
             code = client.send(request, client.coordinator(name)).results[0].error_code
@@ -321,8 +321,7 @@ def reset_offsets(
     topics: tuple[str, ...],
     all_topics: bool,
     execute: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
     **target: Any,
 ) -> None:
@@ -338,7 +337,7 @@ def reset_offsets(
         )
     if bool(topics) == all_topics:
         raise click.UsageError("Name the topics by --topic, or use --all-topics.")
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         coordinator = client.coordinator(name)
         committed = committed_offsets(client, coordinator, name)
         partitions = sorted(committed) if all_topics else chosen_partitions(client, topics)
@@ -374,7 +373,7 @@ def chosen_partitions(client: Client, topics: Iterable[str]) -> list[tuple[str, 
         named = [number.strip() for number in numbers.split(",")] if colon else []
         if wrong := [number for number in named if not number.isdecimal()]:
             raise click.BadParameter(f"{wrong[0]!r} is no partition of {topic!r}", param_hint="--topic")
-        existing = client.leaders(topic)
+        existing = leaders_of(known_topic(client, topic))
         for partition in map(parse_number, named) if colon else existing:
             if partition not in existing:
                 raise KafkaError(

@@ -19,9 +19,10 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.client.blocking import Client
 
 STATUS = "{status}: broker {node_id} of cluster {cluster_id} at {address}"
 DEGRADED_STATUS = 3
@@ -45,7 +46,7 @@ class Health(NamedTuple):
 
     status: str
     node_ids: list[int]
-    cluster_id: str
+    cluster_id: str | None
     address: str
     problems: list[DiskProblem]
 
@@ -91,7 +92,7 @@ def health(
     elif ctx.get_parameter_source("bootstrap_server") is ParameterSource.COMMANDLINE:
         raise click.UsageError("HOST:PORT is given twice, once with --bootstrap-server.")
     try:
-        client = Client(address, timeout_s)
+        client = Cluster(address, timeout_s).connect()
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
     with client:

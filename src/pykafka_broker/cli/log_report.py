@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import click
 
-from pykafka_broker.cli.output import Cell, Column, Form, Output, Styled, Table
+from pykafka_broker.cli.cells import Cell, Column, Styled, Table
+from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.log.check.partition_check import Checked, Remedy
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import click
 
-from pykafka_broker.cli.client import RETRIABLE, Client
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: Times that stand for places.
@@ -33,7 +35,7 @@ def list_offsets(
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
                 continue
             if is_last or code not in RETRIABLE:
-                raise client.topic_error(code, f"{partition[0]}-{partition[1]}")
+                raise topic_error(code, f"{partition[0]}-{partition[1]}")
             break
         else:
             return found

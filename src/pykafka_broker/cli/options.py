@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
-
-from pykafka_broker.cli.client import parse_addresses
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 #: The bounds of the protocol's numbers.
 INT16_MAX, INT32_MAX = (1 << 15) - 1, (1 << 31) - 1
-
-DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 
 
 class Seconds(click.FloatRange):
@@ -31,36 +28,18 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def _check_addresses(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
-    try:
-        parse_addresses(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-    return value
+def gathered(values: Any, name: str) -> Callable[[Command], Command]:
+    """Hand a command the options that `values`, a named tuple, has fields for as one value called `name`."""
 
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**options: Any) -> Any:
+            value = values(**{field: options.pop(field) for field in values._fields})
+            return command(**options, **{name: value})
 
-def cluster_options(command: Command) -> Command:
-    """Which cluster to talk to, and how long to wait for it."""
-    command = click.option(
-        "--timeout",
-        "timeout_s",
-        type=Seconds(0.1),
-        default=30.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to wait for the cluster.",
-    )(command)
-    return click.option(
-        "-b",
-        "--bootstrap-server",
-        metavar="HOST:PORT[,…]",
-        envvar="PYKAFKA_BROKER_BOOTSTRAP_SERVER",
-        show_envvar=True,
-        default=DEFAULT_BOOTSTRAP_SERVER,
-        show_default=True,
-        callback=_check_addresses,
-        help="Brokers to ask first.",
-    )(command)
+        return cast("Command", run)
+
+    return decorate
 
 
 def progress_option(command: Command) -> Command:

@@ -36,18 +36,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from enum import Enum
 from typing import IO, Any, NamedTuple, TypeVar
 
 import click
 
+from pykafka_broker.cli.cells import Line, Styled, Table
+from pykafka_broker.cli.terminal import terminal_width, wants_colour
 from pykafka_broker.cli.wording import folded, printable_lines
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-#: Columns of a terminal that does not say how wide it is.
-DEFAULT_WIDTH = 80
 
 
 class Form(Enum):
@@ -63,49 +62,6 @@ class Failure(NamedTuple):
 
     error: str
     code: str | None = None
-
-
-# -- tables: what they are made of; how they are drawn stands in tables.py
-# ------------------------------------------------------------------------
-
-
-class Styled(NamedTuple):
-    """A cell in a style of rich's, like "green" or "bold red"."""
-
-    text: str
-    style: str
-
-
-#: What stands in a table; None is shown as "-".
-Cell = str | int | None | Styled
-#: A line, or the parts of one, of which some are coloured where colours are wanted.
-Line = str | tuple[str | Styled, ...]
-
-
-class Column(NamedTuple):
-    """A column of a table.
-
-    Where the terminal is too narrow, ids are shortened in the middle and prose is folded first. Then columns
-    are left out, the one with the highest `drop` first; 0 stays. A column that may be left out is left out as
-    well when nothing stands in it.
-    """
-
-    title: str
-    is_number: bool = False
-    is_id: bool = False
-    is_prose: bool = False
-    drop: int = 0
-
-
-class Table(NamedTuple):
-    """Rows below titles, with what stands above them and a line below."""
-
-    columns: Sequence[Column] = ()
-    rows: Sequence[Sequence[Cell]] = ()
-    heading: str | None = None
-    #: What holds for all rows, by name: in one line if that is wide enough.
-    details: Sequence[tuple[str, Cell]] = ()
-    footer: str | None = None
 
 
 # -- the output of one run of a command
@@ -272,24 +228,3 @@ def show_failure(failure: Failure, as_json: bool) -> None:
 def told(text: str, stream: IO[str]) -> str:
     """A message as it is written to a stream."""
     return folded(printable_lines(text), terminal_width(stream)) if stream.isatty() else text
-
-
-def terminal_width(stream: IO[str]) -> int:
-    """The columns of the terminal that a stream goes to, unless COLUMNS says otherwise."""
-    wanted = os.environ.get("COLUMNS", "")
-    if wanted.isdecimal() and int(wanted):
-        return int(wanted)
-    with suppress(OSError, ValueError):
-        return os.get_terminal_size(stream.fileno()).columns or DEFAULT_WIDTH
-    return DEFAULT_WIDTH
-
-
-def wants_colour(stream: IO[str], environ: Mapping[str, str]) -> bool:
-    """Whether to write colours to a stream, as NO_COLOR, FORCE_COLOR, CLICOLOR and TERM have it."""
-    if environ.get("NO_COLOR"):
-        return False
-    if environ.get("FORCE_COLOR") or environ.get("CLICOLOR_FORCE", "0") != "0":
-        return True
-    if environ.get("CLICOLOR") == "0" or environ.get("TERM", "").lower() in ("dumb", "unknown"):
-        return False
-    return stream.isatty()

@@ -13,18 +13,23 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 import click
 
 from pykafka_broker.cli import progress
-from pykafka_broker.cli.client import RETRIABLE, Client, check
+from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.offsets import parse_time_ms
-from pykafka_broker.cli.options import INT32_MAX, cluster_options, pairs, progress_option
+from pykafka_broker.cli.options import INT32_MAX, gathered, pairs, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
+from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.cli.wording import counted
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
@@ -86,7 +91,7 @@ class Writer:
         self.partitioner = Partitioner(list(self.leaders))
 
     def _learn_leaders(self) -> None:
-        found = self.client.topic(self.topic, auto_create=True)
+        found = known_topic(self.client, self.topic, auto_create=True)
         self.topic_id: bytes = found.topic_id
         self.leaders = {p.partition_index: p.leader_id for p in found.partitions}
 
@@ -144,6 +149,61 @@ class Writer:
         raise AssertionError("attempts end with a last one")
 
 
+class LineFormat(NamedTuple):
+    """How a line, or a VALUE, stands for a record; the fields are options."""
+
+    key: str | None
+    key_separator: str | None
+    null_marker: str | None
+
+    def parser(self) -> Callable[[bytes], NewRecord]:
+        """What turns a line into a record.
+
+        Raises:
+            click.UsageError: the options exclude each other.
+        """
+        if self.key is not None and self.key_separator is not None:
+            raise click.UsageError("Use --key or --key-separator, not both.")
+        return partial(
+            parse_record,
+            key=_argument_bytes(self.key),
+            separator=_argument_bytes(self.key_separator),
+            null_marker=_argument_bytes(self.null_marker),
+        )
+
+
+class Sending(NamedTuple):
+    """Where batches go, and how; the fields are options."""
+
+    headers: tuple[str, ...]
+    partition: int | None
+    timestamp: str | None
+    compression: str
+    acks: str
+
+    def writer(self, client: Client, topic: str) -> Writer:
+        """What sends to a topic.
+
+        Raises:
+            click.BadParameter: an option's value has no meaning.
+            KafkaError: there is no such topic or partition.
+        """
+        return Writer(
+            client,
+            topic,
+            acks=ACKS[self.acks],
+            codec=Codec[self.compression.upper()],
+            headers=tuple((name, os.fsencode(value)) for name, value in pairs(self.headers, "--header")),
+            partition=self.partition,
+            timestamp_ms=None if self.timestamp is None else parse_time_ms(self.timestamp),
+        )
+
+
+def _argument_bytes(argument: str | None) -> bytes | None:
+    """An argument as the bytes that were typed, which need not be text."""
+    return None if argument is None else os.fsencode(argument)
+
+
 @click.command()
 @click.argument("topic")
 @click.argument("values", nargs=-1, metavar="[VALUE…]")
@@ -170,45 +230,23 @@ class Writer:
 @progress_option
 @cluster_options
 @json_option(Written, streams=True)
+@gathered(LineFormat, "line_format")
+@gathered(Sending, "sending")
 def produce(
     topic: str,
     values: tuple[str, ...],
-    key: str | None,
-    key_separator: str | None,
-    headers: tuple[str, ...],
-    partition: int | None,
-    timestamp: str | None,
-    compression: str,
-    acks: str,
-    null_marker: str | None,
+    line_format: LineFormat,
+    sending: Sending,
     verbose: bool,
     show_progress: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
 ) -> int:
     """Write VALUEs to TOPIC, or each line of standard input if there is none."""
-    if key is not None and key_separator is not None:
-        raise click.UsageError("Use --key or --key-separator, not both.")
-    # Arguments are bytes to whoever typed them, and need not be text.
-    fixed_key = None if key is None else os.fsencode(key)
-    separator = None if key_separator is None else os.fsencode(key_separator)
-    marker = None if null_marker is None else os.fsencode(null_marker)
+    parse = line_format.parser()
     lines = [[os.fsencode(value) for value in values]] if values else read_lines(sys.stdin.buffer)
-
-    def parse(line: bytes) -> NewRecord:
-        return parse_record(line, fixed_key, separator, marker)
-
-    with Client(bootstrap_server, timeout_s) as client:
-        writer = Writer(
-            client,
-            topic,
-            acks=ACKS[acks],
-            codec=Codec[compression.upper()],
-            headers=tuple((name, os.fsencode(value)) for name, value in pairs(headers, "--header")),
-            partition=partition,
-            timestamp_ms=None if timestamp is None else parse_time_ms(timestamp),
-        )
+    with cluster.connect() as client:
+        writer = sending.writer(client, topic)
         says_where = verbose or output.form is Form.JSON
         how = _how_to_tell(show_progress, says_where=says_where, is_typed=not values and sys.stdin.isatty())
         with Interrupts() as interrupts, progress.progress(topic, how, _size_of_input(values)) as telling:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykafka_broker.cli.output import wants_colour
+from pykafka_broker.cli.terminal import wants_colour
 from pykafka_broker.cli.wording import human_size
 
 if TYPE_CHECKING:

@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from pykafka_broker.cli.client import Client
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from pykafka_broker.protocol.messages.metadata import MetadataResponseTopic
 
 #: Names looked at; comparing with more would take longer than half a second.
 MOST_NAMES = 10_000
@@ -23,9 +28,23 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     return "" if found is None else f" Did you mean {found!r}?"
 
 
+def known_topic(client: Client, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
+    """A topic's metadata, once all its partitions have a leader.
+
+    Raises:
+        KafkaError: there is no such topic, and another one may be meant.
+    """
+    try:
+        return client.topic(name, auto_create=auto_create)
+    except KafkaError as error:
+        if error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise unknown_topic(client, name) from None
+        raise
+
+
 def unknown_topic(client: Client, name: str) -> KafkaError:
     """The error of a topic that is not there, with the one that may be meant."""
-    error = client.topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
+    error = topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     try:
         topics = [str(topic.name) for topic in client.metadata(None).topics]
     except (KafkaError, OSError):

@@ -19,7 +19,8 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pykafka_broker.cli.output import Cell, Column, Styled, Table, terminal_width, wants_colour
+from pykafka_broker.cli.cells import Cell, Column, Styled, Table
+from pykafka_broker.cli.terminal import terminal_width, wants_colour
 from pykafka_broker.cli.wording import printable
 
 GAP = 2

@@ -8,10 +8,15 @@ from typing import Any, NamedTuple
 import click
 
 from pykafka_broker.cli import Group
-from pykafka_broker.cli.client import Client, check
-from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, cluster_options, pairs
-from pykafka_broker.cli.output import Cell, Column, Output, Styled, Table, json_option
+from pykafka_broker.cli.cells import Cell, Column, Styled, Table
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.options import INT16_MAX, INT32_MAX, pairs
+from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import unknown_config, unknown_topic
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.frames import api_key_of
+from pykafka_broker.client.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.schema import ZERO_UUID
 
@@ -103,8 +108,7 @@ def create(
     replication_factor: int | None,
     configs: tuple[str, ...],
     if_not_exists: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
 ) -> None:
     """Create topics."""
@@ -126,11 +130,11 @@ def create(
             )
             for name in names
         ],
-        timeout_ms=int(timeout_s * 1000),
+        timeout_ms=int(cluster.timeout_s * 1000),
     )
     if any("." in name or "_" in name for name in names):
         output.remark(AMBIGUOUS_NAME)
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         results = client.send(request).topics
     with output.one_by_one() as each:
         for result in results:
@@ -148,12 +152,14 @@ def create(
 @click.option("--exclude-internal", is_flag=True, help="Leave out the topics Kafka keeps for itself.")
 @cluster_options
 @json_option(TopicName, key="topics")
-def list_(exclude_internal: bool, bootstrap_server: str, timeout_s: float, output: Output) -> None:
+def list_(exclude_internal: bool, cluster: Cluster, output: Output) -> None:
     """List the names of all topics."""
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         metadata = client.metadata(None)
     found = [
-        TopicName(topic.name, topic.is_internal, len(topic.partitions), _replication_factor(topic.partitions))
+        TopicName(
+            str(topic.name), topic.is_internal, len(topic.partitions), _replication_factor(topic.partitions)
+        )
         for topic in sorted(metadata.topics, key=lambda topic: str(topic.name))
         if not (exclude_internal and topic.is_internal)
     ]
@@ -190,15 +196,14 @@ def describe(
     under_replicated_partitions: bool,
     unavailable_partitions: bool,
     topics_with_overrides: bool,
-    bootstrap_server: str,
-    timeout_s: float,
+    cluster: Cluster,
     output: Output,
 ) -> None:
     """Describe topics, all of them if none is named.
 
     A selection of partitions leaves out the others, and topics without any.
     """
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         found = describe_topics(client, names or None)
         if exclude_internal:
             found = [topic for topic in found if not topic.is_internal]
@@ -331,11 +336,12 @@ def describe_topics(client: Client, names: Sequence[str] | None) -> list[Any]:
     )
 
     if names is None:
-        names = [topic.name for topic in client.metadata(None).topics]
+        names = [str(topic.name) for topic in client.metadata(None).topics]
     names = sorted(set(names))
     if not names:
         return []
-    if DescribeTopicPartitionsRequest.api_key not in client.connection().versions:  # type: ignore[attr-defined]
+    found: list[Any]
+    if api_key_of(DescribeTopicPartitionsRequest) not in client.connection().versions:
         found = list(client.metadata(names).topics)
     else:
         found = []
@@ -358,7 +364,7 @@ def describe_topics(client: Client, names: Sequence[str] | None) -> list[Any]:
         if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(client, topic.name)
         if topic.error_code:
-            raise client.topic_error(topic.error_code, topic.name)
+            raise topic_error(topic.error_code, topic.name)
         topic.partitions.sort(key=lambda partition: partition.partition_index)
     return sorted(found, key=lambda topic: str(topic.name))
 
@@ -395,7 +401,7 @@ def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, dict[str,
 )
 @cluster_options
 @json_option(PartitionCount)
-def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float, output: Output) -> None:
+def alter(name: str, partitions: int, cluster: Cluster, output: Output) -> None:
     """Give a topic more partitions."""
     from pykafka_broker.protocol.messages.create_partitions import (
         CreatePartitionsRequest,
@@ -404,10 +410,10 @@ def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float, o
 
     request = CreatePartitionsRequest(
         topics=[CreatePartitionsTopic(name=name, count=partitions, assignments=None)],
-        timeout_ms=int(timeout_s * 1000),
+        timeout_ms=int(cluster.timeout_s * 1000),
         validate_only=False,
     )
-    with Client(bootstrap_server, timeout_s) as client:
+    with cluster.connect() as client:
         result = client.send(request).results[0]
         if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise unknown_topic(client, name)
@@ -420,18 +426,16 @@ def alter(name: str, partitions: int, bootstrap_server: str, timeout_s: float, o
 @click.option("--if-exists", is_flag=True, help="Succeed where there is no such topic.")
 @cluster_options
 @json_option(DeletedTopic, key="topics")
-def delete(
-    names: tuple[str, ...], if_exists: bool, bootstrap_server: str, timeout_s: float, output: Output
-) -> None:
+def delete(names: tuple[str, ...], if_exists: bool, cluster: Cluster, output: Output) -> None:
     """Delete topics and all their records."""
     from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
     request = DeleteTopicsRequest(
         topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names],
         topic_names=list(names),
-        timeout_ms=int(timeout_s * 1000),
+        timeout_ms=int(cluster.timeout_s * 1000),
     )
-    with Client(bootstrap_server, timeout_s) as client, output.one_by_one() as each:
+    with cluster.connect() as client, output.one_by_one() as each:
         for result in client.send(request).responses:
             if if_exists and result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 each.show(DeletedTopic(result.name, deleted=False), ())

@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor import shown
 from pykafka_broker.cli.doctor.examination import Question, examine, guarded
 from pykafka_broker.cli.doctor.findings import CHECKS, Finding, Level, ok, problem
 from pykafka_broker.cli.group_state import commit
 from pykafka_broker.cli.output import Form, Output
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.doctor.test_reach import serving

@@ -19,11 +19,13 @@ from collections.abc import Iterator
 
 import click
 
-from pykafka_broker.cli.client import parse_addresses
+from pykafka_broker.cli.cells import Line, Styled
+from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER
 from pykafka_broker.cli.doctor.examination import Question, examine
 from pykafka_broker.cli.doctor.findings import Finding, Level
-from pykafka_broker.cli.options import DEFAULT_BOOTSTRAP_SERVER, Seconds
-from pykafka_broker.cli.output import Form, Line, Output, Styled, json_option
+from pykafka_broker.cli.options import Seconds
+from pykafka_broker.cli.output import Form, Output, json_option
+from pykafka_broker.client.addresses import parse_addresses
 
 #: How a finding begins.
 MARKS = {

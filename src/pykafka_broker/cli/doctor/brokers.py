@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.cluster import Cluster as Bootstrap
 from pykafka_broker.cli.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, is_loopback, probe, shown
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 
 NO_CONTROLLER = -1
@@ -53,7 +54,7 @@ def _found(address: Address, timeout_s: float) -> Advertised:
     if answer.kind is not Kind.KAFKA:
         return Advertised(answer)
     try:
-        with Client(shown(address), timeout_s) as client:
+        with Bootstrap(shown(address), timeout_s).connect() as client:
             return Advertised(answer, client.metadata([]).cluster_id or "")
     except (OSError, KafkaError, ProtocolError) as error:
         return Advertised(Answer(Kind.CLOSES, str(error)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.cli.health import LEAST_USABLE_BYTES
 from pykafka_broker.cli.wording import counted
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: A disk is nearly full below this share and this size at once.
@@ -32,7 +32,7 @@ def look(client: Client) -> list[Directory]:
     from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
     found = []
-    for node_id in sorted(client.brokers):
+    for node_id in sorted(client.brokers.addresses):
         try:
             # No topics: the sizes of partitions are not wanted here.
             results = client.send(DescribeLogDirsRequest(topics=[]), node_id).results

@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pykafka_broker.cli.client import Client
+from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
 from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
 from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, shown
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.processes import described, listening_on
 
@@ -40,7 +41,7 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
     if reached is None:
         yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
         return
-    with Client(shown(reached), question.timeout_s) as client:
+    with Cluster(shown(reached), question.timeout_s).connect() as client:
         if (closed := _refused(client, reached)) is not None:
             yield closed
             yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")

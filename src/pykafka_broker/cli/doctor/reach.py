@@ -17,10 +17,9 @@ from typing import NamedTuple
 
 from pykafka_broker import __version__
 from pykafka_broker.cli.doctor.findings import Finding, ok, problem
-from pykafka_broker.protocol.compile import encode
+from pykafka_broker.client.frames import request_frame
 from pykafka_broker.protocol.frames import foreign_protocol
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
-from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 
 Address = tuple[str, int]
 
@@ -125,15 +124,7 @@ def _asked_otherwise(address: Address, patience_s: float) -> Answer | None:
 
 def _kafka_request() -> bytes:
     request = ApiVersionsRequest(client_software_name="doctor", client_software_version=__version__)
-    header = RequestHeader(
-        request_api_key=ApiVersionsRequest.api_key,  # type: ignore[attr-defined]
-        request_api_version=_API_VERSIONS_VERSION,
-        correlation_id=_CORRELATION_ID,
-        client_id="pykafka-broker-doctor",
-    )
-    payload = encode(header, request_header_version(header.request_api_key, _API_VERSIONS_VERSION))
-    payload += encode(request, _API_VERSIONS_VERSION)
-    return struct.pack(">i", len(payload)) + payload
+    return request_frame(request, _API_VERSIONS_VERSION, _CORRELATION_ID, "pykafka-broker-doctor")
 
 
 def _first_bytes(connection: socket.socket, request: bytes) -> bytes | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pykafka_broker.cli.client import Client
 from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.cli.suggestions import did_you_mean
 from pykafka_broker.cli.wording import counted
+from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import KafkaError
 
 NO_LEADER = -1
@@ -111,7 +111,7 @@ def creates_topics(client: Client) -> bool:
     """Whether the broker at the bootstrap address creates a topic when it is first used."""
     key = "auto.create.topics.enable"
     # Each broker tells about itself only, and which of them this connection leads to is not known.
-    answers = [configs(client, BROKER, str(node_id), key) for node_id in sorted(client.brokers)]
+    answers = [configs(client, BROKER, str(node_id), key) for node_id in sorted(client.brokers.addresses)]
     return any(values.get(key) == "true" for values in answers)
 
 
@@ -169,7 +169,7 @@ def _transactional_ids(client: Client, producer_ids: Collection[int]) -> dict[in
         state_filters=["Ongoing", "PrepareCommit", "PrepareAbort"], producer_id_filters=sorted(producer_ids)
     )
     found = {}
-    for node_id in sorted(client.brokers):
+    for node_id in sorted(client.brokers.addresses):
         try:
             states = client.send(request, node_id).transaction_states
         except KafkaError:

@@ -81,14 +81,33 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
     assert (api.min_version, api.max_version) == (min(declared), last)
 
 
+#: Files of `apis/` that are no API.
+SHARED = {
+    *("admission", "api", "broker_loggers", "consumer_groups", "context", "leader_hints", "needs"),
+    *("fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting", "not_yet_served"),
+    *("produce_answer", "produce_partition", "produce_transactions"),
+    *("topology", "transactional", "verification"),
+}
+
+
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
-    shared = {"admission", "api", "broker_loggers", "context", "leader_hints", "needs", "not_yet_served"}
-    shared |= {"topology", "transactional", "verification"}
-    shared |= {"fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting"}
-    shared |= {"produce_answer", "produce_partition", "produce_transactions"}
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 
-    assert files - shared == {module_name(api.key) for api in APIS}
+    assert files - SHARED == {module_name(api.key) for api in APIS}
+
+
+def test_a_handler_is_imported_by_the_list_of_apis_alone() -> None:
+    """What two handlers have in common is in a file below both."""
+    handlers = {f"pykafka_broker.apis.{module_name(api.key)}" for api in APIS}
+    found = {
+        (path, node.module)
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module in handlers and path != "apis/__init__.py"
+    }
+
+    # The connection answers a version of ApiVersions that is not served, without a handler.
+    assert found == {("network/connection.py", "pykafka_broker.apis.api_versions")}
 
 
 @pytest.mark.parametrize("api", APIS, ids=by_name)

@@ -11,9 +11,9 @@ import base64
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.consumer_groups import serves_consumer_groups
 from pykafka_broker.apis.needs import on_group, on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.features import GROUP_VERSION
 from pykafka_broker.coordination.groups import refusals
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -89,12 +89,6 @@ async def consumer_group_heartbeat(
         heartbeat_interval_ms=result.heartbeat_interval_ms,
         assignment=assignment,
     )
-
-
-def serves_consumer_groups(ctx: RequestContext) -> bool:
-    """Is the consumer protocol switched on?"""
-    protocols = ctx.node.configs.current["group.coordinator.rebalance.protocols"]
-    return ctx.node.metadata.image.features.get(GROUP_VERSION, 0) >= 1 and "consumer" in protocols
 
 
 def _in_base64(uuid: str) -> str:

@@ -24,7 +24,8 @@ from pykafka_broker.protocol.messages import sync_group as syncing
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.protocol.records.crc import crc32c
-from tests.support.broker import Home, User, until
+from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.user import User
 
 Topic = str | bytes
 NO_ID = bytes(16)

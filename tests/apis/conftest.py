@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.broker import Home, User
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 
 OVERRIDES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
 

@@ -7,9 +7,9 @@ import pytest
 from pykafka_broker.apis.add_offsets_to_txn import add_offsets_to_txn
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
 from tests.apis.transacting import Producer, described
-from tests.support.broker import User
 
 
 async def error_of(producer: Producer, version: int = 3, group: str = "readers") -> ErrorCode:

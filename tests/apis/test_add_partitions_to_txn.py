@@ -12,8 +12,8 @@ from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopic,
     AddPartitionsToTxnTransaction,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.transacting import ID, Producer, described
-from tests.support.broker import User
 
 OK = ErrorCode.NONE
 CLIENTS, BROKERS = [0, 1, 2, 3], [4, 5]

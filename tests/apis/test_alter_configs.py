@@ -12,8 +12,8 @@ from pykafka_broker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
-from tests.support.broker import User
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 DONE = [(0, None)]

@@ -14,8 +14,9 @@ from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
-from tests.support.broker import Home, User, until
 
 LATEST = 2
 Errors = dict[tuple[str, int], ErrorCode]

@@ -12,8 +12,8 @@ from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
-from tests.support.broker import User
 
 ASKING = ApiVersionsRequest(client_software_name="tests", client_software_version="1.0")
 
@@ -91,7 +91,7 @@ async def test_a_version_that_is_not_served_gets_the_oldest_answer_and_the_conne
 ) -> None:
     code = version & 0xFFFF
     header = b"\x00\x12" + code.to_bytes(2, "big") + b"\x00\x00\x00\x07" + b"\xff\xff"
-    user.writer.write(len(header).to_bytes(4, "big") + header)
+    user.write_bytes(len(header).to_bytes(4, "big") + header)
 
     frame = await user.read_frame()
 

@@ -15,9 +15,9 @@ from pykafka_broker.protocol.messages.consumer_group_describe import (
 )
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, every, only_member
 from tests.apis.test_consumer_group_heartbeat import beat
-from tests.support.broker import User
 
 GROUP_OPERATIONS = 3400
 

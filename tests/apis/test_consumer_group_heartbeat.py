@@ -19,8 +19,9 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import committing_of, coordinated, every
-from tests.support.broker import Home, User
 
 GROUP_RESOURCE = 32
 

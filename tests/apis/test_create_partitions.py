@@ -14,8 +14,8 @@ from pykafka_broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
-from tests.support.broker import User
 
 
 def to(name: str, count: int, assigned: list[list[int]] | None = None) -> CreatePartitionsTopic:

@@ -15,8 +15,9 @@ from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import NO_ID, ends, every
-from tests.support.broker import Home, User
 
 
 def topic(

@@ -7,8 +7,9 @@ import pytest
 from pykafka_broker.apis.delete_groups import delete_groups
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, ends, every, only_member
-from tests.support.broker import Home, User
 
 
 async def deleted(user: User, *groups: str, version: int = 2) -> dict[str, int]:

@@ -13,8 +13,9 @@ from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import EARLIEST, User
 from tests.apis.asking import ends, partitions_of
-from tests.support.broker import EARLIEST, Home, User
 
 VERSIONS = ends(delete_records)
 HIGH_WATERMARK = -1

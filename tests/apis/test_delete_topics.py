@@ -9,8 +9,9 @@ import pytest
 from pykafka_broker.apis.delete_topics import delete_topics
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import NO_ID, UNKNOWN_ID, ends, every
-from tests.support.broker import Home, User
 
 
 def by_name(version: int, *names: str, timeout_ms: int = 1_000) -> DeleteTopicsRequest:

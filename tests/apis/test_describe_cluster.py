@@ -13,8 +13,9 @@ from pykafka_broker.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
-from tests.support.broker import Home, User
 
 CLUSTER_OPERATIONS, NOT_ASKED = 8096, -(2**31)
 BROKERS, CONTROLLERS = 1, 2

@@ -19,8 +19,9 @@ from pykafka_broker.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsSynonym,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
-from tests.support.broker import Home, User
 
 TOPIC, BROKER_TYPE, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP

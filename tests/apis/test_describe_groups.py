@@ -13,8 +13,8 @@ from pykafka_broker.protocol.messages.describe_groups import (
     DescribedGroupMember,
     DescribeGroupsRequest,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, ends, every, joining_of, only_member
-from tests.support.broker import User
 
 GROUP_OPERATIONS, NOT_ASKED = 3400, -(2**31)
 

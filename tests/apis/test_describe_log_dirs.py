@@ -10,8 +10,9 @@ import pytest
 from pykafka_broker.apis.describe_log_dirs import describe_log_dirs
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
+from pykafka_broker.testing.home import DATA, Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
-from tests.support.broker import DATA, Home, User
 
 
 def asking(*topics: tuple[str, list[int]], everything: bool = False) -> DescribeLogDirsRequest:

@@ -11,8 +11,8 @@ from pykafka_broker.protocol.messages.describe_producers import (
     ProducerState,
     TopicRequest,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import partitions_of
-from tests.support.broker import User
 
 
 async def described(user: User, topic: str, *partitions: int) -> list[Any]:

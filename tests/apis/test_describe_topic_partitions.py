@@ -14,7 +14,8 @@ from pykafka_broker.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
     TopicRequest,
 )
-from tests.support.broker import Home, User
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 
 TOPIC_OPERATIONS = 3576
 

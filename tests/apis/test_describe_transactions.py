@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_transactions import TopicData, TransactionState
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.transacting import ID, MINUTE_MS, Producer, described
-from tests.support.broker import Home, User
 
 
 async def test_an_open_transaction_is_described(home: Home, user: User) -> None:

@@ -6,9 +6,10 @@ import pytest
 
 from pykafka_broker.apis.end_txn import end_txn
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
 from tests.apis.transacting import Producer, committed_values, completed, described
-from tests.support.broker import Home, User
 
 generations = pytest.mark.parametrize("old", [True, False], ids=["version 1", "version 2"])
 

@@ -11,6 +11,8 @@ from pykafka_broker.apis.fetch import fetch
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import AbortedTransaction, PartitionData, ReplicaState
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.user import User
 from tests.apis.asking import (
     UNKNOWN_ID,
     Topic,
@@ -25,7 +27,6 @@ from tests.apis.asking import (
     producing_to,
     wanting,
 )
-from tests.support.broker import Home, User, until
 
 WAIT_MS = 500
 

@@ -8,8 +8,9 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import ForgottenTopic
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import UNKNOWN_ID, Topic, fetching_of, parked, partitions_of, wanting
-from tests.support.broker import Home, User
 
 VERSIONS = [7, 12, 13, 18]
 FULL, NONE = 0, -1

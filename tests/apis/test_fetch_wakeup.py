@@ -14,7 +14,8 @@ from pykafka_broker.protocol.messages.fetch import (
     FetchTopic,
 )
 from pykafka_broker.testing.clock import settle
-from tests.support.broker import PATIENCE_SECONDS, Home, User, until
+from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
+from pykafka_broker.testing.user import User
 
 
 async def test_a_record_appended_in_the_turn_in_which_a_fetch_arrives_wakes_it() -> None:

@@ -13,8 +13,9 @@ from pykafka_broker.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
-from tests.support.broker import Home, User
 
 VERSIONS = every(find_coordinator)
 GROUP, TRANSACTION, SHARE = 0, 1, 2

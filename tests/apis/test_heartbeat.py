@@ -9,8 +9,9 @@ import pytest
 from pykafka_broker.apis.heartbeat import heartbeat
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, ends, every, joining_of, only_member, parked
-from tests.support.broker import Home, User
 
 
 async def beat(user: User, member: str, generation: int = 1, version: int = 4, **details: Any) -> int:

@@ -9,9 +9,10 @@ import pytest
 from pykafka_broker.apis.init_producer_id import init_producer_id
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
 from tests.apis.transacting import Producer, committed_values, completed, coordinated
-from tests.support.broker import Home, User
 
 REFUSED = InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_id=-1, producer_epoch=-1)
 

@@ -11,8 +11,9 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.join_group import JoinGroupResponseMember
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, ends, every, joining_of, only_member, parked, syncing_of
-from tests.support.broker import Home, User
 
 
 async def joined(user: User, request: Any, version: int) -> Any:

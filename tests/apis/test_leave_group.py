@@ -13,8 +13,8 @@ from pykafka_broker.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, every, joining_of, only_member, syncing_of
-from tests.support.broker import User
 
 
 def leaving(version: int, *members: tuple[str, str | None], group: str = "g") -> LeaveGroupRequest:

@@ -7,7 +7,7 @@ import pytest
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_config_resources import ListConfigResourcesRequest
-from tests.support.broker import User
+from pykafka_broker.testing.user import User
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 METRICS, GROUP = ResourceType.CLIENT_METRICS, ResourceType.GROUP

@@ -8,8 +8,8 @@ import pytest
 
 from pykafka_broker.apis.list_groups import list_groups
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every, only_member
-from tests.support.broker import User
 
 
 async def listed(user: User, version: int = 5, **filters: Any) -> list[str]:

@@ -15,6 +15,8 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import (
     end_transaction,
     ends,
@@ -24,7 +26,6 @@ from tests.apis.asking import (
     partitions_of,
     producing_to,
 )
-from tests.support.broker import Home, User
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 #: The first version that knows each of them.

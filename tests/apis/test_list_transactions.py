@@ -9,9 +9,10 @@ import pytest
 from pykafka_broker.apis.list_transactions import list_transactions
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_transactions import ListTransactionsRequest
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
 from tests.apis.transacting import Producer
-from tests.support.broker import Home, User
 
 
 async def listed(user: User, version: int = 2, **filters: Any) -> list[str]:

@@ -15,8 +15,9 @@ from pykafka_broker.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import NO_ID, UNKNOWN_ID, ends, every
-from tests.support.broker import Home, User
 
 #: All that may be done with a topic, and with the cluster, as bits.
 TOPIC_OPERATIONS, CLUSTER_OPERATIONS = 3576, 8096

@@ -8,6 +8,8 @@ import pytest
 
 from pykafka_broker.apis.offset_commit import offset_commit
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import (
     UNKNOWN_ID,
     Topic,
@@ -20,7 +22,6 @@ from tests.apis.asking import (
     only_member,
     partitions_of,
 )
-from tests.support.broker import Home, User
 
 
 async def error_of(user: User, request: Any, version: int = 9) -> int:

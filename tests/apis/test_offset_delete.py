@@ -11,8 +11,8 @@ from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import committing_of, coordinated, only_member
-from tests.support.broker import User
 
 
 async def deleted(user: User, group: str, **topics: list[int]) -> tuple[int, dict[tuple[str, int], int]]:

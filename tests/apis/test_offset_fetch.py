@@ -20,8 +20,8 @@ from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import UNKNOWN_ID, Topic, committing_of, coordinated, every, named, offsets_of
-from tests.support.broker import User
 
 OLD = [version for version in every(offset_fetch) if version < 8]
 NEW = [version for version in every(offset_fetch) if version >= 8]

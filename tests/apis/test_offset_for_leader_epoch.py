@@ -15,8 +15,9 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, partitions_of
-from tests.support.broker import Home, User
 
 VERSIONS = ends(offset_for_leader_epoch)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from pykafka_broker.protocol.messages.metadata import MetadataRequest
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import batch, fetching_of, parked, partitions_of, producing_to, wanting
-from tests.support.broker import Home, User
 
 METADATA, PRODUCE, FETCH = 3, 0, 1
 

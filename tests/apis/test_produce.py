@@ -15,6 +15,8 @@ from pykafka_broker.protocol.messages.produce import (
     TopicProduceData,
 )
 from pykafka_broker.protocol.records.batch import Codec
+from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.user import User
 from tests.apis.asking import (
     ATTRIBUTES_AT,
     CRC_AT,
@@ -32,7 +34,6 @@ from tests.apis.asking import (
     producing_to,
 )
 from tests.apis.transacting import Producer, committed_values, described
-from tests.support.broker import Home, User, until
 
 GOOD = batch(b"one", b"two")
 NOW = 1_700_000_000_000

@@ -9,8 +9,9 @@ import pytest
 from pykafka_broker.apis.sync_group import sync_group
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.sync_group import SyncGroupResponse
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import coordinated, ends, every, joining_of, only_member, parked, syncing_of
-from tests.support.broker import Home, User
 
 
 async def joined(user: User, group: str = "g") -> str:

@@ -11,10 +11,11 @@ from pykafka_broker.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every, only_member
 from tests.apis.test_add_offsets_to_txn import error_of as add_offsets
 from tests.apis.transacting import Producer
-from tests.support.broker import Home, User
 
 OK = ErrorCode.NONE
 GROUP = "readers"

@@ -13,9 +13,9 @@ from pykafka_broker.protocol.messages.write_txn_markers import (
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from pykafka_broker.testing.user import User
 from tests.apis.asking import every
 from tests.apis.transacting import Producer, committed_values
-from tests.support.broker import User
 
 
 def marker(

@@ -24,8 +24,8 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
+from pykafka_broker.testing.user import User
 from tests.apis.asking import batch, fetching_of, partitions_of, producing_to, wanting
-from tests.support.broker import User
 
 ID = "payments"
 MINUTE_MS = 60_000

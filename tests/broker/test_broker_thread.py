@@ -11,7 +11,8 @@ import pytest
 
 from pykafka_broker.broker.broker_thread import BrokerThread
 from pykafka_broker.log.disk.directories import LogDirError
-from tests.support.broker import Home, User
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 
 
 def threads_of_brokers() -> list[str]:

@@ -7,8 +7,10 @@ from typing import Any
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.testing.clock import NOW
+from pykafka_broker.testing.home import Home, until
+from pykafka_broker.testing.user import BROKER_RESOURCE, TOPIC_RESOURCE, User
 from tests.apis.transacting import Producer
-from tests.support.broker import BROKER_RESOURCE, NOW, TOPIC_RESOURCE, Home, User, until
 
 SETTINGS = {"offsets.topic.num.partitions": "1", "log.cleaner.backoff.ms": "1000"}
 

@@ -9,7 +9,8 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
-from tests.support.broker import DATA, PATIENCE_SECONDS, Home, User, until
+from pykafka_broker.testing.home import DATA, PATIENCE_SECONDS, Home, until
+from pykafka_broker.testing.user import User
 
 KIB = 1024
 STORAGE_ERROR = ErrorCode.KAFKA_STORAGE_ERROR

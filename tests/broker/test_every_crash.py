@@ -14,8 +14,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.support.broker import TOPIC_RESOURCE, Home, User
+from pykafka_broker.testing.user import TOPIC_RESOURCE, User
 
 SETTINGS = {"offsets.topic.num.partitions": "1"}
 

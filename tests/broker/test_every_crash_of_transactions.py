@@ -11,7 +11,9 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.memory_files import MemoryFiles
+from pykafka_broker.testing.user import LATEST, User
 from tests.apis.asking import offsets_at
 from tests.apis.test_add_offsets_to_txn import error_of as add_offsets
 from tests.apis.transacting import (
@@ -23,7 +25,6 @@ from tests.apis.transacting import (
     initialising,
 )
 from tests.broker.test_every_crash import Recorder, Told
-from tests.support.broker import LATEST, Home, User
 
 SETTINGS = {
     "offsets.topic.num.partitions": "1",

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from pykafka_broker.log.disk.files import OsFileSystem
-from tests.support.broker import Home
+from pykafka_broker.testing.home import Home
 from tests.support.descriptors import descriptors_left
 
 

@@ -24,9 +24,9 @@ from pykafka_broker.protocol.records.control import decode_raft_record
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, decode_snapshot, encode_snapshot
 from pykafka_broker.testing.apache.tools import run_tool
+from pykafka_broker.testing.home import DATA, Home
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.raft import apache_bytes as apache
-from tests.support.broker import DATA, Home
 
 #: A node whose voters stand in the configuration, and one whose voters stand in the metadata log.
 COMMON = {

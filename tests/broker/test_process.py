@@ -15,9 +15,10 @@ from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.processes import described
+from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.processes import PykafkaBroker
+from pykafka_broker.testing.user import User
 from tests.cli.conftest import run_command
-from tests.support.broker import Home, User, until
 
 KIB = 1024
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.support.broker import DATA, EARLIEST, NOW, TOPIC_RESOURCE, Home, User, until
+from pykafka_broker.testing.clock import NOW
+from pykafka_broker.testing.home import DATA, Home, until
+from pykafka_broker.testing.user import EARLIEST, TOPIC_RESOURCE, User
 
 SETTINGS = {
     "log.retention.check.interval.ms": "1000",

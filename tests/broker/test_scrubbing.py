@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
-from tests.support.broker import BROKER_RESOURCE, DATA, Home, User, until
+from pykafka_broker.testing.home import DATA, Home, until
+from pykafka_broker.testing.user import BROKER_RESOURCE, User
 
 KEY = "log.scrub.interval.ms"
 

@@ -15,7 +15,9 @@ from pykafka_broker.broker.disk_threads import THREADS_PER_DIRECTORY
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.protocol.records.batch import read_records
-from tests.support.broker import EARLIEST, NOW, PATIENCE_SECONDS, Home, User, fetch_request, until
+from pykafka_broker.testing.clock import NOW
+from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
+from pykafka_broker.testing.user import EARLIEST, User, fetch_request
 
 #: Twice as many as there are threads for anything.
 CROWD = 2 * THREADS_PER_DIRECTORY

@@ -6,8 +6,9 @@ import pytest
 
 from pykafka_broker.broker.start_reserve import RESERVE_BYTES, RESERVE_FILE, ROOMY
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.home import DATA, Home, until
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.support.broker import DATA, Home, User, until
+from pykafka_broker.testing.user import User
 
 RESERVE = f"{DATA}/{RESERVE_FILE}"
 

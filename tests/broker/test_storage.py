@@ -17,8 +17,9 @@ from pykafka_broker.protocol.messages.records import control
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.format import METADATA_FOLDER
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.testing.home import DATA, PATIENCE_SECONDS, Home
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.support.broker import DATA, PATIENCE_SECONDS, Home, User
+from pykafka_broker.testing.user import User
 
 
 def metadata_log(home: Home) -> RaftStorage:

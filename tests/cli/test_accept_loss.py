@@ -15,8 +15,9 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import init_producer_id as initialising
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 from tests.cli.conftest import Result, run_command
-from tests.support.broker import Home, User
 
 COORDINATORS = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 

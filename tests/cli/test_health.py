@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.testing.home import Home, until
 from tests.cli.conftest import Result, Run, run_command
 from tests.cli.test_main import unused_address
-from tests.support.broker import Home, until
 
 HEALTH_CHECK = Path(__file__).resolve().parent.parent.parent / "docker" / "health"
 

@@ -17,7 +17,8 @@ from pykafka_broker.protocol.messages import join_group as joining
 from pykafka_broker.protocol.messages import sync_group as syncing
 from pykafka_broker.protocol.messages import txn_offset_commit as committing
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from tests.support.broker import Home, User
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
 
 LIMIT = 2_000
 FEW = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}

@@ -16,7 +16,7 @@ from pykafka_broker.coordination.groups.cluster_topics import ClusterTopics, cha
 from pykafka_broker.coordination.groups.settings import coordinator_config
 from pykafka_broker.coordinator.group.config import ConsumerGroupSettings, MigrationPolicy
 from pykafka_broker.coordinator.group.topics import TopicInfo
-from tests.support.broker import Home
+from pykafka_broker.testing.home import Home
 
 T = b"t" * 16
 NODE = {

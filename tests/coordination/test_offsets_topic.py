@@ -10,7 +10,8 @@ import pytest
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import heartbeat, join_group, list_groups, sync_group
-from tests.support.broker import DATA, Home, User, until
+from pykafka_broker.testing.home import DATA, Home, until
+from pykafka_broker.testing.user import User
 
 MINUTE_MS = 60_000
 FEW = {"offsets.topic.num.partitions": "4", "connections.max.idle.ms": "-1"}

@@ -11,7 +11,7 @@ import pytest
 from bench.storm import GROUPS, MEMBERS_PER_GROUP, storm
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
 from pykafka_broker.testing.processes import PykafkaBroker
-from tests.support.broker import User
+from pykafka_broker.testing.user import User
 
 #: So long that a busy machine does not make a member late: what is lost then is the broker's fault.
 SESSION_MS = 600_000

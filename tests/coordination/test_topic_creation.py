@@ -10,7 +10,8 @@ import pytest
 from pykafka_broker.cluster.deleted_topics import REMEMBERED_MS, UNKNOWN_MS
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.support.broker import TOPIC_RESOURCE, Home, User
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import TOPIC_RESOURCE, User
 
 
 def asking_for(*names: str) -> MetadataRequest:

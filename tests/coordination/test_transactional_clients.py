@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.testing.apache.tools import command, run_tool
 from pykafka_broker.testing.processes import PykafkaBroker
+from pykafka_broker.testing.user import User
 from tests.apis.transacting import Producer as RawProducer
-from tests.support.broker import User
 
 TOOLS = "org.apache.kafka.tools"
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}

@@ -10,7 +10,7 @@ import pytest
 
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.network.host_names import limits_by_address
-from tests.support.broker import Home, until
+from pykafka_broker.testing.home import Home, until
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,9 @@ from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 from pykafka_broker.protocol.records.batch import Codec
 from pykafka_broker.protocol.schema import blank, schema_of
+from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.messages import as_of
-from tests.support.broker import LATEST, Home
+from pykafka_broker.testing.user import LATEST
 from tests.support.hostile import FULL, bomb, damaged, join, record_pieces, sealed
 
 #: So many damaged frames of each version of each API.

@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroups
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.testing.clock import VirtualClock
-from tests.support.broker import PATIENCE_SECONDS, until
+from pykafka_broker.testing.home import PATIENCE_SECONDS, until
 from tests.support.descriptors import descriptors_left
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 

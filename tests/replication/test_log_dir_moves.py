@@ -12,8 +12,9 @@ import pytest
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
 from pykafka_broker.replication.log_dir_moves import LONGEST_PAUSE_MS, Throttle
+from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
+from pykafka_broker.testing.user import User
 from tests.apis.test_alter_replica_log_dirs import alter, moved, place
-from tests.support.broker import PATIENCE_SECONDS, Home, User, until
 
 OTHER = {"/a": "/b", "/b": "/a"}
 KIB = 1024

@@ -12,17 +12,9 @@ import pytest
 from pykafka_broker.network.listeners import UNLIMITED
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
-from tests.support.broker import (
-    BROKER_RESOURCE,
-    DATA,
-    EARLIEST,
-    NOW,
-    PATIENCE_SECONDS,
-    TOPIC_RESOURCE,
-    Home,
-    User,
-    until,
-)
+from pykafka_broker.testing.clock import NOW
+from pykafka_broker.testing.home import DATA, PATIENCE_SECONDS, Home, until
+from pykafka_broker.testing.user import BROKER_RESOURCE, EARLIEST, TOPIC_RESOURCE, User
 
 MINUTE_MS = 60_000
 KIB = 1024

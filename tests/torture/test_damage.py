@@ -40,8 +40,10 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
 from pykafka_broker.raft.format import StorageFormatError
+from pykafka_broker.testing.clock import NOW
+from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.support.broker import EARLIEST, NOW, Home, User
+from pykafka_broker.testing.user import EARLIEST, User
 from tests.torture.files import kind
 from tests.torture.harness import tell
 

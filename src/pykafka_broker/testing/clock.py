@@ -13,6 +13,9 @@ import heapq
 from collections.abc import Callable
 from itertools import count
 
+#: When a `VirtualClock` begins.
+NOW = 1_700_000_000_000
+
 
 class VirtualTimer:
     """A callback that `VirtualClock` calls at its moment, unless it was cancelled."""
@@ -28,7 +31,7 @@ class VirtualTimer:
 class VirtualClock:
     """The `Clock` of a broker under test; time passes only in `advance` and `pass_time`."""
 
-    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, now_ms: int = NOW) -> None:
         self._now_ms = now_ms
         self._monotonic_ms = 0
         self._order = count()

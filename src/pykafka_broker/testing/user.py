@@ -1,28 +1,22 @@
-"""Brokers in the test's own process and event loop, and a user who talks to them in few words.
+"""A client for tests: one connection to a broker, and few words for the common requests.
 
-    home = Home({"num.partitions": "3"})
-    async with home.running() as user:              # broker and connection: home.broker, user
-        await user.create_topic("orders")
+    async with await User.connect("127.0.0.1:9092") as user:
+        await user.create_topic("orders", partitions=3)
         await user.produce("orders", b"one", b"two")
         assert await user.values("orders") == [b"one", b"two"]
-    async with home.running() as user: ...          # the same files, the same clock: a second start
 
-Files are in memory and time stands still unless the test says otherwise. `home.killed()` is what the next
-process finds after a kill -9 now.
+Its methods raise AssertionError with the error code where the broker refuses; those named `try_to` return
+the code. `send` takes any request of `pykafka_broker.protocol.messages`; `write` and `read` are its halves.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
-from pykafka_broker.broker.broker import Broker
-from pykafka_broker.config import BrokerConfig
-from pykafka_broker.config.sources import load_config
-from pykafka_broker.log.disk.files import FileSystem
-from pykafka_broker.machine.clock import Clock
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.aio import FrameStream
+from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.protocol.messages import delete_topics as deletion
@@ -37,92 +31,75 @@ from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
-from pykafka_broker.testing.clock import VirtualClock
-from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.support.client import Client
+from pykafka_broker.testing.clock import NOW
 
-DATA = "/data"
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 SET, DELETE = 0, 1
 EARLIEST, LATEST = -2, -1
-#: How long `until` waits in real time: for worker threads, on a busy machine.
-PATIENCE_SECONDS = 60
-#: When a `VirtualClock` begins.
-NOW = VirtualClock().now_ms()
 
 
-async def until(is_true: Callable[[], object]) -> None:
-    """Let tasks and worker threads run until `is_true()`."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not is_true():  # noqa: ASYNC110 - worker threads have no event to wait for
-            await asyncio.sleep(0)
+class User:
+    """One connection to a broker; `connect` makes one. Use it with `async with`, or call `close`."""
 
+    def __init__(self, stream: FrameStream, client_id: str | None) -> None:
+        self._stream = stream
+        self._client_id = client_id
+        self._correlation_id = 0
+        #: Of the answer that was read last.
+        self.last_correlation_id = 0
 
-class Home:
-    """What outlives a broker's process: its configuration, its files, and time."""
+    @classmethod
+    async def connect(cls, address: str, client_id: str | None = "test-client") -> Self:
+        """Connect to "host:port". Raises OSError."""
+        return cls(await FrameStream.open(parse_address(address)), client_id)
 
-    def __init__(
-        self,
-        overrides: Mapping[str, str] | None = None,
-        *,
-        files: FileSystem | None = None,
-        clock: Clock | None = None,
-        data_dir: str | None = DATA,
-        listen: str | None = "127.0.0.1:0",
-        cluster_id: str | None = None,
-    ) -> None:
-        self.files: Any = MemoryFiles() if files is None else files
-        self.clock: Any = VirtualClock() if clock is None else clock
-        self.overrides = dict(overrides or {})
-        self.broker: Broker
-        self._data_dir = data_dir
-        self._listen = listen
-        self._cluster_id = cluster_id
+    async def close(self) -> None:
+        """Close the connection and wait until it is gone."""
+        await self._stream.close()
 
-    def config(self) -> BrokerConfig:
-        """The configuration a start would read now."""
-        return load_config(
-            overrides=[f"{key}={value}" for key, value in self.overrides.items()],
-            data_dir=self._data_dir,
-            listen=self._listen,
-            cluster_id=self._cluster_id,
-        )
+    async def __aenter__(self) -> Self:
+        return self
 
-    def new_broker(self) -> Broker:
-        """A broker that lives here and has not been started."""
-        self.broker = Broker(self.config(), clock=self.clock, files=self.files)
-        return self.broker
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[User]:
-        """A started broker, and a user connected to it; stopped in order afterwards."""
-        async with self.new_broker() as broker, await User.connect(broker.bootstrap_servers) as user:
-            yield user
+    # --- requests and answers ---------------------------------------------------------------------
 
-    async def pass_time(self, duration_ms: int) -> None:
-        """Let virtual time pass, and worker threads finish what each second of it gave them to do."""
-        work = self.broker.node.periodic_work
-        for step_ms in (1_000,) * (duration_ms // 1_000) + (duration_ms % 1_000,):
-            await self.clock.pass_time(step_ms)
-            await until(lambda: not work.is_under_way)
+    async def send(self, request: Any, version: int) -> Any:
+        """Send `request` and wait for its answer. Raises ConnectionError if the connection ends before."""
+        correlation_id = self.write(request, version)
+        answer = await self.read(request.api_key, version)
+        assert self.last_correlation_id == correlation_id
+        return answer
 
-    def killed(self) -> Home:
-        """The same home as the next process finds it if this one is killed now."""
-        after = Home(
-            self.overrides,
-            files=self.files.killed(),
-            clock=self.clock,
-            data_dir=self._data_dir,
-            listen=self._listen,
-            cluster_id=self._cluster_id,
-        )
-        after.files.now_ms = self.files.now_ms
-        return after
+    def write(self, request: Any, version: int) -> int:
+        """Send `request` without waiting; its correlation id."""
+        self._correlation_id += 1
+        self.write_bytes(request_frame(request, version, self._correlation_id, self._client_id))
+        return self._correlation_id
 
+    def write_bytes(self, data: bytes) -> None:
+        """Send these bytes, whatever they are."""
+        self._stream.write(data)
 
-class User(Client):
-    """A client for whom everything works: methods raise AssertionError with the error code otherwise."""
+    async def read(self, api_key: int, version: int) -> Any:
+        """The next answer, as the response message of `api_key`."""
+        answer = read_response(api_key, version, await self.read_frame())
+        self.last_correlation_id = answer.correlation_id
+        return answer.message
+
+    async def read_frame(self) -> Buffer:
+        """The next answer, header and all, without its length."""
+        return await self._stream.receive()
+
+    async def is_closed(self) -> bool:
+        """Wait until the broker answers or closes the connection; whether it closed it."""
+        try:
+            await self.read_frame()
+        except ConnectionError:
+            return True
+        return False
 
     # --- topics -----------------------------------------------------------------------------------
 

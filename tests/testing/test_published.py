@@ -1,0 +1,44 @@
+"""What `pykafka_broker.testing` offers to tests of other programs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from pykafka_broker import testing
+from pykafka_broker.testing import Home, PykafkaBroker, User
+
+
+def test_dir_lists_what_is_published_and_everything_listed_is_there() -> None:
+    assert dir(testing) == sorted(testing.__all__)
+    assert [name for name in testing.__all__ if getattr(testing, name).__name__ != name] == []
+
+
+def test_importing_it_costs_neither_a_broker_nor_pytest() -> None:
+    program = "import sys, pykafka_broker.testing; print(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    imported = set(run.stdout.split())
+
+    assert {"pytest", "asyncio", "hypothesis", "pykafka_broker.broker"} & imported == set()
+
+
+async def test_a_record_outlives_a_crash_of_a_broker_in_memory() -> None:
+    home = Home()
+    async with home.running() as user:
+        await user.create_topic("orders")
+        await user.produce("orders", b"one")
+        crashed = home.killed()
+
+    async with crashed.running() as user:
+        assert await user.values("orders") == [b"one"]
+
+
+async def test_a_broker_as_a_process_keeps_its_address_and_its_records_over_a_restart() -> None:
+    with PykafkaBroker() as broker:
+        address = broker.address
+        async with await User.connect(address) as user:
+            await user.create_topic("orders")
+            await user.produce("orders", b"one")
+        broker.restart()
+        async with await User.connect(address) as user:
+            assert await user.values("orders") == [b"one"]

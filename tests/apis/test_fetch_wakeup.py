@@ -68,7 +68,7 @@ async def test_a_woken_fetch_gets_no_more_than_there_is_room_for_by_then() -> No
         await reader.create_topic("t", 3)
         asked = asyncio.create_task(reader.send(whole_topic(3, min_bytes=150_000), 12))
         await until(lambda: home.broker.node.purgatory.parked)
-        unsent = home.broker.node.listeners.network.unsent
+        unsent = home.broker.node.listeners.shared.unsent
         await writer.produce("t", b"x" * 50_000, partition=0)
         await writer.produce("t", b"x" * 50_000, partition=1)
         unsent.count(unsent.limit_bytes)

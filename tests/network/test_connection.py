@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
+from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
-from pykafka_broker.network.network import ConnectionLimits
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
@@ -293,7 +293,7 @@ async def test_a_flood_of_small_requests_is_not_read_faster_than_it_is_served() 
     taken = 0
     while taken < len(flood):
         taken += served.transport.offer(flood[taken:])
-        assert served.network.request_memory.used_bytes <= 2 * len(served.network.landing.view)
+        assert served.shared.request_memory.used_bytes <= 2 * len(served.shared.landing.view)
         await settle(1)
     await settle(50)
     assert served.answered() == list(range(1, 40_001))
@@ -330,7 +330,7 @@ async def test_records_are_a_view_of_the_receive_buffer() -> None:
         return PRODUCED
 
     served = Served(produce=append)
-    landing = served.network.landing.view.obj
+    landing = served.shared.landing.view.obj
     served.send(produce_of(b"small records"))
     assert seen.pop() == (b"small records", False, landing)
 
@@ -350,7 +350,7 @@ async def test_a_coroutine_sees_the_same_view_until_it_waits() -> None:
 
     served = Served(produce=append)
     served.send(produce_of(b"mine"))
-    assert seen == [(b"mine", served.network.landing.view.obj)]
+    assert seen == [(b"mine", served.shared.landing.view.obj)]
 
 
 # Versions and bad peers.
@@ -432,9 +432,9 @@ async def test_bytes_that_are_no_request_close_the_connection_with_one_line(
 async def test_a_misbehaving_peer_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
     first = Served()
     for _ in range(50):
-        Served(clock=first.clock, network=first.network).transport.feed(bytes(4))
+        Served(clock=first.clock, shared=first.shared).transport.feed(bytes(4))
     first.clock.advance(60_000)
-    Served(clock=first.clock, network=first.network).transport.feed(bytes(4))
+    Served(clock=first.clock, shared=first.shared).transport.feed(bytes(4))
     assert len(caplog.records) == 2
     assert "49 more" in caplog.records[1].getMessage()
 
@@ -468,7 +468,7 @@ async def test_a_handlers_exception_is_logged_with_its_traceback_and_closes(
         raise ZeroDivisionError("our fault")
 
     served = Served(heartbeat=broken)
-    neighbour = Served(network=served.network)
+    neighbour = Served(shared=served.shared)
     served.send(API_VERSIONS, HEARTBEAT, API_VERSIONS)
     await settle()
     assert (served.answered(), served.connection.closed) == ([1], True)
@@ -486,7 +486,7 @@ async def test_a_failure_that_a_client_repeats_is_not_logged_as_often(
 
     first = Served(heartbeat=broken)
     for _ in range(20):
-        Served(network=first.network, heartbeat=broken).send(HEARTBEAT)
+        Served(shared=first.shared, heartbeat=broken).send(HEARTBEAT)
     assert len(caplog.records) == 1
 
 
@@ -564,10 +564,10 @@ async def test_a_lost_connection_tells_whoever_asked_once_and_drops_late_answers
     await settle()
 
     served.transport.disconnect(ConnectionResetError())
-    assert (told, served.connection.closed, served.network.connections) == (["closed"], True, set())
+    assert (told, served.connection.closed, served.shared.connections) == (["closed"], True, set())
     doors.open(PRODUCED)
     await settle()
-    assert (served.transport.written, served.network.handlers) == (b"", set())
+    assert (served.transport.written, served.shared.handlers) == (b"", set())
 
 
 async def test_a_handler_told_of_the_disconnection_ends_quietly(caplog: pytest.LogCaptureFixture) -> None:
@@ -597,7 +597,7 @@ async def test_a_peer_that_does_not_read_is_not_served_until_it_does() -> None:
     served = Served(list_groups=lambda request, ctx: large)
     served.transport.peer_reads = False
     served.send(LIST_GROUPS, LIST_GROUPS, API_VERSIONS)
-    assert served.network.unsent.used_bytes == 0 or served.network.unsent.used_bytes > 256 * 1024
+    assert served.shared.unsent.used_bytes == 0 or served.shared.unsent.used_bytes > 256 * 1024
     before = len(served.answered())
     await settle()
     assert len(served.answered()) == before < 3
@@ -605,7 +605,7 @@ async def test_a_peer_that_does_not_read_is_not_served_until_it_does() -> None:
     served.transport.read_all()
     await settle()
     assert served.answered() == [1, 2, 3]
-    assert served.network.unsent.used_bytes == 0
+    assert served.shared.unsent.used_bytes == 0
 
 
 async def test_bytes_for_a_held_connection_are_kept_up_to_a_bound_and_then_left_to_tcp() -> None:
@@ -620,7 +620,7 @@ async def test_bytes_for_a_held_connection_are_kept_up_to_a_bound_and_then_left_
     more = served.peer.requests(*[API_VERSIONS] * 20_000)
     taken = served.transport.offer(more)
     assert not served.transport.reading
-    assert taken <= 10_000 + len(served.network.landing.view)
+    assert taken <= 10_000 + len(served.shared.landing.view)
 
     await settle()
     doors.open()
@@ -660,8 +660,8 @@ async def test_a_throttled_connection_starts_its_next_request_when_its_time_is_u
 async def test_a_thousand_peers_that_announce_100_mb_and_fall_silent_cost_next_to_nothing() -> None:
     first = Served()
     for _ in range(1_000):
-        Served(network=first.network).transport.feed((100 * 1024 * 1024).to_bytes(4, "big") + b"\0\0\0\x07")
-    assert first.network.request_memory.used_bytes == 8_000
+        Served(shared=first.shared).transport.feed((100 * 1024 * 1024).to_bytes(4, "big") + b"\0\0\0\x07")
+    assert first.shared.request_memory.used_bytes == 8_000
 
 
 async def test_when_memory_is_short_one_large_request_after_the_other_is_read() -> None:
@@ -674,7 +674,7 @@ async def test_when_memory_is_short_one_large_request_after_the_other_is_read() 
 
     memory = RequestMemory(1_000_000)
     first = Served(request_memory=memory, produce=append)
-    peers = [first, *(Served(network=first.network, produce=append) for _ in range(9))]
+    peers = [first, *(Served(shared=first.shared, produce=append) for _ in range(9))]
     streams = [peer.peer.requests(produce_of(payload)) for peer in peers]
     left = dict(enumerate(streams))
     highest = 0
@@ -698,7 +698,7 @@ async def test_small_requests_pass_while_memory_is_short() -> None:
     hog = Served(request_memory=memory)
     hog.transport.feed((10_000_000).to_bytes(4, "big") + bytes(200_000))
     assert memory.full
-    small = Served(network=hog.network)
+    small = Served(shared=hog.shared)
     small.send(API_VERSIONS)
     assert small.answered() == [1]
 
@@ -717,7 +717,7 @@ async def test_while_too_much_is_unread_fetches_wait_and_everything_else_goes_on
     served = Served(unsent=unsent, fetch=lambda request, ctx: empty)
     unsent.count(5_000)
     served.send(API_VERSIONS, FETCH, API_VERSIONS)
-    other = Served(network=served.network)
+    other = Served(shared=served.shared)
     other.send(API_VERSIONS)
     await settle()
     assert (served.answered(), other.answered()) == ([1], [1])

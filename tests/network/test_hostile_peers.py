@@ -96,7 +96,7 @@ async def test_hostile_frames_are_survived_and_nobody_else_notices(caplog: pytes
                     await user.produce("orders", b"%d" % number)
                     await user.try_to_create_topic("name", 6)  # what the frames are about
                 await talk(home, frame)
-            counters = home.broker.node.listeners.network.counters
+            counters = home.broker.node.listeners.shared.counters
 
             assert len(frames) > 1000
             assert counters.requests > len(frames) / 4
@@ -133,7 +133,7 @@ async def test_every_api_takes_the_emptiest_request_there_is(
             body = encode(as_of(empty(api.request), version), version)
             await talk(home, framed(header(api.key, version) + body))
 
-        assert home.broker.node.listeners.network.counters.handler_failures == 0, caplog.text
+        assert home.broker.node.listeners.shared.counters.handler_failures == 0, caplog.text
         assert await user.topics() == {}
 
 

@@ -14,8 +14,9 @@ import pytest
 from pykafka_broker.apis.api import Later
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import CreationRate, Endpoint, ListenerLimits, Listeners
-from pykafka_broker.network.network import ConnectionLimits, Network
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.system.descriptors import DescriptorReserve
@@ -38,8 +39,8 @@ async def listening(
     reserve: DescriptorReserve | None = None,
     **handlers: Callable[[Any, Any], Any],
 ) -> AsyncIterator[Listeners]:
-    network = Network(clock or SystemClock(), connection_limits)
-    listeners = Listeners(network, limits, open_file_limit, reserve)
+    shared = Shared(clock or SystemClock(), connection_limits)
+    listeners = Listeners(shared, limits, open_file_limit, reserve)
     for endpoint in endpoints or (LOCAL,):
         listeners.add(endpoint, Dispatch(apis(**handlers)))
     listeners.start(node)
@@ -127,7 +128,7 @@ async def test_ipv6_clients_are_served(host: str) -> None:
 async def test_no_host_means_ipv4_as_well_and_addresses_are_shown_as_ipv4() -> None:
     async with listening(Endpoint("PLAINTEXT", "", 0)) as listeners, connected(listeners) as [client]:
         assert await served(client)
-        [connection] = listeners.network.connections
+        [connection] = listeners.shared.connections
         assert connection.client_host == "/127.0.0.1"
 
 
@@ -143,11 +144,11 @@ async def test_an_address_in_use_is_refused_with_the_reason() -> None:
     async with listening() as listeners:
         taken = listeners.listeners["PLAINTEXT"].port
         with pytest.raises(OSError, match=f"failed to bind to 127.0.0.1:{taken}"):
-            Listeners(listeners.network).add(Endpoint("PLAINTEXT", "127.0.0.1", taken), Dispatch([]))
+            Listeners(listeners.shared).add(Endpoint("PLAINTEXT", "127.0.0.1", taken), Dispatch([]))
 
 
 async def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
-    listeners = Listeners(Network(SystemClock()))
+    listeners = Listeners(Shared(SystemClock()))
     with pytest.raises(ValueError, match="SSL is not offered"):
         listeners.add(Endpoint("SSL", "127.0.0.1", 0, security_protocol="SSL"), Dispatch([]))
 
@@ -175,7 +176,7 @@ async def test_a_client_is_told_an_address_that_it_can_reach(
         client = await Client.connect(("127.0.0.2" if endpoint.is_wildcard else "127.0.0.1", port))
         with client.sock:
             assert await served(client)
-            [connection] = listeners.network.connections
+            [connection] = listeners.shared.connections
             assert listeners.advertised_for(connection) == (expected_host, expected_port or port)
 
 
@@ -190,7 +191,7 @@ async def test_above_max_connections_new_ones_wait_until_somebody_leaves() -> No
         assert await served(first) and await served(second)
         await third.send(third.peer.request(API_VERSIONS))
         await until(lambda: listeners._waiting_for_room)
-        assert len(listeners.network.connections) == 2
+        assert len(listeners.shared.connections) == 2
 
         first.close()
         assert third.peer.answers(await third.receive())
@@ -237,10 +238,10 @@ async def test_above_the_limit_per_address_connections_are_closed_at_once() -> N
             async with connected(listeners) as [one_too_many]:
                 assert await one_too_many.receive() == b""
             clients[0].close()
-            await until(lambda: len(listeners.network.connections) == 1)
+            await until(lambda: len(listeners.shared.connections) == 1)
             async with connected(listeners) as [next_one]:
                 assert await served(next_one)
-        assert listeners.network.counters.connections_rejected == 1
+        assert listeners.shared.counters.connections_rejected == 1
 
 
 async def test_an_override_replaces_the_limit_of_its_address() -> None:
@@ -300,7 +301,7 @@ async def test_a_listener_may_have_a_creation_rate_of_its_own() -> None:
     ):
         await waiting.send(waiting.peer.request(API_VERSIONS))
         assert await served(other)
-        assert [connection.listener_name for connection in listeners.network.connections] == ["INTERNAL"]
+        assert [connection.listener_name for connection in listeners.shared.connections] == ["INTERNAL"]
         listeners.reconfigure(ListenerLimits(), {slow.name: LOCAL, fast.name: fast})
         assert waiting.peer.answers(await waiting.receive())
 
@@ -318,10 +319,10 @@ async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_b
 
 
 def test_descriptors_are_kept_free_for_the_log() -> None:
-    network = Network(SystemClock())
-    assert Listeners(network, open_file_limit=10_000).max_connections == 9_744
-    assert Listeners(network, open_file_limit=64).max_connections == 32
-    assert Listeners(network, ListenerLimits(max_connections=5), open_file_limit=64).max_connections == 5
+    shared = Shared(SystemClock())
+    assert Listeners(shared, open_file_limit=10_000).max_connections == 9_744
+    assert Listeners(shared, open_file_limit=64).max_connections == 32
+    assert Listeners(shared, ListenerLimits(max_connections=5), open_file_limit=64).max_connections == 5
 
 
 async def test_without_descriptors_accepting_pauses_and_goes_on_later(
@@ -363,7 +364,7 @@ async def test_without_descriptors_new_clients_are_closed_at_once_and_later_ones
         monkeypatch.setattr(socket.socket, "accept", accept)
         async with connected(listeners) as [client]:
             assert await served(client)
-        assert listeners.network.counters.connections_rejected == 2
+        assert listeners.shared.counters.connections_rejected == 2
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         "This process has no file descriptor left: new connections are closed at once; raise the limit of "
         "open files (ulimit -n)"
@@ -387,7 +388,7 @@ async def test_new_clients_do_not_take_what_is_freed_while_the_reserve_is_lent(
             assert reserve.held == 1
         async with connected(listeners) as [client]:
             assert await served(client)
-        assert (reserve.held, listeners.network.counters.connections_rejected) == (3, 1)
+        assert (reserve.held, listeners.shared.counters.connections_rejected) == (3, 1)
     reserve.hold(0)
 
 
@@ -442,7 +443,7 @@ async def test_a_peer_that_stops_reading_costs_a_bounded_amount_and_the_others_n
 
     async with listening(list_groups=list_groups) as listeners, connected(listeners, 2) as [deaf, other]:
         await deaf.send(deaf.peer.requests(*[LIST_GROUPS] * 60))
-        await until(lambda: listeners.network.unsent.used_bytes)
+        await until(lambda: listeners.shared.unsent.used_bytes)
         started = len(served_to)
         for _ in range(20):
             assert await served(other)
@@ -451,7 +452,7 @@ async def test_a_peer_that_stops_reading_costs_a_bounded_amount_and_the_others_n
         while len(served_to) < 60:
             assert await deaf.receive(1_000_000)
         deaf.close()
-        await until(lambda: not listeners.network.unsent.used_bytes)
+        await until(lambda: not listeners.shared.unsent.used_bytes)
 
 
 async def test_the_sweep_closes_idle_and_dribbling_connections() -> None:
@@ -459,12 +460,12 @@ async def test_the_sweep_closes_idle_and_dribbling_connections() -> None:
     async with listening(connection_limits=limits, clock=clock) as listeners:
         async with connected(listeners, 2) as [idle, dribbling]:
             await dribbling.send(b"\0\0\0\x20\0")
-            connections = listeners.network.connections
+            connections = listeners.shared.connections
             await until(lambda: len(connections) == 2 and any(c._reader.pending_bytes for c in connections))
             await clock.pass_time(1_000)
             assert await asyncio.gather(idle.receive(), dribbling.receive()) == [b"", b""]
-        assert listeners.network.counters.connections_closed_idle == 1
-        assert listeners.network.counters.connections_closed_for_errors == 1
+        assert listeners.shared.counters.connections_closed_idle == 1
+        assert listeners.shared.counters.connections_closed_for_errors == 1
 
 
 async def test_when_unread_answers_take_too_much_those_who_do_not_read_are_dropped() -> None:
@@ -472,12 +473,12 @@ async def test_when_unread_answers_take_too_much_those_who_do_not_read_are_dropp
     answer = ListGroupsResponse(error_code=0, groups=groups)
     limits = ConnectionLimits(idle_ms=100)
     async with listening(list_groups=lambda request, ctx: answer, connection_limits=limits) as listeners:
-        listeners.network.unsent.limit_bytes = 1_000_000
+        listeners.shared.unsent.limit_bytes = 1_000_000
         async with connected(listeners) as [deaf]:
             await deaf.send(deaf.peer.request(LIST_GROUPS))
-            await until(lambda: listeners.network.unsent.used_bytes)
-            await until(lambda: not listeners.network.connections)
-        assert listeners.network.unsent.used_bytes == 0
+            await until(lambda: listeners.shared.unsent.used_bytes)
+            await until(lambda: not listeners.shared.connections)
+        assert listeners.shared.unsent.used_bytes == 0
 
 
 async def test_a_peer_that_resets_while_it_is_answered_disturbs_nobody(
@@ -492,7 +493,7 @@ async def test_a_peer_that_resets_while_it_is_answered_disturbs_nobody(
         await until(lambda: doors.waiting)
         rude.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         rude.close()
-        await until(lambda: len(listeners.network.connections) == 1)
+        await until(lambda: len(listeners.shared.connections) == 1)
         doors.open(ProduceResponse(responses=[]))
         assert await served(other)
     assert [record for record in caplog.records if record.levelname != "INFO"] == []
@@ -530,7 +531,7 @@ async def test_a_stop_does_not_wait_forever_for_a_handler() -> None:
         await client.send(client.peer.request(produce_of(b"x")))
         await until(lambda: doors.waiting)
         await listeners.stop(grace_ms=20)
-        assert listeners.network.connections == set()
+        assert listeners.shared.connections == set()
 
 
 @pytest.mark.parametrize("loop_name", ["asyncio", "uvloop"])

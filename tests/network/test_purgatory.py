@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.network.purgatory import Disconnected, WaitingRoom
+from pykafka_broker.network.purgatory import Disconnected, Purgatory
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatResponse
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.serving import HEARTBEAT, Served
 
 
 class Log:
-    """What a waiting room needs to know of a partition's log."""
+    """What the purgatory has to know of a partition's log."""
 
     def __init__(self) -> None:
         self.on_advance: list[Callable[..., Any]] = []
@@ -26,7 +26,7 @@ class Log:
 
 
 class Client:
-    """What a waiting room needs to know of a connection."""
+    """What the purgatory has to know of a connection."""
 
     def __init__(self) -> None:
         self.closed = False
@@ -47,10 +47,10 @@ def in_ms(clock: VirtualClock, duration_ms: int) -> int:
 
 async def test_a_move_of_any_watched_log_wakes_in_the_same_turn() -> None:
     clock, logs = VirtualClock(), [Log(), Log(), Log()]
-    room = WaitingRoom(clock)
-    parked = asyncio.create_task(room.wait(logs, in_ms(clock, 500), Client()))
+    purgatory = Purgatory(clock)
+    parked = asyncio.create_task(purgatory.wait(logs, in_ms(clock, 500), Client()))
     await settle()
-    assert (room.parked, room.watched_logs, parked.done()) == (1, 3, False)
+    assert (purgatory.parked, purgatory.watched_logs, parked.done()) == (1, 3, False)
 
     logs[1].move()
     await asyncio.sleep(0)
@@ -60,8 +60,8 @@ async def test_a_move_of_any_watched_log_wakes_in_the_same_turn() -> None:
 
 async def test_the_deadline_ends_the_wait() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
-    parked = asyncio.create_task(room.wait([log], in_ms(clock, 500), Client()))
+    purgatory = Purgatory(clock)
+    parked = asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), Client()))
     await clock.pass_time(499)
     assert not parked.done()
     await clock.pass_time(1)
@@ -71,28 +71,28 @@ async def test_the_deadline_ends_the_wait() -> None:
 @pytest.mark.parametrize("moves", [True, False])
 async def test_nothing_is_left_of_a_wait_however_it_ended(moves: bool) -> None:
     clock, log, client = VirtualClock(), Log(), Client()
-    room = WaitingRoom(clock)
-    parked = asyncio.create_task(room.wait([log], in_ms(clock, 500), client))
+    purgatory = Purgatory(clock)
+    parked = asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), client))
     await settle()
     if moves:
         log.move()
     await clock.pass_time(500)
     assert parked.result() is moves
-    assert (room.parked, room.watched_logs, log.on_advance, clock.pending_timers) == (0, 0, [], 0)
+    assert (purgatory.parked, purgatory.watched_logs, log.on_advance, clock.pending_timers) == (0, 0, [], 0)
 
 
 async def test_a_deadline_in_the_past_does_not_park() -> None:
     clock = VirtualClock()
-    room = WaitingRoom(clock)
-    assert await room.wait([Log()], clock.now_ms(), Client()) is False
+    purgatory = Purgatory(clock)
+    assert await purgatory.wait([Log()], clock.now_ms(), Client()) is False
 
 
 async def test_a_cheap_question_keeps_those_asleep_who_want_more() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
+    purgatory = Purgatory(clock)
     batches: list[bytes] = []
     parked = asyncio.create_task(
-        room.wait([log], in_ms(clock, 500), Client(), ready=lambda log: len(batches) == 2)
+        purgatory.wait([log], in_ms(clock, 500), Client(), ready=lambda log: len(batches) == 2)
     )
     await settle()
     for batch in (b"first", b"second"):
@@ -105,28 +105,29 @@ async def test_a_cheap_question_keeps_those_asleep_who_want_more() -> None:
 
 async def test_a_disconnected_client_ends_all_its_waits_and_nobody_elses() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
+    purgatory = Purgatory(clock)
     gone, stays = Client(), Client()
     waits = [
-        asyncio.create_task(room.wait([log], in_ms(clock, 500), client)) for client in (gone, gone, stays)
+        asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), client))
+        for client in (gone, gone, stays)
     ]
     await settle()
     gone.disconnect()
     await settle()
     assert [wait.done() and wait.exception() is not None for wait in waits] == [True, True, False]
-    assert room.parked == 1
+    assert purgatory.parked == 1
 
     with pytest.raises(Disconnected):
-        await room.wait([log], in_ms(clock, 500), gone)
+        await purgatory.wait([log], in_ms(clock, 500), gone)
     log.move()
     assert await waits[2] is True
 
 
 async def test_a_connection_that_waits_often_is_asked_once_to_tell_of_its_end() -> None:
     clock, log, client = VirtualClock(), Log(), Client()
-    room = WaitingRoom(clock)
+    purgatory = Purgatory(clock)
     for _ in range(10):
-        parked = asyncio.create_task(room.wait([log], in_ms(clock, 500), client))
+        parked = asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), client))
         await settle()
         log.move()
         assert await parked is True
@@ -135,61 +136,61 @@ async def test_a_connection_that_waits_often_is_asked_once_to_tell_of_its_end() 
 
 async def test_a_stopping_broker_releases_everybody_and_parks_nobody() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
-    waits = [asyncio.create_task(room.wait([log], in_ms(clock, 500), Client())) for _ in range(3)]
+    purgatory = Purgatory(clock)
+    waits = [asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), Client())) for _ in range(3)]
     await settle()
-    room.close()
+    purgatory.close()
     assert await asyncio.gather(*waits) == [False] * 3
-    assert await room.wait([log], in_ms(clock, 500), Client()) is False
-    assert room.parked == 0
+    assert await purgatory.wait([log], in_ms(clock, 500), Client()) is False
+    assert purgatory.parked == 0
 
 
 async def test_a_cancelled_wait_leaves_nothing() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
-    parked = asyncio.create_task(room.wait([log], in_ms(clock, 500), Client()))
+    purgatory = Purgatory(clock)
+    parked = asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), Client()))
     await settle()
     parked.cancel()
     await settle()
-    assert (room.parked, log.on_advance, clock.pending_timers) == (0, [], 0)
+    assert (purgatory.parked, log.on_advance, clock.pending_timers) == (0, [], 0)
 
 
 async def test_above_the_limit_the_oldest_is_answered_early() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock, max_parked=2)
+    purgatory = Purgatory(clock, max_parked=2)
     waits = []
     for _ in range(3):
-        waits.append(asyncio.create_task(room.wait([log], in_ms(clock, 500), Client())))
+        waits.append(asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), Client())))
         await settle()
     assert [wait.done() for wait in waits] == [True, False, False]
     assert waits[0].result() is False
-    room.close()
+    purgatory.close()
     assert await asyncio.gather(*waits) == [False] * 3
 
 
 async def test_two_thousand_parked_clients_disconnect_and_everything_is_freed() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
+    purgatory = Purgatory(clock)
     clients = [Client() for _ in range(2_000)]
-    waits = [asyncio.create_task(room.wait([log], in_ms(clock, 500_000), client)) for client in clients]
+    waits = [asyncio.create_task(purgatory.wait([log], in_ms(clock, 500_000), client)) for client in clients]
     await settle()
-    assert (room.parked, len(log.on_advance)) == (2_000, 1)
+    assert (purgatory.parked, len(log.on_advance)) == (2_000, 1)
 
     for client in clients:
         client.disconnect()
     await settle()
     assert all(isinstance(wait.exception(), Disconnected) for wait in waits)
-    assert (room.parked, room.watched_logs, log.on_advance, clock.pending_timers) == (0, 0, [], 0)
+    assert (purgatory.parked, purgatory.watched_logs, log.on_advance, clock.pending_timers) == (0, 0, [], 0)
 
 
 async def test_a_log_may_move_while_its_waiters_leave_and_come_back() -> None:
     clock, log = VirtualClock(), Log()
-    room = WaitingRoom(clock)
+    purgatory = Purgatory(clock)
     woken = []
 
     async def poll(name: str) -> None:
         for _ in range(3):
-            assert await room.wait([log], in_ms(clock, 500), Client())
+            assert await purgatory.wait([log], in_ms(clock, 500), Client())
             woken.append(name)
 
     polls = [asyncio.create_task(poll(name)) for name in "ab"]
@@ -203,26 +204,26 @@ async def test_a_log_may_move_while_its_waiters_leave_and_come_back() -> None:
 async def test_two_thousand_connections_parked_in_a_handler_disconnect_and_nothing_is_left() -> None:
     log = Log()
     first = Served()
-    room = WaitingRoom(first.clock)
+    purgatory = Purgatory(first.clock)
 
     async def parked(request: Any, ctx: Any) -> HeartbeatResponse:
-        await room.wait([log], in_ms(first.clock, 500_000), ctx.connection)
+        await purgatory.wait([log], in_ms(first.clock, 500_000), ctx.connection)
         return HeartbeatResponse(error_code=0)
 
-    peers = [Served(clock=first.clock, network=first.network, heartbeat=parked) for _ in range(2_000)]
+    peers = [Served(clock=first.clock, shared=first.shared, heartbeat=parked) for _ in range(2_000)]
     for peer in peers:
         peer.send(HEARTBEAT)
     await settle()
-    assert (room.parked, len(first.network.handlers)) == (2_000, 2_000)
+    assert (purgatory.parked, len(first.shared.handlers)) == (2_000, 2_000)
 
     stays, *leave = peers
     for peer in leave:
         peer.transport.disconnect()
     await settle()
-    assert (room.parked, len(first.network.handlers), first.clock.pending_timers) == (1, 1, 1)
+    assert (purgatory.parked, len(first.shared.handlers), first.clock.pending_timers) == (1, 1, 1)
 
     log.move()
     await settle()
     assert stays.answered() == [1]
-    assert (room.parked, room.watched_logs, log.on_advance) == (0, 0, [])
-    assert (first.network.handlers, first.clock.pending_timers) == (set(), 0)
+    assert (purgatory.parked, purgatory.watched_logs, log.on_advance) == (0, 0, [])
+    assert (first.shared.handlers, first.clock.pending_timers) == (set(), 0)

@@ -10,7 +10,7 @@ import pytest
 
 from pykafka_broker.apis.api import Later
 from pykafka_broker.log.segment.stored_records import PIECE_BYTES
-from pykafka_broker.network.network import ConnectionLimits
+from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.sending import PIECES_PER_TURN
 from pykafka_broker.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from pykafka_broker.protocol.messages.produce import ProduceResponse
@@ -52,7 +52,7 @@ async def test_an_answer_read_from_its_file_is_the_frame_it_announces():
     (_, _), (_, fetched), (_, _) = served.answers()
 
     assert stored.is_in(fetched)
-    assert served.network.counters.bytes_sent == len(served.transport.written)
+    assert served.shared.counters.bytes_sent == len(served.transport.written)
 
 
 async def test_a_peer_that_does_not_read_keeps_one_piece_in_memory_and_starts_no_request():

@@ -10,8 +10,9 @@ from typing import Any
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
-from pykafka_broker.network.network import ConnectionLimits, Network
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.messages import response_type
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -132,7 +133,7 @@ class Served:
         self,
         clock: VirtualClock | None = None,
         limits: ConnectionLimits | None = None,
-        network: Network | None = None,
+        shared: Shared | None = None,
         request_memory: RequestMemory | None = None,
         unsent: UnsentAnswers | None = None,
         node: Any = None,
@@ -140,12 +141,12 @@ class Served:
         **handlers: Handler,
     ) -> None:
         self.clock = clock or VirtualClock()
-        self.network = network or Network(
+        self.shared = shared or Shared(
             self.clock, limits=limits, request_memory=request_memory, unsent=unsent
         )
-        self.network.node = node
+        self.shared.node = node
         dispatch = dispatch or Dispatch(apis(**handlers))
-        self.connection = Connection(self.network, dispatch, "PLAINTEXT", ("10.0.0.7", 50123))
+        self.connection = Connection(self.shared, dispatch, "PLAINTEXT", ("10.0.0.7", 50123))
         self.transport = MemoryTransport(self.connection)
         self.peer = Peer()
 

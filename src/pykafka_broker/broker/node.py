@@ -55,8 +55,8 @@ from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
-from pykafka_broker.network.network import Network
-from pykafka_broker.network.purgatory import WaitingRoom
+from pykafka_broker.network.purgatory import Purgatory
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.raft.format import is_formatted
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
 from pykafka_broker.replication.partition import PartitionPorts
@@ -84,7 +84,7 @@ class Node:
     log_dir_moves: LogDirMoves
     listeners: Listeners
     served_listeners: ServedListeners
-    purgatory: WaitingRoom
+    purgatory: Purgatory
     periodic_work: PeriodicWork
     ports: NodePorts
 
@@ -179,7 +179,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     lifecycle.report_places()
     await coordinators.loaded()
 
-    purgatory = WaitingRoom(f.clock)
+    purgatory = Purgatory(f.clock)
     ports = NodePorts(
         clock=f.clock,
         configs=f.configs,
@@ -225,11 +225,11 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
 async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitStack) -> Listeners:
     """Listeners without an address yet, and the care for descriptors, which new clients take."""
     config = f.config
-    network = Network(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
+    shared = Shared(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
     # A host that is unknown keeps a broker from starting only where the process was given it.
     by_address = await limits_by_address(config.connections_per_ip_overrides)
     open_file_limit = raise_open_file_limit()
-    listeners = Listeners(network, listener_limits(config, by_address), open_file_limit, f.descriptors)
+    listeners = Listeners(shared, listener_limits(config, by_address), open_file_limit, f.descriptors)
     if open_file_limit is not None and isinstance(f.files, OsFileSystem):
         care = DescriptorCare(f.descriptors, logs, f.clock, on_short=listeners.complain_of_descriptors)
         undo.callback(care.end)
@@ -298,7 +298,7 @@ class _Closing:
         await self._logs.close(self.broker_epoch, clean=is_clean)
 
 
-async def _hang_up(listeners: Listeners, purgatory: WaitingRoom, coordinators: Coordinators) -> None:
+async def _hang_up(listeners: Listeners, purgatory: Purgatory, coordinators: Coordinators) -> None:
     """Let no more clients in, answer the requests that wait, and close all connections."""
     listeners.stop_accepting()
     purgatory.close()

@@ -15,17 +15,17 @@ next request starts when it is done, as in Kafka, where a channel is muted meanw
 answer's slot and lets the next request start; answers that are ready before their turn wait in their slots.
 
 **Holds** are the reasons why no further request may start: a handler runs, too many answers are outstanding,
-the peer does not read its answers, one is read from its file while it is sent, other peers do not read theirs
-and this request's may be large, the peer is throttled, a long round gives way to other connections, or the
-connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then the connection stops
-reading, and TCP tells the peer.
+the peer does not read its answers, an answer is read from its file while it is sent, other peers do not read
+theirs and this request's may be large, the peer is throttled, a long round gives way to other connections, or
+the connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then the connection
+stops reading, and TCP tells the peer.
 
-**Limits** are in `ConnectionLimits` (`network.py`) and, over all connections, in `memory.py`. Nothing has a
-timer of its own: `check()` is called by the listeners' sweep, and `patience.py` knows how long is too long.
+**Limits** are in `limits.py` and, over all connections, in `memory.py`; `account.py` counts what this
+connection takes. Nothing has a timer of its own: the sweep calls `check()`, and `patience.py` knows how long
+is too long.
 
-**Errors.** What the peer did wrong closes the connection with one line in the log, never a traceback. An
-exception out of a handler is our fault: it is logged with its traceback and answered if the API has an
-`error_response`, else the connection is closed. Other connections never notice.
+**Errors** are counted and logged in `faults.py`. What the peer did wrong closes its connection; an exception
+out of a handler is answered if the API has an `error_response`. Other connections never notice.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.apis.context import RequestContext
-from pykafka_broker.network.network import Network
+from pykafka_broker.network.account import Account
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.sending import IN_MEMORY, Sender
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.compile import Buffer, Cut, assemble, buffers_length, skip_tags
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
@@ -110,34 +111,29 @@ class Connection(asyncio.BufferedProtocol):
     """Serves one client."""
 
     __slots__ = (
-        "_charged_bytes",
+        "_account",
         "_client_id",
         "_client_id_bytes",
         "_counters",
         "_cuts",
         "_dispatch",
         "_holds",
-        "_lacks_memory",
         "_limits",
         "_log_requests",
-        "_network",
         "_node",
         "_on_close",
         "_on_lost",
         "_out",
         "_patience",
-        "_queued_bytes",
         "_reader",
-        "_reads",
-        "_reads_ahead",
         "_round_left",
         "_routes",
         "_sender",
         "_served",
+        "_shared",
         "_slots",
         "_throttled_until_ms",
         "_transport",
-        "_unsent_bytes",
         "_written_bytes",
         "client_host",
         "closed",
@@ -149,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(
         self,
-        network: Network,
+        shared: Shared,
         dispatch: Dispatch,
         listener_name: str,
         peer: tuple[str, int],
@@ -163,21 +159,19 @@ class Connection(asyncio.BufferedProtocol):
         #: Who the peer is; set by authentication.
         self.principal = principal
         self.closed = False
-        self._network = network
-        self._node = network.node
-        self._counters = network.counters
-        self._limits = network.limits
+        self._shared = shared
+        self._node = shared.node
+        self._counters = shared.counters
+        self._limits = shared.limits
         self._dispatch = dispatch
         self._routes = dispatch.routes
         self._on_lost = on_lost
         self._on_close: list[Callable[[], None]] = []
-        self._reader = FrameReader(network.landing, network.limits.request_max_bytes)
+        self._reader = FrameReader(shared.landing, shared.limits.request_max_bytes)
         self._transport: asyncio.Transport
         self._sender: Sender
         self._holds = 0
         self._slots: list[_Slot] = []
-        # What is in memory of answers whose turn has not come.
-        self._queued_bytes = 0
         self._out = bytearray()
         self._cuts: list[Cut] = []
         self._written_bytes = 0
@@ -187,15 +181,10 @@ class Connection(asyncio.BufferedProtocol):
         self._client_id_bytes: Buffer | None = None
         self._client_id = ""
         self._log_requests = False
-        # Reading stops for either of two reasons.
-        self._reads = True
-        self._reads_ahead = False
-        self._lacks_memory = False
-        self._charged_bytes = 0
-        self._unsent_bytes = 0
         self._throttled_until_ms = 0
         self._served = 0
-        self._patience = Patience(network.limits, network.clock.monotonic_ms())
+        self._patience = patience = Patience(shared.limits, shared.clock.monotonic_ms())
+        self._account = Account(self._reader, patience, shared.request_memory, shared.unsent)
 
     def __repr__(self) -> str:
         return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
@@ -210,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def answer_budget_bytes(self) -> int:
         """How large an answer should be at most, now that other peers may be slow to read theirs."""
-        return self._network.unsent.budget_bytes
+        return self._shared.unsent.budget_bytes
 
     @property
     def idle_since_ms(self) -> int:
@@ -237,7 +226,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def throttle(self, duration_ms: int) -> None:
         """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
-        clock = self._network.clock
+        clock = self._shared.clock
         until_ms = clock.monotonic_ms() + duration_ms
         self._throttled_until_ms = max(until_ms, self._throttled_until_ms)
         self._holds |= THROTTLED
@@ -269,21 +258,20 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport = cast(asyncio.Transport, transport)
         self._sender = Sender(transport, self._sent, self._cannot_send)
+        self._account.opens(transport)
         transport.set_write_buffer_limits(high=self._limits.unsent_high_water_bytes)
-        self._network.connections.add(self)
+        self._shared.connections.add(self)
         self._counters.connections_opened += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed = True
         self._holds |= CLOSING
-        network = self._network
-        network.connections.discard(self)
+        shared = self._shared
+        shared.connections.discard(self)
         self._reader.close()
         self._sender.drop()
-        self._account()
-        network.unsent.forget(self)
-        self._count_unsent(0)
-        self._count_queued(-self._queued_bytes)
+        shared.unsent.forget(self)
+        self._account.closes()
         self._slots.clear()
         self._out = bytearray()
         self._cuts = []
@@ -300,7 +288,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         buffer = self._reader.get_buffer()
-        if self._network.request_memory.full and not self._charged_bytes:
+        if self._shared.request_memory.full and not self._account.request_bytes:
             # Small requests pass; of a large one no more than this comes in before the connection has to
             # wait.
             return buffer[:4096]
@@ -316,10 +304,10 @@ class Connection(asyncio.BufferedProtocol):
         """More than the high water mark is unsent: the peer does not read, so its requests wait."""
         self._holds |= UNREAD
         self._sender.pause()
-        self._count_unsent(self._transport.get_write_buffer_size())
+        self._account.set_unsent(self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
-        self._count_unsent(0)
+        self._account.set_unsent(0)
         self._patience.reads_again()
         self._sender.resume()
         self._let_go(UNREAD)
@@ -349,12 +337,11 @@ class Connection(asyncio.BufferedProtocol):
             if self._out:
                 self._flush()
         reader.settle()
-        if reader.held_bytes or self._charged_bytes:
-            self._account()
-        if self._holds and not self._reads_ahead and reader.pending_bytes > self._limits.read_ahead_bytes:
-            self._reads_ahead = True
-            self._read_or_not()
-            self._network.request_memory.stands_still(self)
+        account = self._account
+        if reader.held_bytes or account.request_bytes:
+            account.count_requests()
+        if self._holds and not account.is_ahead and reader.pending_bytes > self._limits.read_ahead_bytes:
+            account.reads_too_far_ahead()
 
     def _serve(self, frame: memoryview) -> int:
         """Decode one request, call its handler, and write or await the answer; returns the holds.
@@ -372,9 +359,9 @@ class Connection(asyncio.BufferedProtocol):
             if route is None:
                 self._answer_unsupported_api_versions(correlation_id)
                 return self._holds
-        if route.large_answers and self._network.unsent.full:
+        if route.large_answers and self._shared.unsent.full:
             self._reader.put_back(frame)
-            self._network.unsent.wait(self)
+            self._shared.unsent.wait(self)
             self._holds |= OTHERS_UNREAD
             return self._holds
         pos = 10
@@ -451,7 +438,7 @@ class Connection(asyncio.BufferedProtocol):
         limits = self._limits
         return (
             len(self._slots) >= limits.outstanding_answers
-            or self._queued_bytes > limits.unsent_high_water_bytes
+            or self._account.queued_bytes > limits.unsent_high_water_bytes
         )
 
     def _read_client_id(self, name: memoryview, size: int) -> str:
@@ -472,7 +459,7 @@ class Connection(asyncio.BufferedProtocol):
         task = asyncio.get_running_loop().create_task(
             self._awaited(slot, route, correlation_id, request, awaitable, holds)
         )
-        handlers = self._network.handlers
+        handlers = self._shared.handlers
         handlers.add(task)
         task.add_done_callback(handlers.discard)
 
@@ -514,22 +501,18 @@ class Connection(asyncio.BufferedProtocol):
                 for _, content in slot.cuts
                 if isinstance(content, (*IN_MEMORY, list, tuple))
             )
-            self._count_queued(slot.held_bytes)
-
-    def _count_queued(self, change_bytes: int) -> None:
-        self._queued_bytes += change_bytes
-        self._network.unsent.count(change_bytes)
+            self._account.count_queued(slot.held_bytes)
 
     def reads_ahead(self, change_bytes: int) -> None:
         """So much more, or less, is being read into memory for an answer."""
-        self._network.unsent.count(change_bytes)
+        self._shared.unsent.count(change_bytes)
 
     def _send_ready(self) -> None:
         """Send the answers whose turn has come."""
         slots = self._slots
         while slots and slots[0].ready:
             slot = slots.pop(0)
-            self._count_queued(-slot.held_bytes)
+            self._account.count_queued(-slot.held_bytes)
             if slot.out:
                 self._out, self._cuts = slot.out, slot.cuts
                 self._flush()
@@ -551,9 +534,7 @@ class Connection(asyncio.BufferedProtocol):
             route.encode(answer, out, cuts)
         except Exception as error:
             del out[start:], cuts[cuts_before:]
-            self._counters.handler_failures += 1
-            what = f"The answer to {route.name} v{route.version} cannot be encoded; closing {self!r}"
-            self._report(route, what, error)
+            self._shared.faults.of_encoding(route, self, error)
             self.close()
             return 0
         size = len(out) - start - 4
@@ -598,8 +579,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _cannot_send(self, error: OSError) -> None:
         """A disk did not give what an answer had announced: only the end of the connection can say so."""
-        what = f"Closing connection {self!r}: a log cannot be read while it is sent"
-        self._network.complaints.log(logging.ERROR, type(error).__name__, self.peer_host, f"{what}: {error}")
+        self._shared.faults.of_disk(self, error)
         self.abort()
 
     def _answer_unsupported_api_versions(self, correlation_id: int) -> None:
@@ -619,38 +599,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _blame(self, what: str) -> None:
         """The peer broke the protocol."""
-        self._counters.connections_closed_for_errors += 1
         client = f" (client id {self._client_id!r})" if self._client_id else ""
-        self._network.complaints.log(
-            logging.WARNING, "protocol", self.peer_host, f"Closing connection {self!r}{client}: {what}"
-        )
+        text = f"Closing connection {self!r}{client}: {what}"
+        self._shared.faults.of_peer(self, "protocol", text)
         self.finish()
 
     def _failed(self, route: Route, request: Any, error: Exception) -> Any:
         """A handler raised; the answer that says so, or CLOSE."""
-        if isinstance(error, ProtocolError):
-            self._counters.connections_closed_for_errors += 1
-            self._network.complaints.log(
-                logging.WARNING,
-                "protocol",
-                self.peer_host,
-                f"Closing connection {self!r} after {route.name} v{route.version}: {error}",
-            )
-            return CLOSE
-        error_response = route.api.error_response
-        if not isinstance(error, KafkaError):
-            self._counters.handler_failures += 1
-            self._report(route, f"Failed to serve {route.name} v{route.version} of {self!r}", error)
-            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-        elif error_response is None:
-            self._counters.handler_failures += 1
-            self._report(route, f"{route.name} v{route.version} of {self!r} cannot answer {error}", error)
-        return CLOSE if error_response is None else error_response(request, error)
-
-    def _report(self, route: Route, what: str, error: Exception) -> None:
-        """Something of ours failed: the traceback, but not as often as a client may like to see it."""
-        kind = type(error).__name__
-        self._network.complaints.log(logging.ERROR, kind, f"{route.name} v{route.version}", what, error)
+        return self._shared.faults.of_handler(route, request, error, self)
 
     # Holds and back-pressure.
 
@@ -658,11 +614,11 @@ class Connection(asyncio.BufferedProtocol):
         """A hold ended. The next round comes in a turn of its own: this may be called within one."""
         if self._holds & reasons:
             self._holds &= ~reasons
-            if not self._holds and (self._reader.pending_bytes or self._reads_ahead):
+            if not self._holds and (self._reader.pending_bytes or self._account.is_ahead):
                 asyncio.get_running_loop().call_soon(self._go_on)
 
     def _throttle_ends(self) -> None:
-        if self._network.clock.monotonic_ms() >= self._throttled_until_ms:
+        if self._shared.clock.monotonic_ms() >= self._throttled_until_ms:
             self._let_go(THROTTLED)
 
     def _take_turn(self) -> None:
@@ -676,52 +632,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._reader.land()
         self._round()
-        if self._reads_ahead and not self._holds:
-            self._reads_ahead = False
-            self._network.request_memory.moves_again(self)
-            self._read_or_not()
-
-    def _read_or_not(self) -> None:
-        """Read as long as there is no reason not to."""
-        reads = not self._reads_ahead and not self._lacks_memory
-        if reads != self._reads and not self._transport.is_closing():
-            self._reads = reads
-            if reads:
-                self._transport.resume_reading()
-            else:
-                self._transport.pause_reading()
-
-    def _account(self) -> None:
-        """Tell what we hold of requests; an empty buffer is kept only while memory is plenty."""
-        memory = self._network.request_memory
-        if memory.full:
-            self._reader.release()
-        held_bytes = self._reader.held_bytes
-        if held_bytes != self._charged_bytes:
-            self._charged_bytes = held_bytes
-            memory.holds(self, held_bytes)
-
-    def give_back(self) -> int:
-        """Free our buffer if it is empty just now; returns how many bytes we still hold."""
-        self._reader.release()
-        self._charged_bytes = self._reader.held_bytes
-        return self._charged_bytes
-
-    def wait_for_memory(self) -> None:
-        """Requests of all connections take all the memory they may: stop reading."""
-        self._lacks_memory = True
-        self._read_or_not()
-
-    def memory_available(self) -> None:
-        """Go on reading."""
-        self._lacks_memory = False
-        self._patience.nothing_arrives()
-        self._read_or_not()
-
-    def _count_unsent(self, unsent_bytes: int) -> None:
-        change_bytes = unsent_bytes - self._unsent_bytes
-        self._unsent_bytes = unsent_bytes
-        self._network.unsent.count(change_bytes)
+        if self._account.is_ahead and not self._holds:
+            self._account.has_caught_up()
 
     def may_answer(self) -> None:
         """There is room again for unsent answers."""
@@ -733,24 +645,24 @@ class Connection(asyncio.BufferedProtocol):
         """Close what is idle, what takes forever to arrive, and what is not read."""
         if self.closed:
             return
-        patience = self._patience
+        patience, account = self._patience, self._account
         patience.swept(now_ms)
         unsent_bytes = self._transport.get_write_buffer_size()
-        if unsent_bytes != self._unsent_bytes:
-            self._count_unsent(unsent_bytes)
+        if unsent_bytes != account.unsent_bytes:
+            account.set_unsent(unsent_bytes)
         if patience.is_stalled(now_ms, unsent_bytes + self._sender.left_bytes):
             self._blame_and_abort("stalled", f"the peer has not read for {self._limits.stalled_ms} ms")
         pending_bytes = self._reader.pending_bytes
         if not pending_bytes:
             patience.nothing_arrives()
-            if self._charged_bytes and patience.active_ms != now_ms:
+            if account.request_bytes and patience.active_ms != now_ms:
                 self._reader.release()
-                self._account()
+                account.count_requests()
             if not self._slots and patience.is_idle(now_ms):
                 self._counters.connections_closed_idle += 1
                 logger.debug("Closing idle connection %r", self)
                 self.abort()
-        elif not self._holds and not self._lacks_memory:
+        elif not self._holds and not account.lacks_memory:
             overdue_ms = patience.overdue_after_ms(now_ms, pending_bytes, self._served)
             if overdue_ms is not None:
                 self._blame_and_abort("slow", f"a request did not arrive within {overdue_ms} ms")
@@ -763,19 +675,16 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def unsent_bytes(self) -> int:
         """Answers the peer has not read, as far as sweeps saw."""
-        return self._unsent_bytes
+        return self._account.unsent_bytes
 
     def drop_unread(self) -> None:
         """All peers together leave too much unread, and this one is among the slowest."""
         self._blame_and_abort(
-            "unread", f"{self._unsent_bytes} bytes of answers are unread and memory is short"
+            "unread", f"{self._account.unsent_bytes} bytes of answers are unread and memory is short"
         )
 
     def _blame_and_abort(self, kind: str, what: str) -> None:
-        self._counters.connections_closed_for_errors += 1
-        self._network.complaints.log(
-            logging.WARNING, kind, self.peer_host, f"Closing connection {self!r}: {what}"
-        )
+        self._shared.faults.of_peer(self, kind, f"Closing connection {self!r}: {what}")
         self.abort()
 
 

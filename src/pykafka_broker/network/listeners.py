@@ -33,7 +33,7 @@ from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.machine.clock import Timer
 from pykafka_broker.network.connection import Connection, plain_address
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.network import Network
+from pykafka_broker.network.shared import Shared
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
 
 logger = logging.getLogger("kafka.network.SocketServer")
@@ -119,9 +119,7 @@ class Listener:
     def __init__(self, listeners: Listeners, endpoint: Endpoint, dispatch: Dispatch) -> None:
         self.endpoint = endpoint
         self.dispatch = dispatch
-        self.rate = CreationRate(
-            endpoint.max_connection_creation_rate, listeners.network.clock.monotonic_ms()
-        )
+        self.rate = CreationRate(endpoint.max_connection_creation_rate, listeners.shared.clock.monotonic_ms())
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []
         self._addresses: Sequence[str] = ()
@@ -247,17 +245,17 @@ class Listeners:
 
     def __init__(
         self,
-        network: Network,
+        shared: Shared,
         limits: ListenerLimits | None = None,
         open_file_limit: int | None = None,
         reserve: DescriptorReserve | None = None,
     ) -> None:
-        self.network = network
+        self.shared = shared
         self.limits = limits if limits is not None else ListenerLimits()
         self.listeners: dict[str, Listener] = {}
         self._open_file_limit = open_file_limit
         self._reserve = DescriptorReserve() if reserve is None else reserve
-        self._rate = CreationRate(self.limits.max_connection_creation_rate, network.clock.monotonic_ms())
+        self._rate = CreationRate(self.limits.max_connection_creation_rate, shared.clock.monotonic_ms())
         self._per_ip: dict[str, int] = {}
         self._count = 0
         self._opening: set[asyncio.Task[None]] = set()
@@ -309,13 +307,13 @@ class Listeners:
     def remove(self, name: str) -> None:
         """Listen there no more; its connections finish what they have started, then they are closed."""
         self.listeners.pop(name).close()
-        for connection in list(self.network.connections):
+        for connection in list(self.shared.connections):
             if connection.listener_name == name:
                 connection.finish()
 
     def start(self, node: NodePorts) -> None:
         """Accept connections on every listener, whose handlers ask `node` for what they need."""
-        self.network.node = node
+        self.shared.node = node
         for listener in self.listeners.values():
             listener.start()
             logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
@@ -332,7 +330,7 @@ class Listeners:
         self.stop_accepting()
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
-        connections = self.network.connections
+        connections = self.shared.connections
         for connection in list(connections):
             connection.finish()
         all_closed = asyncio.Event()
@@ -343,7 +341,7 @@ class Listeners:
 
         for connection in connections:
             connection.on_close(one_closed)
-        clock = self.network.clock
+        clock = self.shared.clock
         timer = clock.call_at(clock.monotonic_ms() + grace_ms, all_closed.set)
         if connections:
             await all_closed.wait()
@@ -356,7 +354,7 @@ class Listeners:
     def reconfigure(self, limits: ListenerLimits, endpoints: Mapping[str, Endpoint]) -> None:
         """Apply changed limits and changed endpoints, which stay bound, to connections to come."""
         self.limits = limits
-        now_ms = self.network.clock.monotonic_ms()
+        now_ms = self.shared.clock.monotonic_ms()
         self._rate = self._rate.changed_to(limits.max_connection_creation_rate, now_ms)
         for name, listener in self.listeners.items():
             listener.endpoint = endpoint = endpoints[name]
@@ -397,7 +395,7 @@ class Listeners:
             most = self.max_connections
         listener.pause()
         self._waiting_for_room.add(listener)
-        self.network.complaints.log(
+        self.shared.complaints.log(
             logging.INFO,
             "max.connections",
             listener.name,
@@ -414,7 +412,7 @@ class Listeners:
         rates = [rate for rate in rates if rate.per_second != UNLIMITED]
         if not rates:
             return False
-        clock = self.network.clock
+        clock = self.shared.clock
         now_ms = clock.monotonic_ms()
         wait_ms = max(rate.wait_ms(now_ms) for rate in rates)
         if wait_ms:
@@ -448,13 +446,13 @@ class Listeners:
             sock.accept()[0].close()
         finally:
             self._reserve.refill()
-        self.network.counters.connections_rejected += 1
+        self.shared.counters.connections_rejected += 1
         self.complain_of_descriptors()
         return None
 
     def complain_of_descriptors(self) -> None:
         """Say, once in a while, that the process is out of descriptors."""
-        self.network.complaints.log(
+        self.shared.complaints.log(
             logging.ERROR,
             "descriptors",
             "",
@@ -469,8 +467,8 @@ class Listeners:
         most = self.limits.max_connections_per_ip_overrides.get(host, self.limits.max_connections_per_ip)
         if self._per_ip.get(host, 0) >= most:
             client.close()
-            self.network.counters.connections_rejected += 1
-            self.network.complaints.log(
+            self.shared.counters.connections_rejected += 1
+            self.shared.complaints.log(
                 logging.INFO,
                 "max.connections.per.ip",
                 host,
@@ -487,7 +485,7 @@ class Listeners:
 
     async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
         connection = Connection(
-            self.network,
+            self.shared,
             listener.dispatch,
             listener.name,
             peer,
@@ -513,13 +511,13 @@ class Listeners:
     def accept_failed(self, listener: Listener, error: OSError) -> None:
         """accept(2) failed for want of a resource: try again in a moment instead of turning in circles."""
         listener.pause()
-        self.network.complaints.log(
+        self.shared.complaints.log(
             logging.ERROR,
             "accept",
             listener.name,
             f"Listener {listener.name} cannot accept connections ({error.strerror}); trying again",
         )
-        clock = self.network.clock
+        clock = self.shared.clock
         clock.call_at(clock.monotonic_ms() + ACCEPT_PAUSE_MS, listener.start)
 
     def _forget(self, listener: Listener, host: str) -> None:
@@ -543,7 +541,7 @@ class Listeners:
         """Close the connection that was idle longest, if one came in elsewhere than between brokers."""
         candidates = [
             connection
-            for connection in self.network.connections
+            for connection in self.shared.connections
             if (listener := self.listeners.get(connection.listener_name)) is not None
             and not listener.endpoint.inter_broker
         ]
@@ -555,14 +553,14 @@ class Listeners:
     # The sweep.
 
     def _schedule_sweep(self) -> None:
-        limits = self.network.limits
+        limits = self.shared.limits
         shortest = min(
             limits.idle_ms if limits.idle_ms >= 0 else SWEEP_MS * 4,
             limits.request_arrival_ms,
             limits.stalled_ms,
         )
-        interval_ms = HURRIED_SWEEP_MS if self.network.unsent.full else SWEEP_MS
-        clock = self.network.clock
+        interval_ms = HURRIED_SWEEP_MS if self.shared.unsent.full else SWEEP_MS
+        clock = self.shared.clock
         self._sweep_timer = clock.call_at(
             clock.monotonic_ms() + max(10, min(interval_ms, shortest // 4)), self._sweep
         )
@@ -570,20 +568,20 @@ class Listeners:
     def _sweep(self) -> None:
         """Look at every connection once."""
         self._reserve.refill()
-        now_ms = self.network.clock.monotonic_ms()
-        for connection in list(self.network.connections):
+        now_ms = self.shared.clock.monotonic_ms()
+        for connection in list(self.shared.connections):
             connection.check(now_ms)
-        unsent = self.network.unsent
+        unsent = self.shared.unsent
         if unsent.full:
             self._drop_slow_readers(now_ms)
         self._schedule_sweep()
 
     def _drop_slow_readers(self, now_ms: int) -> None:
         """Too many answers wait for peers that do not read; those with most to read and no progress go."""
-        unsent = self.network.unsent
+        unsent = self.shared.unsent
         stalled = [
             connection
-            for connection in self.network.connections
+            for connection in self.shared.connections
             if connection.stalled_since_ms is not None and connection.stalled_since_ms < now_ms
         ]
         excess_bytes = unsent.used_bytes - unsent.limit_bytes // 2

@@ -1,19 +1,19 @@
 """How long a peer may take: to send what it began, to read what it asked for, to do nothing at all.
 
-A sweep looks at every connection now and then, says what it sees, and is told whether to wait on. Times are
-monotonic and as fine as the sweep.
+A sweep looks at every connection now and then, passes on what it sees, and learns whether the peer's time is
+up. Times are monotonic and as fine as the sweep.
 """
 
 from __future__ import annotations
 
-from pykafka_broker.network.network import ConnectionLimits
+from pykafka_broker.network.limits import ConnectionLimits
 
 #: A request may take a second longer for so many bytes of it.
 SLOWEST_BYTES_PER_S = 16 * 1024
 
 
 class Patience:
-    """With one peer."""
+    """Of one connection with its peer."""
 
     __slots__ = (
         "_arriving_since_ms",
@@ -34,7 +34,7 @@ class Patience:
         #: What the peer had not read at the last sweep; since when it has read nothing, None while it does.
         self.unread_bytes = 0
         self.stalled_since_ms: int | None = None
-        #: Since when the request is arriving that is, and how many had been served then.
+        #: Since when the request has been arriving that is not whole yet, and how many had been served then.
         self._arriving_since_ms: int | None = None
         self._served_before = 0
 
@@ -62,11 +62,11 @@ class Patience:
         self.stalled_since_ms = None
 
     def nothing_arrives(self) -> None:
-        """No request is on its way, or it is we who let it wait."""
+        """No request is on its way, or this side lets it wait."""
         self._arriving_since_ms = None
 
     def overdue_after_ms(self, now_ms: int, pending_bytes: int, served: int) -> int | None:
-        """What the request that is arriving, `pending_bytes` of it so far, was allowed, if it took longer."""
+        """The time the arriving request, `pending_bytes` so far, was allowed; None if it is not over."""
         if self._arriving_since_ms is None or served != self._served_before:
             self._arriving_since_ms = now_ms
             self._served_before = served

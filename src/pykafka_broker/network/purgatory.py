@@ -83,7 +83,7 @@ class _Watch:
                 parked.wake(True)
 
 
-class WaitingRoom:
+class Purgatory:
     """All parked handlers of a broker."""
 
     def __init__(self, clock: Clock, max_parked: int = MAX_PARKED) -> None:

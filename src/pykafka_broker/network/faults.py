@@ -1,0 +1,70 @@
+"""What goes wrong on connections: counted, and logged once per interval for the same thing.
+
+A peer that breaks the protocol, or takes too long, loses its connection and causes one line. What a handler
+raises is our fault: its traceback is logged, and the client gets the API's `error_response`, or loses the
+connection if the API has none.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka_broker.apis.api import CLOSE
+from pykafka_broker.network.counters import Counters
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
+if TYPE_CHECKING:
+    from pykafka_broker.network.dispatch import Route
+
+
+class Faulty(Protocol):
+    """A connection; its `repr` names it in the log."""
+
+    peer_host: str
+
+
+class Faults:
+    """Of all connections of a broker."""
+
+    __slots__ = ("_complaints", "_counters")
+
+    def __init__(self, counters: Counters, complaints: RepeatedLines) -> None:
+        self._counters = counters
+        self._complaints = complaints
+
+    def of_peer(self, connection: Faulty, kind: str, text: str) -> None:
+        """The peer is at fault and loses its connection: one line per kind and host."""
+        self._counters.connections_closed_for_errors += 1
+        self._complaints.log(logging.WARNING, kind, connection.peer_host, text)
+
+    def of_disk(self, connection: Faulty, error: OSError) -> None:
+        """A disk did not give what an answer had announced; the connection is closed."""
+        text = f"Closing connection {connection!r}: a log cannot be read while it is sent: {error}"
+        self._complaints.log(logging.ERROR, type(error).__name__, connection.peer_host, text)
+
+    def of_encoding(self, route: Route, connection: Faulty, error: Exception) -> None:
+        """An answer cannot be encoded; the connection is closed."""
+        what = f"The answer to {route.name} v{route.version} cannot be encoded; closing {connection!r}"
+        self._of_ours(route, what, error)
+
+    def of_handler(self, route: Route, request: Any, error: Exception, connection: Faulty) -> Any:
+        """A handler raised; the answer that says so, or CLOSE."""
+        asked = f"{route.name} v{route.version}"
+        if isinstance(error, ProtocolError):
+            self.of_peer(connection, "protocol", f"Closing connection {connection!r} after {asked}: {error}")
+            return CLOSE
+        error_response = route.api.error_response
+        if not isinstance(error, KafkaError):
+            self._of_ours(route, f"Failed to serve {asked} of {connection!r}", error)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        elif error_response is None:
+            self._of_ours(route, f"{asked} of {connection!r} cannot answer {error}", error)
+        return CLOSE if error_response is None else error_response(request, error)
+
+    def _of_ours(self, route: Route, what: str, error: Exception) -> None:
+        """Log the traceback, once per kind and route."""
+        self._counters.handler_failures += 1
+        subject = f"{route.name} v{route.version}"
+        self._complaints.log(logging.ERROR, type(error).__name__, subject, what, error)

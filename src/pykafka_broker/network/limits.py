@@ -1,0 +1,30 @@
+"""What one connection may take.
+
+What all connections together may take is in `memory.py`, and how many there may be in `endpoint.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ConnectionLimits(NamedTuple):
+    """What one connection may take."""
+
+    #: socket.request.max.bytes
+    request_max_bytes: int = 100 * 1024 * 1024
+    #: connections.max.idle.ms; negative: never.
+    idle_ms: int = 600_000
+    #: Answers that may be outstanding (`Later`) before the next request has to wait.
+    outstanding_answers: int = 100
+    #: Bytes kept for requests that may not start yet, before the connection stops reading.
+    read_ahead_bytes: int = 64 * 1024
+    #: Requests served in one turn of the event loop, so that a flood of small ones does not hold up other
+    #: connections for longer.
+    requests_per_round: int = 250
+    #: A request must have arrived this long after its first byte was seen, plus a second per 16 KiB of it.
+    request_arrival_ms: int = 30_000
+    #: Unsent bytes above which no further request starts.
+    unsent_high_water_bytes: int = 64 * 1024
+    #: A peer that has not read a byte of its answers for this long is disconnected.
+    stalled_ms: int = 60_000

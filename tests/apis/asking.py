@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from pykafka_broker.apis.api import Api
-from pykafka_broker.log.partition.partition_log import NamesDue
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.messages import fetch as fetching
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import join_group as joining
@@ -90,7 +90,7 @@ async def open_transaction(home: Home, topic: str, producer_id: int, *values: by
     now_ms = home.clock.now_ms()
     producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
     records = batch(*values, timestamp=now_ms, transactional=True, **producer)
-    guard = partition.log.start_verification(producer_id, 0, 0, bumps_epoch=True, now_ms=now_ms)
+    guard = partition.log.writer.start_verification(producer_id, 0, 0, bumps_epoch=True, now_ms=now_ms)
     append = partial(partition.append, required_acks=-1, produce_version=12, now_ms=now_ms, guard=guard)
     await _appended(home, lambda: append(bytearray(records)))
 

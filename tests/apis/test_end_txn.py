@@ -95,12 +95,12 @@ async def test_the_end_waits_for_a_disk_that_is_full(home: Home, user: User) -> 
     await producer.write("t", b"v")
     partition = home.broker.node.replicas.led("t", 0)
     assert partition is not None
-    partition.log.offline = OSError(28, "No space left on device")
+    partition.log.state.offline = OSError(28, "No space left on device")
     assert (await producer.try_to_end(commit=True)).error_code == 0
     await home.pass_time(1_000)
     assert (await described(user)).transaction_state == "PrepareCommit"
 
-    partition.log.offline = None
+    partition.log.state.offline = None
     await home.pass_time(1_000)
     assert await completed(user) == "CompleteCommit"
     assert await committed_values(user, "t") == [b"v"]

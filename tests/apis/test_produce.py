@@ -469,7 +469,7 @@ async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(
     await producer.write("slow", b"v")
     partition = home.broker.node.replicas.led("slow", 0)
     assert partition is not None
-    partition.log.offline = OSError(28, "No space left on device")
+    partition.log.state.offline = OSError(28, "No space left on device")
     ended = await producer.try_to_end(commit=True)
     producer.goes_on_as(ended.producer_id, ended.producer_epoch)
     await until(lambda: "cannot be written to 1 partitions yet" in caplog.text)
@@ -477,9 +477,9 @@ async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(
     # The markers are tried again 100 ms after the first attempt; producers wait for 100 ms.
     await home.pass_time(50)
     waiting = await parked(home, producer.try_to_write("t", b"w"))
-    partition.log.offline = None
+    partition.log.state.offline = None
     await home.pass_time(60)
-    await until(lambda: partition.log.log_end_offset == 2)
+    await until(lambda: partition.log.state.log_end_offset == 2)
     await home.pass_time(40)
     assert (await waiting).error_code == 0
 
@@ -494,7 +494,7 @@ async def test_markers_that_take_longer_are_not_waited_for(
     await producer.write("slow", b"v")
     partition = home.broker.node.replicas.led("slow", 0)
     assert partition is not None
-    partition.log.offline = OSError(28, "No space left on device")
+    partition.log.state.offline = OSError(28, "No space left on device")
     ended = await producer.try_to_end(commit=True)
     producer.goes_on_as(ended.producer_id, ended.producer_epoch)
     await until(lambda: "cannot be written to 1 partitions yet" in caplog.text)
@@ -502,7 +502,7 @@ async def test_markers_that_take_longer_are_not_waited_for(
     waiting = await parked(home, producer.try_to_write("t", b"w"))
     await home.pass_time(200)
     assert (await waiting).error_code == ErrorCode.CONCURRENT_TRANSACTIONS
-    partition.log.offline = None
+    partition.log.state.offline = None
 
 
 async def test_batches_of_two_producers_in_one_request_are_refused_and_leave_no_trace(user: User) -> None:

@@ -33,5 +33,5 @@ async def test_idle_logs_give_their_descriptors_to_one_that_rolls(tmp_path: Path
         await write_to_all(b"whose file stays open")
         take_all()
         await write_to_all(bytes(600_000))
-        segments = [len(log.segments) for log in home.broker.node.logs if log.topic == "orders"]
+        segments = [len(log.state.segments) for log in home.broker.node.logs if log.topic == "orders"]
         assert segments == [2] * 4

@@ -23,7 +23,7 @@ async def starts_at(home: Home, user: User, topic: str, offset: int) -> None:
     await home.pass_time(2_000)
     log = home.broker.node.logs.get(topic, 0)
     assert log is not None
-    await until(lambda: log.log_start_offset == offset)
+    await until(lambda: log.state.log_start_offset == offset)
     assert await user.offset_for(topic, EARLIEST) == offset
 
 

@@ -224,7 +224,7 @@ async def test_what_a_slow_disk_does_behind_its_clients_backs_holds_up_no_topic_
             for _ in range(CROWD):
                 await user.produce(slow, bytes(60))
                 for log in home.broker.node.logs:
-                    log.apply_retention(NOW)
+                    log.trimmer.apply_retention(NOW)
             await until(lambda: waiting == {operation})
 
             await user.create_topic("new")
@@ -245,7 +245,7 @@ async def test_the_age_of_segments_is_not_read_where_others_have_to_wait() -> No
             await until(lambda: waiting == {"pread"})
             assert await user.values(fast) == []
             assert await user.offset_for(slow, EARLIEST) == 0
-        await until(lambda: home.broker.node.logs.get(slow, 0).log_start_offset == CROWD + 1)
+        await until(lambda: home.broker.node.logs.get(slow, 0).state.log_start_offset == CROWD + 1)
 
 
 @asynccontextmanager
@@ -287,7 +287,7 @@ async def test_a_segment_that_cannot_be_made_holds_up_its_own_producers_alone() 
         assert len(await user.values("slow")) == 3
         log = home.broker.node.logs.get("slow", 0)
         assert log is not None
-        assert [segment.base_offset for segment in log.segments] == [0, 1, 2]
+        assert [segment.base_offset for segment in log.state.segments] == [0, 1, 2]
         await third.close()
 
 

@@ -36,7 +36,7 @@ def metadata_files(home: Home) -> dict[str, bytes]:
 def append_to_metadata(home: Home, *values: bytes) -> None:
     """Write metadata that a later version of the software might have written."""
     storage = metadata_log(home)
-    storage.append_metadata(values, epoch=storage.log.latest_epoch, now_ms=0)
+    storage.append_metadata(values, epoch=storage.log.state.latest_epoch, now_ms=0)
     storage.log.close()
 
 

@@ -10,7 +10,8 @@ import pytest
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import OsFileSystem
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import find_coordinator as finding
 from pykafka_broker.protocol.messages import init_producer_id as initialising
@@ -107,7 +108,9 @@ def test_a_loss_is_accepted_for_one_partition_after_the_other(tmp_path: Path, pl
 def partition_in(log_directory: Path, name: str) -> Path:
     """A partition without records."""
     log = create_log(
-        Environment(OsFileSystem()), str(log_directory / name), "orders", 0, bytes(16), LogConfig()
+        Environment(OsFileSystem()),
+        LogIdentity(str(log_directory / name), "orders", 0, bytes(16)),
+        LogConfig(),
     )
     assert log.close()
     return log_directory / name

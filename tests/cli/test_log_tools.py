@@ -23,7 +23,9 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import FileSystem, OsFileSystem, lock_holder
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.load_partition import open_log
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import Codec, build_batch, iter_batches
 from tests.cli.conftest import Output, Result, run_command
@@ -37,23 +39,28 @@ def folder(tmp_path: Path) -> Path:
     """A closed partition: two segments of batches with two records, one in three compressed."""
     directory = tmp_path / "data" / "orders-0"
     config = LogConfig(index_interval_bytes=0)
-    log = create_log(Environment(OsFileSystem()), str(directory), "orders", 0, bytes(range(16)), config)
+    log = create_log(
+        Environment(OsFileSystem()), LogIdentity(str(directory), "orders", 0, bytes(range(16))), config
+    )
     for number in range(10):
         records = [(NOW + number, b"k", b"%d" % number * 20, ())] * (1 if number == 3 else 2)
         codec = Codec.GZIP if number % 3 == 0 else Codec.NONE
         batch = build_batch(records, codec=codec)
-        log.append(bytearray(batch), leader_epoch=0, now_ms=NOW)
+        log.writer.append(bytearray(batch), leader_epoch=0, now_ms=NOW)
         if number == 3:
-            log.roll()
+            log.roller.roll()
     assert log.close()
     return directory
 
 
 def opened(folder: Path, *, clean: bool) -> PartitionLog:
     log = open_log(
-        Environment(OsFileSystem()), str(folder), "orders", 0, bytes(range(16)), LogConfig(), clean=clean
+        Environment(OsFileSystem()),
+        LogIdentity(str(folder), "orders", 0, bytes(range(16))),
+        LogConfig(),
+        clean=clean,
     )
-    log.advance_high_watermark(log.log_end_offset)
+    log.state.advance_high_watermark(log.state.log_end_offset)
     return log
 
 
@@ -114,9 +121,9 @@ def test_damage_in_a_closed_segment_is_named_and_fenced_and_the_rest_is_served(f
     log = opened(folder, clean=True)
     for offset in (2, 3):
         with pytest.raises(KafkaError) as refused:
-            log.plan_read(offset, 1000).read()
+            log.reader.plan_read(offset, 1000).read()
         assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert [next(iter_batches(log.plan_read(o, 1).read()))[1].base_offset for o in (0, 4, 6, 7)] == [
+    assert [next(iter_batches(log.reader.plan_read(o, 1).read()))[1].base_offset for o in (0, 4, 6, 7)] == [
         0,
         4,
         6,
@@ -136,7 +143,7 @@ def test_the_end_of_a_closed_segment_is_damaged_and_that_of_the_last_one_torn(fo
     assert f"{SECOND}.log ends in 30 bytes that are no batch, at offset 19 (cut it off)" in lines(found)
     assert run("repair", folder).status == 0
     assert last.read_bytes() == whole
-    assert opened(folder, clean=False).log_end_offset == 19
+    assert opened(folder, clean=False).state.log_end_offset == 19
 
 
 @pytest.mark.parametrize(
@@ -158,8 +165,8 @@ def test_side_files_that_are_wrong_are_removed_and_made_anew(
     assert run("repair", folder).status == 0
     assert not (folder / name).exists()
     log = opened(folder, clean=True)
-    assert (log.log_end_offset, log.latest_epoch) == (19, 0)
-    found_offset = log.offset_for_timestamp(NOW + 5)
+    assert (log.state.log_end_offset, log.state.latest_epoch) == (19, 0)
+    found_offset = log.reader.offset_for_timestamp(NOW + 5)
     assert found_offset is not None
     assert found_offset.offset == 9
 
@@ -288,7 +295,9 @@ def test_a_person_sees_the_largest_partitions_and_totals_and_all_if_asked_for(
     for copy in copies:
         shutil.copytree(folder, copy)
     empty = folder.with_name("empty-0")
-    create_log(Environment(OsFileSystem()), str(empty), "empty", 0, bytes(16), LogConfig()).close()
+    create_log(
+        Environment(OsFileSystem()), LogIdentity(str(empty), "empty", 0, bytes(16)), LogConfig()
+    ).close()
     terminal(100)
     newest = datetime.fromtimestamp(NOW // 1000).isoformat(" ", "seconds")
     size = human_size(sum(path.stat().st_size for path in folder.glob("*.log")))

@@ -29,7 +29,9 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import join
-from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.load_partition import open_log
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -66,16 +68,15 @@ class Node:
         if any(entry.name.endswith(".log") for entry in self.files.entries(folder)):
             log = open_log(
                 environment,
-                folder,
-                "__cluster_metadata",
-                0,
-                METADATA_TOPIC_ID,
+                LogIdentity(folder, "__cluster_metadata", 0, METADATA_TOPIC_ID),
                 config,
                 clean=False,
                 now_ms=0,
             )
         else:
-            log = create_log(environment, folder, "__cluster_metadata", 0, METADATA_TOPIC_ID, config)
+            log = create_log(
+                environment, LogIdentity(folder, "__cluster_metadata", 0, METADATA_TOPIC_ID), config
+            )
         self.log = log
         self.controller = Controller(
             RaftStorage(self.files, log),
@@ -106,7 +107,7 @@ class Node:
 
     def records(self) -> list[object]:
         """All metadata records in the log."""
-        batches = self.controller.raft.storage.read(0, self.log.log_end_offset)
+        batches = self.controller.raft.storage.read(0, self.log.state.log_end_offset)
         return [decode_record(value) for batch in batches for value in batch.values or ()]
 
 
@@ -122,7 +123,7 @@ async def test_a_new_log_begins_as_kafkas_does():
     image = node.controller.image
     assert image.metadata_version == 30
     assert image.config(ResourceType.BROKER, "") == {"min.insync.replicas": "1"}
-    assert image.offset == node.log.log_end_offset - 1
+    assert image.offset == node.log.state.log_end_offset - 1
 
 
 async def test_a_topic_is_answered_when_it_is_on_disk_and_shown_before_the_answer():
@@ -364,7 +365,7 @@ async def test_snapshots_stand_for_the_log_before_them():
     before = controller.image
     snapshots = sorted(node.controller.raft.storage.snapshots())
     assert len(snapshots) == 3, "the first voters, and the two newest"
-    assert node.log.log_start_offset == snapshots[1].end_offset > 0
+    assert node.log.state.log_start_offset == snapshots[1].end_offset > 0
     folder = join(DATA, METADATA_FOLDER)
 
     for damaged in (None, snapshots[2]):
@@ -381,7 +382,7 @@ async def test_snapshots_stand_for_the_log_before_them():
             before.features,
         )
         assert image.next_producer_id == 1_000
-        assert after.log.segments[0].base_offset > 0
+        assert after.log.state.segments[0].base_offset > 0
         await after.controller.close()
 
 

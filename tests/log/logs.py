@@ -8,9 +8,14 @@ from typing import Any
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
-from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.log.partition.writer import AppendResult
+from pykafka_broker.log.recovery.load_partition import open_log
+from pykafka_broker.log.recovery.new_partition import create_log
+from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
@@ -19,22 +24,19 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 NOW = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
 FOLDER = "/logs/orders-0"
+ORDERS = LogIdentity(FOLDER, "orders", 0, TOPIC_ID)
 
 
-def new_log(files: MemoryFiles, **settings: Any) -> PartitionLog:
+def new_log(files: MemoryFiles, *, environment: Environment | None = None, **settings: Any) -> PartitionLog:
     """An empty log of partition orders-0."""
-    return create_log(Environment(files), FOLDER, "orders", 0, TOPIC_ID, LogConfig(**settings))
+    return create_log(environment or Environment(files), ORDERS, LogConfig(**settings))
 
 
 def reopened(files: MemoryFiles, *, clean: bool = False, **settings: Any) -> PartitionLog:
     """The log as a new process finds it; checkpointed offsets may be among the settings."""
-    offsets = {name: settings.pop(name) for name in tuple(settings) if name in CHECKPOINTED}
-    environment = Environment(files)
-    config = LogConfig(**settings)
-    return open_log(environment, FOLDER, "orders", 0, TOPIC_ID, config, clean=clean, now_ms=NOW, **offsets)
-
-
-CHECKPOINTED = ("recovery_point", "log_start_offset", "high_watermark", "cleaned_offset")
+    offsets = {name: settings.pop(name) for name in tuple(settings) if name in CheckpointedOffsets._fields}
+    checkpointed = CheckpointedOffsets(**offsets)
+    return open_log(Environment(files), ORDERS, LogConfig(**settings), checkpointed, clean=clean, now_ms=NOW)
 
 
 def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearray:
@@ -50,14 +52,14 @@ async def read_here(read: Callable[[], Any]) -> Any:
 def append(log: PartitionLog, *values: bytes | None, epoch: int = 0, **header: Any) -> AppendResult:
     """Produce one batch and let everybody see it; of a transaction, as the coordinator would let it."""
     guard = confirmed(log, header) if header.get("transactional") else NO_GUARD
-    result = log.append(batch(*values, **header), leader_epoch=epoch, now_ms=NOW, guard=guard)
-    log.advance_high_watermark(log.log_end_offset)
+    result = log.writer.append(batch(*values, **header), leader_epoch=epoch, now_ms=NOW, guard=guard)
+    log.state.advance_high_watermark(log.state.log_end_offset)
     return result
 
 
 def confirmed(log: PartitionLog, header: Mapping[str, Any], *, bumps_epoch: bool = False) -> int:
     """The guard of a batch, once the coordinator has confirmed that the partition is in the transaction."""
-    return log.start_verification(
+    return log.writer.start_verification(
         header["producer_id"],
         header["producer_epoch"],
         header["base_sequence"],
@@ -91,7 +93,7 @@ def end_transaction(
         producer_epoch=producer_epoch,
         timestamp_ms=NOW,
     )
-    return log.append(
+    return log.writer.append(
         marker,
         leader_epoch=epoch,
         now_ms=NOW,
@@ -109,9 +111,9 @@ def records(
     log: PartitionLog, offset: int | None = None, limit: Any = "log_end"
 ) -> list[tuple[int, bytes | None]]:
     """(offset, value) of all data records from `offset` on, fetched piece by piece."""
-    position = log.log_start_offset if offset is None else offset
+    position = log.state.log_start_offset if offset is None else offset
     found: list[tuple[int, bytes | None]] = []
-    while data := log.plan_read(position, 1000, limit=limit).read():
+    while data := log.reader.plan_read(position, 1000, limit=limit).read():
         for at, header in iter_batches(data):
             if not header.is_control:
                 found += [(r.offset, r.value) for r in read_records(data[at:]) if r.offset >= position]
@@ -130,10 +132,10 @@ def served(log: PartitionLog) -> tuple[dict[int, Record], list[int]]:
     """Records by offset, without markers, and the offsets that are refused as damaged."""
     found: dict[int, Record] = {}
     refused: list[int] = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
+    offset = log.state.log_start_offset
+    while offset < log.state.log_end_offset:
         try:
-            data = log.plan_read(offset, 1, limit="log_end").read()
+            data = log.reader.plan_read(offset, 1, limit="log_end").read()
         except KafkaError as error:
             assert error.code is ErrorCode.CORRUPT_MESSAGE
             refused.append(offset)

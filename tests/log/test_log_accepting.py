@@ -29,7 +29,7 @@ def closed_log(**settings: object) -> tuple[MemoryFiles, list[int]]:
     files = MemoryFiles()
     log = new_log(files, **{**COMPACT, **settings})
     fill(log, range(BATCHES))
-    bases = [segment.base_offset for segment in log.segments]
+    bases = [segment.base_offset for segment in log.state.segments]
     assert log.close()
     for folder in (FOLDER, "/logs", "/"):
         files.sync_directory(folder)
@@ -61,8 +61,8 @@ def passed_through(log: PartitionLog) -> list[int]:
     """
     found: list[int] = []
     offset = 0
-    while offset < log.log_end_offset:
-        data = log.plan_read(offset, 1 << 20).read()
+    while offset < log.state.log_end_offset:
+        data = log.reader.plan_read(offset, 1 << 20).read()
         for _, header in iter_batches(data):
             found.append(header.base_offset)
             offset = header.next_offset
@@ -102,8 +102,8 @@ def test_what_is_left_is_read_from_beginning_to_end(policy: str, loss: str):
     log = as_served(files, **settings)
     assert passed_through(log) == sorted(left)
     assert not [name for name in names(files) if name.endswith((DAMAGED_SUFFIX, ".tmp"))]
-    log.append(keyed(1), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(log.log_end_offset)
+    log.writer.append(keyed(1), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(log.state.log_end_offset)
     assert passed_through(log) == [*sorted(left), BATCHES]
     assert log.close()
     assert check_partition(files, FOLDER).findings == []

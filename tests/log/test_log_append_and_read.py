@@ -8,8 +8,12 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResult, PartitionLog
-from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.partition.writer import AppendResult
+from pykafka_broker.log.recovery.load_partition import open_log
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -37,7 +41,7 @@ def test_a_batch_gets_the_next_offsets_and_the_leader_epoch_in_place():
     append(log, b"a", b"b")
     sent = batch(b"c")
 
-    result = log.append(sent, leader_epoch=7, now_ms=NOW)
+    result = log.writer.append(sent, leader_epoch=7, now_ms=NOW)
 
     assert result == AppendResult(2, 2, -1, 0)
     assert (read_header(sent).base_offset, read_header(sent).partition_leader_epoch) == (2, 7)
@@ -46,11 +50,11 @@ def test_a_batch_gets_the_next_offsets_and_the_leader_epoch_in_place():
 
 def test_consumers_see_nothing_past_the_high_watermark():
     log = new_log(MemoryFiles())
-    log.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
+    log.writer.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
 
-    assert (log.log_end_offset, log.high_watermark) == (1, 0)
+    assert (log.state.log_end_offset, log.state.high_watermark) == (1, 0)
     assert values(log, limit="high_watermark") == []
-    log.advance_high_watermark(1)
+    log.state.advance_high_watermark(1)
     assert values(log, limit="high_watermark") == [b"a"]
 
 
@@ -58,10 +62,10 @@ def test_the_high_watermark_never_goes_back_nor_past_the_end():
     log = new_log(MemoryFiles())
     append(log, b"a", b"b")
 
-    log.advance_high_watermark(1)
-    assert log.high_watermark == 2
-    log.advance_high_watermark(99)
-    assert log.high_watermark == 2
+    log.state.advance_high_watermark(1)
+    assert log.state.high_watermark == 2
+    log.state.advance_high_watermark(99)
+    assert log.state.high_watermark == 2
 
 
 def test_waiting_readers_are_told_when_the_high_watermark_moves():
@@ -69,10 +73,10 @@ def test_waiting_readers_are_told_when_the_high_watermark_moves():
     seen: list[int] = []
     log.on_advance.append(lambda moved: seen.append(moved.high_watermark))
 
-    log.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
+    log.writer.append(batch(b"a"), leader_epoch=0, now_ms=NOW)
     assert seen == []
-    log.advance_high_watermark(1)
-    log.advance_high_watermark(1)
+    log.state.advance_high_watermark(1)
+    log.state.advance_high_watermark(1)
     assert seen == [1]
 
 
@@ -82,7 +86,7 @@ def test_an_offset_outside_the_log_is_out_of_range(offset: int):
     append(log, b"a", b"b", b"c")
 
     with pytest.raises(KafkaError) as refused:
-        log.plan_read(offset, 100)
+        log.reader.plan_read(offset, 100)
 
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -91,7 +95,7 @@ def test_reading_at_the_end_finds_nothing_and_is_no_error():
     log = new_log(MemoryFiles())
     append(log, b"a")
 
-    plan = log.plan_read(1, 100)
+    plan = log.reader.plan_read(1, 100)
 
     assert (plan.size_bytes, plan.read(), plan.answer_cached(read_here)) == (0, b"", b"")
 
@@ -101,8 +105,8 @@ def test_a_read_starts_with_the_batch_that_holds_the_offset():
     append(log, b"a", b"b", b"c")
     append(log, b"d", b"e", b"f")
 
-    assert offsets_of(log.plan_read(4, 1000).read()) == [3]
-    assert offsets_of(log.plan_read(2, 1000).read()) == [0, 3]
+    assert offsets_of(log.reader.plan_read(4, 1000).read()) == [3]
+    assert offsets_of(log.reader.plan_read(2, 1000).read()) == [0, 3]
 
 
 @pytest.mark.parametrize("in_tail", [True, False], ids=["just written", "reopened"])
@@ -115,10 +119,10 @@ def test_a_read_returns_whole_batches_up_to_the_bytes_allowed(in_tail: bool):
     if not in_tail:
         log.close()
         log = reopened(files, clean=True, index_interval_bytes=0)
-        log.advance_high_watermark(50)
+        log.state.advance_high_watermark(50)
 
-    assert offsets_of(log.plan_read(10, size * 3 + 5).read()) == [10, 11, 12]
-    assert log.plan_read(10, size * 3 + 5).size_bytes == size * 3
+    assert offsets_of(log.reader.plan_read(10, size * 3 + 5).read()) == [10, 11, 12]
+    assert log.reader.plan_read(10, size * 3 + 5).size_bytes == size * 3
 
 
 def test_the_first_batch_comes_whole_however_few_bytes_are_allowed_if_one_must_come():
@@ -126,8 +130,8 @@ def test_the_first_batch_comes_whole_however_few_bytes_are_allowed_if_one_must_c
     append(log, b"a" * 500)
     append(log, b"b")
 
-    assert offsets_of(log.plan_read(0, 10, minimum_one_batch=True).read()) == [0]
-    assert log.plan_read(0, 10, minimum_one_batch=False).size_bytes == 0
+    assert offsets_of(log.reader.plan_read(0, 10, minimum_one_batch=True).read()) == [0]
+    assert log.reader.plan_read(0, 10, minimum_one_batch=False).size_bytes == 0
 
 
 def test_data_that_is_not_cached_is_left_to_a_worker_thread():
@@ -136,7 +140,7 @@ def test_data_that_is_not_cached_is_left_to_a_worker_thread():
     append(log, b"a")
     files.is_cached = False
 
-    plan = log.plan_read(0, 1000)
+    plan = log.reader.plan_read(0, 1000)
 
     assert plan.answer_cached(read_here) is None
     assert offsets_of(plan.read()) == [0]
@@ -150,7 +154,7 @@ def test_a_cold_index_is_left_to_a_worker_thread_too():
     log.close()
     log = reopened(files, clean=True, segment_bytes=1000, high_watermark=60)
 
-    plan = log.plan_read(3, 200)
+    plan = log.reader.plan_read(3, 200)
 
     assert plan.answer_cached(read_here) is None
     assert offsets_of(plan.read()) == [3, 4]
@@ -163,14 +167,14 @@ def test_what_nobody_uses_gives_its_descriptors_and_indexes_back_and_gets_them_a
     log = new_log(files, segment_bytes=1000)
     for n in range(60):
         append(log, b"%02d" % n)
-    assert log.plan_read(3, 100).answer_cached(read_here) is not None
+    assert log.reader.plan_read(3, 100).answer_cached(read_here) is not None
 
-    log.release_idle()
-    assert log.plan_read(3, 100).answer_cached(read_here) is not None
-    log.release_idle()
-    log.release_idle()
+    log.reader.release_idle()
+    assert log.reader.plan_read(3, 100).answer_cached(read_here) is not None
+    log.reader.release_idle()
+    log.reader.release_idle()
 
-    assert [segment.holds_resources for segment in log.segments] == [False] * len(log.segments)
+    assert [segment.holds_resources for segment in log.state.segments] == [False] * len(log.state.segments)
     assert values(log) == [b"%02d" % n for n in range(60)]
     assert append(log, b"next").first_offset == 60
 
@@ -197,7 +201,7 @@ def test_a_disk_that_cannot_be_read_is_a_storage_error():
     files.fail("pread", errno.EIO)
 
     with pytest.raises(KafkaError) as failed:
-        log.plan_read(0, 100).read()
+        log.reader.plan_read(0, 100).read()
 
     assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     assert values(log) == [b"a"]
@@ -208,12 +212,12 @@ def test_a_plan_still_reads_after_its_segment_was_deleted():
     log = new_log(files, segment_bytes=500, file_delete_delay_ms=0)
     for n in range(20):
         append(log, b"%02d" % n)
-    plan = log.plan_read(0, 1000)
+    plan = log.reader.plan_read(0, 1000)
 
-    log.delete_records(15)
-    log.apply_retention(NOW)
+    log.trimmer.delete_records(15)
+    log.trimmer.apply_retention(NOW)
 
-    assert log.log_start_offset == 15
+    assert log.state.log_start_offset == 15
     assert offsets_of(plan.read())[0] == 0
 
 
@@ -223,12 +227,12 @@ def test_every_offset_is_readable_across_segments_with_and_without_restart():
     for n in range(300):
         append(log, *[b"%03d" % (n + i) for i in range(n % 3 + 1)])
     expected = records(log)
-    assert [offset for offset, _ in expected] == list(range(log.log_end_offset))
+    assert [offset for offset, _ in expected] == list(range(log.state.log_end_offset))
 
     log.close()
     for clean in (True, False):
         log = reopened(files, clean=clean, segment_bytes=1000, index_interval_bytes=200)
-        for offset in range(0, log.log_end_offset, 7):
+        for offset in range(0, log.state.log_end_offset, 7):
             assert records(log, offset) == expected[offset:]
 
 
@@ -238,17 +242,17 @@ def test_available_bytes_counts_what_a_reader_could_get():
         append(log, b"%02d" % n)
     size = len(batch(b"00"))
 
-    assert log.available_bytes(30) == 0
-    assert log.available_bytes(29) == size
-    assert log.available_bytes(0) == log.size_bytes == 30 * size
+    assert log.reader.available_bytes(30) == 0
+    assert log.reader.available_bytes(29) == size
+    assert log.reader.available_bytes(0) == log.state.size_bytes == 30 * size
 
 
 def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append():
     log = new_log(MemoryFiles(), message_timestamp_type="LogAppendTime")
-    first = log.append(
+    first = log.writer.append(
         batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0, now_ms=NOW + 5
     )
-    again = log.append(
+    again = log.writer.append(
         batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0), leader_epoch=0, now_ms=NOW + 9
     )
 
@@ -259,13 +263,13 @@ def test_a_duplicate_in_log_append_time_gets_the_time_of_the_first_append():
 def test_a_settings_change_counts_from_the_next_batch_on():
     log = new_log(MemoryFiles())
     append(log, b"a" * 200)
-    log.config = LogConfig(max_message_bytes=100)
+    log.state.reconfigure(LogConfig(max_message_bytes=100))
 
     with pytest.raises(KafkaError) as refused:
         append(log, b"a" * 200)
 
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
-    assert log.log_end_offset == 1
+    assert log.state.log_end_offset == 1
 
 
 def test_a_batch_larger_than_a_segment_is_refused():
@@ -283,7 +287,7 @@ def test_flush_messages_asks_the_caller_to_flush_before_the_acknowledgement():
 
     assert append(log, b"a").flush_due is False
     assert append(log, b"b").flush_due is True
-    assert (log.unflushed_messages, log.flush(), log.unflushed_messages) == (2, 2, 0)
+    assert (log.state.unflushed_messages, log.flusher.flush(), log.state.unflushed_messages) == (2, 2, 0)
     assert append(log, b"c").flush_due is False
     assert values(reopened(files.power_cut())) == [b"a", b"b"]
 
@@ -297,44 +301,46 @@ def test_what_a_coordinator_made_gets_its_offset_and_epoch_in_the_log_and_stays_
     made = bytes(batch(b"b", b"c"))
 
     results = [
-        log.append(made, leader_epoch=3, now_ms=NOW, origin=AppendOrigin.COORDINATOR) for _ in range(2)
+        log.writer.append(made, leader_epoch=3, now_ms=NOW, origin=AppendOrigin.COORDINATOR) for _ in range(2)
     ]
 
     assert [(result.first_offset, result.last_offset) for result in results] == [(1, 2), (3, 4)]
-    assert (log.latest_epoch, log.log_end_offset, made) == (3, 5, bytes(batch(b"b", b"c")))
+    assert (log.state.latest_epoch, log.state.log_end_offset, made) == (3, 5, bytes(batch(b"b", b"c")))
     assert values(log) == [b"a", b"b", b"c", b"b", b"c"]
 
 
 def test_the_raft_leader_brings_offsets_and_epoch_along():
     log = new_log(MemoryFiles())
 
-    log.append(
+    log.writer.append(
         batch(b"a", base_offset=0, leader_epoch=2),
         leader_epoch=2,
         now_ms=NOW,
         origin=AppendOrigin.RAFT_LEADER,
     )
     with pytest.raises(KafkaError):
-        log.append(
+        log.writer.append(
             batch(b"b", base_offset=1, leader_epoch=1),
             leader_epoch=2,
             now_ms=NOW,
             origin=AppendOrigin.RAFT_LEADER,
         )
 
-    assert (log.log_end_offset, log.latest_epoch) == (1, 2)
+    assert (log.state.log_end_offset, log.state.latest_epoch) == (1, 2)
 
 
 def test_a_follower_takes_the_leaders_batches_as_they_are_gaps_included():
     log = new_log(MemoryFiles())
     copied = batch(b"a", base_offset=3, leader_epoch=1) + batch(b"b", base_offset=9, leader_epoch=2)
 
-    log.append(copied, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+    log.writer.append(copied, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
 
     assert records(log) == [(3, b"a"), (9, b"b")]
-    assert (log.latest_epoch, log.log_end_offset) == (2, 10)
+    assert (log.state.latest_epoch, log.state.log_end_offset) == (2, 10)
     with pytest.raises(KafkaError):
-        log.append(batch(b"c", base_offset=5), leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+        log.writer.append(
+            batch(b"c", base_offset=5), leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION
+        )
 
 
 def test_a_follower_refuses_damaged_batches():
@@ -343,9 +349,9 @@ def test_a_follower_refuses_damaged_batches():
     damaged[-2] ^= 1
 
     with pytest.raises(KafkaError) as refused:
-        log.append(damaged, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+        log.writer.append(damaged, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
 
-    assert (refused.value.code, log.log_end_offset) == (ErrorCode.CORRUPT_MESSAGE, 0)
+    assert (refused.value.code, log.state.log_end_offset) == (ErrorCode.CORRUPT_MESSAGE, 0)
 
 
 # --- rolling --------------------------------------------------------------------------------------
@@ -357,8 +363,8 @@ def test_a_segment_is_rolled_before_it_outgrows_segment_bytes():
     for n in range(8):
         append(log, b"%02d" % n)
 
-    assert [segment.base_offset for segment in log.segments] == [0, 5]
-    assert all(segment.size <= 400 for segment in log.segments)
+    assert [segment.base_offset for segment in log.state.segments] == [0, 5]
+    assert all(segment.size <= 400 for segment in log.state.segments)
     assert names(files) == [
         "00000000000000000000.index",
         "00000000000000000000.log",
@@ -376,52 +382,52 @@ def test_a_segment_is_rolled_when_record_time_has_moved_on_by_segment_ms():
     log = new_log(MemoryFiles(), segment_ms=1000)
     append(log, b"a", timestamp=NOW)
     append(log, b"b", timestamp=NOW + 1000)
-    assert len(log.segments) == 1
+    assert len(log.state.segments) == 1
 
     append(log, b"c", timestamp=NOW + 1001)
 
-    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 2]
 
 
 def test_segments_of_many_logs_roll_at_different_times_the_first_one_too():
     def rolls_after_600_ms(log: PartitionLog) -> bool:
-        count = len(log.segments)
+        count = len(log.state.segments)
         append(log, b"a", timestamp=NOW)
         append(log, b"b", timestamp=NOW + 600)
-        return len(log.segments) > count
+        return len(log.state.segments) > count
 
     config = LogConfig(segment_ms=1000, segment_jitter_ms=900)
     environment = Environment(MemoryFiles())
-    folders = [(f"/logs/orders-{number}", "orders", number, TOPIC_ID, config) for number in range(20)]
-    made = [create_log(environment, *folder) for folder in folders]
+    identities = [LogIdentity(f"/logs/orders-{n}", "orders", n, TOPIC_ID) for n in range(20)]
+    made = [create_log(environment, identity, config) for identity in identities]
     assert {rolls_after_600_ms(log) for log in made} == {True, False}
     for log in made:
         append(log, b"c", timestamp=NOW + 2000)
         log.close()
-    found = [open_log(environment, *folder, clean=True) for folder in folders]
-    assert {log.segments[-1].jitter_ms > 400 for log in found} == {True, False}
+    found = [open_log(environment, identity, config, clean=True) for identity in identities]
+    assert {log.state.segments[-1].jitter_ms > 400 for log in found} == {True, False}
 
 
 def test_a_jitter_above_segment_ms_does_not_roll_at_each_record():
     log = new_log(MemoryFiles(), segment_ms=1000, segment_jitter_ms=1_000_000)
     for _ in range(50):
         append(log, b"a", timestamp=NOW)
-    log.roll()
+    log.roller.roll()
     for _ in range(50):
         append(log, b"a", timestamp=NOW)
 
-    assert [segment.base_offset for segment in log.segments] == [0, 50]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 50]
 
 
 def test_records_without_timestamps_age_by_the_brokers_clock():
     log = new_log(MemoryFiles(), segment_ms=1000)
 
     def append_at(now_ms: int) -> None:
-        log.append(batch(b"x", timestamp=-1), leader_epoch=0, now_ms=now_ms)
+        log.writer.append(batch(b"x", timestamp=-1), leader_epoch=0, now_ms=now_ms)
 
     for moment in (0, 1000, 1001, 1500, 2002):
         append_at(NOW + moment)
-    assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 2, 4]
 
 
 def test_room_for_a_whole_segment_is_kept_while_it_is_written_if_preallocate_asks_for_it():
@@ -430,7 +436,7 @@ def test_room_for_a_whole_segment_is_kept_while_it_is_written_if_preallocate_ask
     for _ in range(3):
         append(log, bytes(60))
     log.close()
-    paths = [segment.path + ".log" for segment in log.segments]
+    paths = [segment.path + ".log" for segment in log.state.segments]
     assert len(paths) == 3
     assert [call for call in files.calls if call[0] in ("reserve", "truncate")] == [
         ("reserve", paths[0]),
@@ -447,9 +453,9 @@ def test_a_compacted_log_is_rolled_before_max_compaction_lag_ms_has_passed():
     log = new_log(MemoryFiles(), cleanup_policy=frozenset({"compact"}), max_compaction_lag_ms=500)
     for n in range(3):
         keyed = bytearray(build_batch([(NOW + 400 * n, b"k", b"v", ())]))
-        log.append(keyed, leader_epoch=0, now_ms=NOW)
+        log.writer.append(keyed, leader_epoch=0, now_ms=NOW)
 
-    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 2]
 
 
 def test_a_segment_is_rolled_when_its_index_is_full():
@@ -457,8 +463,8 @@ def test_a_segment_is_rolled_when_its_index_is_full():
     for n in range(10):
         append(log, b"%d" % n, timestamp=NOW + n)
 
-    assert len(log.segments) > 1
-    assert all(len(segment.index) <= 5 for segment in log.segments)
+    assert len(log.state.segments) > 1
+    assert all(len(segment.index) <= 5 for segment in log.state.segments)
 
 
 def test_a_segment_is_rolled_when_offsets_no_longer_fit_its_index():
@@ -466,26 +472,26 @@ def test_a_segment_is_rolled_when_offsets_no_longer_fit_its_index():
     append(log, b"a")
     far = (1 << 31) + 5
 
-    log.append(
+    log.writer.append(
         batch(b"b", base_offset=far, leader_epoch=0),
         leader_epoch=0,
         now_ms=NOW,
         origin=AppendOrigin.REPLICATION,
     )
 
-    assert [segment.base_offset for segment in log.segments] == [0, far]
+    assert [segment.base_offset for segment in log.state.segments] == [0, far]
     assert records(log) == [(0, b"a"), (far, b"b")]
 
 
 def test_rolling_an_empty_segment_does_nothing():
     files = MemoryFiles()
     log = new_log(files)
-    log.roll()
+    log.roller.roll()
     append(log, b"a")
-    log.roll()
-    log.roll()
+    log.roller.roll()
+    log.roller.roll()
 
-    assert [segment.base_offset for segment in log.segments] == [0, 1]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 1]
     assert f"{FOLDER}/00000000000000000001.log" in files.inodes
 
 
@@ -497,51 +503,51 @@ def test_the_first_record_of_a_time_is_found_across_batches_and_segments():
     for n in range(100):
         append(log, b"%02d" % n, timestamp=NOW + 10 * n)
 
-    assert log.offset_for_timestamp(NOW) == (0, NOW, 0)
-    assert log.offset_for_timestamp(NOW + 511) == (52, NOW + 520, 0)
-    assert log.offset_for_timestamp(NOW + 990) == (99, NOW + 990, 0)
-    assert log.offset_for_timestamp(NOW + 991) is None
+    assert log.reader.offset_for_timestamp(NOW) == (0, NOW, 0)
+    assert log.reader.offset_for_timestamp(NOW + 511) == (52, NOW + 520, 0)
+    assert log.reader.offset_for_timestamp(NOW + 990) == (99, NOW + 990, 0)
+    assert log.reader.offset_for_timestamp(NOW + 991) is None
 
 
 def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start():
     log = new_log(MemoryFiles())
     for n in range(4):
-        log.append(batch(b"%d" % n, timestamp=NOW + n), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(3)
-    log.advance_log_start_offset(1)
+        log.writer.append(batch(b"%d" % n, timestamp=NOW + n), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(3)
+    log.trimmer.advance_log_start_offset(1)
 
-    assert log.offset_for_timestamp(0) == (1, NOW + 1, 0)
-    assert log.offset_for_timestamp(NOW + 3, "high_watermark") is None
-    assert log.offset_for_timestamp(NOW + 3, "log_end") == (3, NOW + 3, 0)
+    assert log.reader.offset_for_timestamp(0) == (1, NOW + 1, 0)
+    assert log.reader.offset_for_timestamp(NOW + 3, "high_watermark") is None
+    assert log.reader.offset_for_timestamp(NOW + 3, "log_end") == (3, NOW + 3, 0)
 
 
 def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is():
     files = MemoryFiles()
     log = new_log(files, segment_bytes=500)
-    assert log.offset_of_max_timestamp() is None
+    assert log.reader.offset_of_max_timestamp() is None
     for n, timestamp in enumerate([3, 1, 9, 4, 9, 2, 1, 1, 1, 1, 1, 1]):
         append(log, b"%d" % n, timestamp=NOW + timestamp)
 
-    assert log.offset_of_max_timestamp() == (2, NOW + 9, 0)
+    assert log.reader.offset_of_max_timestamp() == (2, NOW + 9, 0)
     log.close()
-    assert reopened(files, clean=True, segment_bytes=500).offset_of_max_timestamp() == (2, NOW + 9, 0)
+    assert reopened(files, clean=True, segment_bytes=500).reader.offset_of_max_timestamp() == (2, NOW + 9, 0)
 
 
 def test_the_greatest_timestamp_of_records_without_any_is_none_at_all():
     log = new_log(MemoryFiles())
     append(log, b"timeless", timestamp=-1)
 
-    assert log.offset_of_max_timestamp() == (0, -1, 0)
+    assert log.reader.offset_of_max_timestamp() == (0, -1, 0)
 
 
 def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked():
     log = new_log(MemoryFiles())
     append(log, b"a", timestamp=NOW)
-    search = log.search_timestamp(NOW + 1)
+    search = log.reader.search_timestamp(NOW + 1)
     append(log, b"b", timestamp=NOW + 1)
 
     assert search() is None
-    assert log.search_timestamp(NOW + 1)() == (1, NOW + 1, 0)
+    assert log.reader.search_timestamp(NOW + 1)() == (1, NOW + 1, 0)
 
 
 def test_leader_epochs_are_noted_as_they_begin():
@@ -551,11 +557,11 @@ def test_leader_epochs_are_noted_as_they_begin():
     append(log, b"b", epoch=2)
     append(log, b"c", epoch=5)
 
-    assert log.end_offset_for_epoch(2) == (2, 2)
-    assert log.end_offset_for_epoch(4) == (2, 2)
-    assert log.end_offset_for_epoch(5) == (5, 3)
-    assert log.end_offset_for_epoch(9) == (-1, -1)
-    assert (log.epoch_for_offset(1), log.epoch_for_offset(2)) == (2, 5)
+    assert log.reader.end_offset_for_epoch(2) == (2, 2)
+    assert log.reader.end_offset_for_epoch(4) == (2, 2)
+    assert log.reader.end_offset_for_epoch(5) == (5, 3)
+    assert log.reader.end_offset_for_epoch(9) == (-1, -1)
+    assert (log.reader.epoch_for_offset(1), log.reader.epoch_for_offset(2)) == (2, 5)
     assert files.read_file(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n2 0\n5 2\n"
 
 
@@ -568,4 +574,4 @@ def test_an_append_under_an_older_epoch_is_fenced():
         append(log, b"b", epoch=2)
 
     assert refused.value.code is ErrorCode.FENCED_LEADER_EPOCH
-    assert (log.latest_epoch, values(log)) == (3, [b"a"])
+    assert (log.state.latest_epoch, values(log)) == (3, [b"a"])

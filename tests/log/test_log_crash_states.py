@@ -65,13 +65,13 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
         value = b"%d" % number + bytes([number]) * 700
         files.written.append(value)
         batch = build_batch([(NOW + number, b"k", value, ())])
-        log.append(bytearray(batch), leader_epoch=number // 10, now_ms=NOW)
-        log.advance_high_watermark(log.log_end_offset)
+        log.writer.append(bytearray(batch), leader_epoch=number // 10, now_ms=NOW)
+        log.state.advance_high_watermark(log.state.log_end_offset)
         if flush_each:
-            files.confirmed = log.flush()
+            files.confirmed = log.flusher.flush()
         for _ in range(3):
             await asyncio.sleep(0)
-        files.confirmed = max(files.confirmed, log.recovery_point)
+        files.confirmed = max(files.confirmed, log.state.recovery_point)
         if number % 8 == 7:
             await manager.writes.checkpoint_recovery_points()
             await manager.writes.checkpoint_high_watermarks()
@@ -85,7 +85,7 @@ async def opened(disk: MemoryFiles) -> tuple[LogManager, PartitionLog | None]:
     manager = await Broker(disk).start()
     log = manager.get("orders", 0)
     if log is not None:
-        log.advance_high_watermark(log.log_end_offset)
+        log.state.advance_high_watermark(log.state.log_end_offset)
     return manager, log
 
 
@@ -98,12 +98,12 @@ async def check(disk: MemoryFiles, confirmed: int, written: list[bytes]) -> None
     found = {offset: record.value for offset, record in records.items()}
     assert all(written[offset] == value for offset, value in found.items())
     assert set(range(confirmed)) <= found.keys()
-    assert log.log_end_offset <= len(written)
-    first_refused = min(refused, default=log.log_end_offset)
+    assert log.state.log_end_offset <= len(written)
+    first_refused = min(refused, default=log.state.log_end_offset)
     assert list(range(first_refused)) == [offset for offset in sorted(found) if offset < first_refused]
-    end = log.log_end_offset
+    end = log.state.log_end_offset
     batch = build_batch([(NOW, b"k", b"goes on", ())])
-    assert log.append(bytearray(batch), leader_epoch=9, now_ms=NOW).first_offset == end
+    assert log.writer.append(bytearray(batch), leader_epoch=9, now_ms=NOW).first_offset == end
 
 
 async def check_all(files: Recorder) -> int:
@@ -136,12 +136,12 @@ async def live_with_transactions(files: Recorder) -> list[AbortedTxn]:
         value = b"%d" % number + bytes([number]) * 300
         files.written += [value, b""]
         first = produce(log, number % 5, number // 5, value, transactional=True)
-        files.confirmed = log.flush()
+        files.confirmed = log.flusher.flush()
         end_transaction(log, number % 5, commit=number % 3 == 0)
-        log.advance_high_watermark(log.log_end_offset)
+        log.state.advance_high_watermark(log.state.log_end_offset)
         if number % 3:
             aborted.append(AbortedTxn(number % 5, first.first_offset, first.last_offset + 1, 0))
-        files.confirmed = log.flush()
+        files.confirmed = log.flusher.flush()
         await asyncio.sleep(0)
         if number % 6 == 5:
             await manager.writes.checkpoint_recovery_points()
@@ -159,9 +159,9 @@ async def test_aborted_transactions_are_known_in_every_state() -> None:
         if log is None:
             assert confirmed == 0
             continue
-        assert log.log_end_offset >= confirmed
-        known = [txn._replace(last_stable_offset=0) for s in log.segments for txn in s.aborted.entries]
-        expected = [txn for txn in aborted if txn.last_offset < log.log_end_offset]
+        assert log.state.log_end_offset >= confirmed
+        known = [txn._replace(last_stable_offset=0) for s in log.state.segments for txn in s.aborted.entries]
+        expected = [txn for txn in aborted if txn.last_offset < log.state.log_end_offset]
         assert known == expected, f"power cut before {moment}"
     assert len(files.states) > 400
 

@@ -10,7 +10,8 @@ import pytest
 
 from pykafka_broker.log.check.partition_check import Remedy, check_partition
 from pykafka_broker.log.disk.names import DENSE_SUFFIX, offset_file
-from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.segment.swap import recovery
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
@@ -31,14 +32,14 @@ def keyed(number: int, offset: int = 0) -> bytearray:
 
 def fill(log: PartitionLog, numbers: Iterable[int]) -> None:
     for number in numbers:
-        log.append(keyed(number), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(log.log_end_offset)
+        log.writer.append(keyed(number), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(log.state.log_end_offset)
 
 
 def copied(log: PartitionLog, offsets: Iterable[int]) -> None:
     """Append as it stands in another log."""
     for offset in offsets:
-        log.append(keyed(offset, offset), leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+        log.writer.append(keyed(offset, offset), leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
 
 
 def written(**settings: Any) -> tuple[MemoryFiles, list[int]]:
@@ -46,7 +47,7 @@ def written(**settings: Any) -> tuple[MemoryFiles, list[int]]:
     files = MemoryFiles()
     log = new_log(files, **COMPACT, **settings)
     fill(log, range(BATCHES))
-    return files, [segment.base_offset for segment in log.segments]
+    return files, [segment.base_offset for segment in log.state.segments]
 
 
 def lose(files: MemoryFiles, base_offset: int) -> MemoryFiles:
@@ -58,9 +59,9 @@ def lose(files: MemoryFiles, base_offset: int) -> MemoryFiles:
 
 def refused(log: PartitionLog) -> list[int]:
     found = []
-    for offset in range(log.log_start_offset, log.log_end_offset):
+    for offset in range(log.state.log_start_offset, log.state.log_end_offset):
         try:
-            log.plan_read(offset, 1, limit="log_end").read()
+            log.reader.plan_read(offset, 1, limit="log_end").read()
         except KafkaError as error:
             assert error.code is ErrorCode.CORRUPT_MESSAGE
             found.append(offset)
@@ -82,10 +83,9 @@ def test_other_logs_need_no_note():
 
 def test_below_the_note_a_gap_is_what_compaction_left():
     files, bases = written()
-    log = reopened(files.killed(), **COMPACT)
+    disk = files.killed()
+    log = reopened(disk, **COMPACT)
     log.density.allow_gaps_below(bases[3])
-    disk = log.density._files
-    assert isinstance(disk, MemoryFiles)
     assert notes(disk) == [bases[3]]
     assert notes(disk.power_cut()) == [bases[3]], "durable when it returns"
     assert refused(reopened(lose(disk, bases[2]), **COMPACT)) == []
@@ -103,7 +103,7 @@ def test_without_a_note_nothing_is_judged_and_the_log_gets_one_for_what_follows(
     log.compaction.dirt(NOW)
     log.compaction.dirt(NOW)
     assert notes(disk) == [BATCHES]
-    later = [segment.base_offset for segment in log.segments if segment.base_offset > BATCHES]
+    later = [segment.base_offset for segment in log.state.segments if segment.base_offset > BATCHES]
     assert refused(reopened(lose(disk, later[1]), **COMPACT)) == list(range(later[1], later[2]))
 
 
@@ -115,7 +115,7 @@ def test_what_was_cleaned_without_a_note_is_not_vouched_for_later():
     files.fail("write_file", errno.ENOSPC)
     log.compaction.dirt(NOW)
     assert notes(files) == []
-    end = log.segments[-1].base_offset
+    end = log.state.segments[-1].base_offset
     log.density.allow_gaps_below(end)
     log.compaction.dirt(NOW)
     assert notes(files) == [end]
@@ -141,14 +141,14 @@ def test_a_copy_of_a_log_with_gaps_has_no_note(how: str):
     if how == "between batches":
         copied(log, range(7, 9))
     elif how == "by a roll":
-        log.skip_to(9)
+        log.trimmer.skip_to(9)
     else:
-        log.reset_to(9)
+        log.trimmer.reset_to(9)
     assert notes(files) == notes(files.power_cut()) == []
     log.compaction.dirt(NOW)
     assert notes(files) == []
 
-    log.density.ends_copying(log.log_end_offset)
+    log.density.ends_copying()
     log.compaction.dirt(NOW)
     assert notes(files) == [9]
 
@@ -161,7 +161,7 @@ def test_nothing_with_gaps_is_copied_while_the_note_cannot_be_removed():
     with pytest.raises(KafkaError) as refusal:
         copied(log, [9])
     assert refusal.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert log.log_end_offset == 5
+    assert log.state.log_end_offset == 5
 
 
 def test_a_note_stays_over_clean_stops_and_whatever_the_policy_is():
@@ -219,7 +219,7 @@ def test_what_compaction_left_out_is_read_without_a_warning(caplog: pytest.LogCa
 
 def test_a_log_of_few_segments_names_what_it_has_lost():
     files, bases = written()
-    reopened(files, **COMPACT).truncate_to(bases[2] + 1)
+    reopened(files, **COMPACT).trimmer.truncate_to(bases[2] + 1)
     disk = lose(files, bases[1])
     assert [f.text for f in check_partition(disk, FOLDER).findings if ".log" in f.path] == [
         f"offsets {bases[1]} to {bases[2] - 1} are missing behind it"

@@ -11,7 +11,8 @@ import pytest
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
@@ -94,7 +95,7 @@ def test_a_clean_stop_takes_a_torn_write_back_or_is_not_clean():
     log = reopened(files.killed())
     files.heal()
     assert values(log) == [b"a"]
-    assert log.size_bytes == size
+    assert log.state.size_bytes == size
 
 
 def test_a_retry_after_a_failed_append_is_appended_not_taken_for_a_duplicate():
@@ -120,7 +121,7 @@ def test_a_roll_that_fails_leaves_the_log_in_service(operation: str):
     assert refused(log, b"c") is ErrorCode.KAFKA_STORAGE_ERROR
 
     assert append(log, b"c").first_offset == 2
-    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 2]
     assert values(log) == [b"a", b"b", b"c"]
 
 
@@ -128,7 +129,7 @@ def test_a_broken_disk_is_reported_and_a_full_one_is_not():
     files = MemoryFiles()
     reported: list[int | None] = []
     environment = Environment(files, on_failure=lambda error: reported.append(error.errno))
-    log = create_log(environment, FOLDER, "orders", 0, TOPIC_ID, LogConfig())
+    log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), LogConfig())
     for code in (errno.ENOSPC, errno.EROFS, errno.EIO):
         files.fail("pwrite", code)
         assert refused(log, b"a") is ErrorCode.KAFKA_STORAGE_ERROR
@@ -140,37 +141,39 @@ def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
     files = MemoryFiles()
     reported: list[OSError] = []
     log = create_log(
-        Environment(files, on_failure=reported.append), FOLDER, "orders", 0, TOPIC_ID, LogConfig()
+        Environment(files, on_failure=reported.append),
+        LogIdentity(FOLDER, "orders", 0, TOPIC_ID),
+        LogConfig(),
     )
     append(log, b"a")
     files.fail("sync", errno.EIO, path=".log")
 
     with pytest.raises(KafkaError) as failed:
-        log.flush()
+        log.flusher.flush()
 
     assert failed.value.code is ErrorCode.KAFKA_STORAGE_ERROR
     with pytest.raises(KafkaError):
-        log.flush()
-    assert (log.recovery_point, len(reported), log.close()) == (0, 1, False)
+        log.flusher.flush()
+    assert (log.state.recovery_point, len(reported), log.close()) == (0, 1, False)
 
 
 def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_indexes_all_the_same():
     """The flush once moved the recovery point to the roll, and the next took the rolled segment for done."""
     files = MemoryFiles()
-    log = new_log(files, index_interval_bytes=50)
-    log._environment.run_in_turn = lambda job: None
+    environment = Environment(files, run_in_turn=lambda job: None)
+    log = new_log(files, environment=environment, index_interval_bytes=50)
     for n in range(5):
         append(log, b"%d" % n)
 
     def roll_once(operation: str, path: str) -> None:
         if operation == "sync":
             files.meanwhile = None
-            log.roll()
+            log.roller.roll()
 
     files.meanwhile = roll_once
-    log.flush()
+    log.flusher.flush()
     append(log, b"more")
-    log.flush()
+    log.flusher.flush()
 
     after = files.power_cut()
     assert len(after.read_file(f"{FOLDER}/00000000000000000000.index")) == 8 * 4
@@ -185,7 +188,7 @@ def test_what_was_flushed_survives_a_power_cut_and_the_rest_is_a_prefix():
     log = new_log(files, segment_bytes=300)
     for n in range(10):
         produce(log, 1, n, b"%d" % n)
-    assert log.flush() == 10
+    assert log.flusher.flush() == 10
     for n in range(10, 20):
         produce(log, 1, n, b"%d" % n)
 
@@ -203,12 +206,12 @@ def test_a_flush_at_any_moment_keeps_everything_before_it(flushed: int):
     for n in range(12):
         produce(log, 1, n, b"%d" % n, epoch=n // 5)
         if n == flushed:
-            point = log.flush()
+            point = log.flusher.flush()
 
     for recovery_point in (0, point):
         log = reopened(files.power_cut(), segment_bytes=250, recovery_point=recovery_point)
         assert values(log)[: flushed + 1] == [b"%d" % n for n in range(flushed + 1)]
-        assert log.latest_epoch >= flushed // 5
+        assert log.state.latest_epoch >= flushed // 5
 
 
 def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
@@ -228,13 +231,13 @@ def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
 
 def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
     files = MemoryFiles()
-    log = new_log(files, segment_bytes=150)
-    log._environment.run_in_turn = lambda job: None
+    environment = Environment(files, run_in_turn=lambda job: None)
+    log = new_log(files, environment=environment, segment_bytes=150)
     for n in range(3):
         append(log, b"%d" % n)
     files.calls.clear()
 
-    log.flush()
+    log.flusher.flush()
 
     synced = [path.removeprefix(FOLDER) for operation, path in files.calls if operation == "sync"]
     assert synced == [
@@ -253,15 +256,15 @@ def test_flushing_twice_syncs_once():
     files = MemoryFiles()
     log = new_log(files)
     append(log, b"a")
-    log.flush()
+    log.flusher.flush()
     files.calls.clear()
 
-    log.flush()
+    log.flusher.flush()
     assert files.calls == []
 
     append(log, b"b")
     files.calls.clear()
-    log.flush()
+    log.flusher.flush()
     assert files.calls == [("sync", LOG)]
 
 
@@ -287,12 +290,12 @@ def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch():
 
 def test_an_append_never_waits_for_the_disk():
     files = MemoryFiles()
-    log = new_log(files, segment_bytes=300)
-    log._environment.run_in_turn = lambda job: None
+    environment = Environment(files, run_in_turn=lambda job: None)
+    log = new_log(files, environment=environment, segment_bytes=300)
     files.calls.clear()
 
     for n in range(20):
-        log.append(batch(b"%d" % n), leader_epoch=n // 5, now_ms=NOW)
+        log.writer.append(batch(b"%d" % n), leader_epoch=n // 5, now_ms=NOW)
 
-    assert len(log.segments) > 1
+    assert len(log.state.segments) > 1
     assert {"sync", "sync_directory", "pread"}.isdisjoint(operation for operation, _ in files.calls)

@@ -8,7 +8,8 @@ import pytest
 
 from pykafka_broker.log.check.partition_check import Remedy, check_partition, mend
 from pykafka_broker.log.check.scrubber import job_for, scrub
-from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -24,8 +25,8 @@ def cleaned() -> MemoryFiles:
     log = new_log(files, **SETTINGS)
     for n in range(30):
         sent = batch(b"%d" % n, base_offset=3 * n + 2, leader_epoch=0)
-        log.append(sent, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
-    log.advance_high_watermark(log.log_end_offset)
+        log.writer.append(sent, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
+    log.state.advance_high_watermark(log.state.log_end_offset)
     assert log.close()
     return files
 
@@ -40,14 +41,14 @@ def dense(batches: int = 30) -> MemoryFiles:
 
 
 def path_of(log: PartitionLog, number: int) -> str:
-    return log.segments[number].path + ".log"
+    return log.state.segments[number].path + ".log"
 
 
 def refused(log: PartitionLog, end: int) -> list[int]:
     found = []
     for offset in range(end):
         try:
-            log.plan_read(offset, 1, limit="log_end").read()
+            log.reader.plan_read(offset, 1, limit="log_end").read()
         except KafkaError as error:
             assert error.code is ErrorCode.CORRUPT_MESSAGE
             found.append(offset)
@@ -65,7 +66,7 @@ def test_a_log_that_was_compacted_is_whole_under_another_policy(how: str):
     job = job_for(log, only_unchecked=False)
     assert job is not None
     assert scrub(files, job, lambda count: None).odd == []
-    assert not any(segment.trust.damages for segment in log.segments)
+    assert not any(segment.trust.damages for segment in log.state.segments)
 
 
 def test_a_flipped_offset_shows_where_the_batches_around_it_deny_it():
@@ -106,15 +107,15 @@ def test_the_only_batch_of_a_log_is_believed_before_the_leader_epochs(clean: boo
 def test_a_spoilt_epoch_in_the_only_batch_of_the_last_segment_does_not_make_the_log_read_only(clean: bool):
     files = MemoryFiles()
     log = new_log(files, **SETTINGS)
-    while len(log.segments) < 4:
+    while len(log.state.segments) < 4:
         append(log, b"x", epoch=3)
-    path, last = path_of(log, 3), log.log_end_offset - 1
+    path, last = path_of(log, 3), log.state.log_end_offset - 1
     assert log.close()
     files.inodes[path].data[12] ^= 1
 
     log = reopened(files, clean=clean, recovery_point=last + 1, **SETTINGS)
 
-    assert log.epochs.entries == ((3, 0),)
+    assert log.state.epochs.entries == ((3, 0),)
     assert refused(log, last + 1) == [last]
     assert append(log, b"y", epoch=4).first_offset == last + 1
 
@@ -134,7 +135,7 @@ def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment():
     files = cleaned()
     log = reopened(files.killed(), **SETTINGS)
     emptied, damaged = path_of(log, 2), path_of(log, 3)
-    *_, (_, last) = log.segments[1].headers(0)
+    *_, (_, last) = log.state.segments[1].headers(0)
     files.write_file(emptied, b"", sync=False)
     [_, (_, second), *_] = iter_batches(files.read_file(damaged))
     files.inodes[damaged].data[65] ^= 1
@@ -147,7 +148,11 @@ def test_a_reader_is_not_led_past_damage_behind_an_emptied_segment():
 def test_what_a_closed_segment_of_a_dense_log_has_lost_is_refused(what: str):
     files = dense()
     log = reopened(files.killed(), **SETTINGS)
-    path, first, following = path_of(log, 3), log.segments[3].base_offset, log.segments[4].base_offset
+    path, first, following = (
+        path_of(log, 3),
+        log.state.segments[3].base_offset,
+        log.state.segments[4].base_offset,
+    )
     data = files.read_file(path)
     if what == "missing":
         files.remove(path)

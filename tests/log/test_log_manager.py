@@ -91,7 +91,7 @@ async def test_logs_are_found_again_after_a_clean_stop_without_recovery():
 
     assert (again.previous_broker_epoch, len(again)) == (9, 2)
     log = again.get("orders", 0)
-    assert (log.topic_id, log.high_watermark, values(log)) == (TOPIC_ID, 2, [b"a", b"b"])
+    assert (log.topic_id, log.state.high_watermark, values(log)) == (TOPIC_ID, 2, [b"a", b"b"])
     assert not files.exists("/data/.kafka_cleanshutdown")
 
 
@@ -113,12 +113,12 @@ async def test_the_log_start_offset_survives_by_its_checkpoint():
     manager = await broker.start()
     log = manager.create("orders", 0, TOPIC_ID, LogConfig())
     append(log, b"a", b"b", b"c")
-    log.delete_records(2)
+    log.trimmer.delete_records(2)
     await broker.pass_time(62)
 
     again = await started(files.killed())
 
-    assert again.get("orders", 0).log_start_offset == 2
+    assert again.get("orders", 0).state.log_start_offset == 2
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -131,7 +131,7 @@ async def test_a_topic_made_anew_owes_nothing_to_the_checkpoints_of_the_one_befo
     append(manager.create("users", 0, TOPIC_ID, LogConfig()), b"u")
     for n in range(6):
         append(log, b"%d" % n)
-    log.delete_records(5)
+    log.trimmer.delete_records(5)
     await broker.pass_time(62)
     manager.delete("orders", 0)
     await broker.pass_time(1)
@@ -144,7 +144,7 @@ async def test_a_topic_made_anew_owes_nothing_to_the_checkpoints_of_the_one_befo
     append(log, b"new")
 
     again = (await started(files.killed())).get("orders", 0)
-    assert (again.log_start_offset, again.recovery_point, values(again)) == (0, 0, [b"new"])
+    assert (again.state.log_start_offset, again.state.recovery_point, values(again)) == (0, 0, [b"new"])
 
 
 async def test_a_new_log_waits_until_the_checkpoints_have_forgotten_the_old_one():
@@ -160,7 +160,7 @@ async def test_a_new_log_waits_until_the_checkpoints_have_forgotten_the_old_one(
     with pytest.raises(KafkaError) as refused:
         manager.create("orders", 0, OTHER_ID, LogConfig())
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert manager.create("orders", 0, OTHER_ID, LogConfig()).log_end_offset == 0
+    assert manager.create("orders", 0, OTHER_ID, LogConfig()).state.log_end_offset == 0
 
 
 async def test_checkpoints_are_written_when_something_changed_and_only_then():
@@ -246,7 +246,7 @@ async def test_a_deleted_log_is_renamed_in_a_worker_thread_and_removed_after_the
     manager = await broker.start()
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=5000))
     append(log, b"a")
-    plan = log.plan_read(0, 100)
+    plan = log.reader.plan_read(0, 100)
     woken: list[bool] = []
     log.on_advance.append(lambda moved: woken.append(moved.closed))
 
@@ -314,7 +314,7 @@ async def test_many_logs_are_spread_over_the_directories_and_one_that_cannot_be_
     assert manager.get("orders", 2) is None
     first = manager.get("first", 0)
     assert first is not None
-    assert first.config.segment_ms == 5
+    assert first.state.config.segment_ms == 5
     assert len(manager) == 5
 
 
@@ -324,7 +324,9 @@ async def test_file_work_left_over_from_a_deleted_log_does_not_touch_its_success
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(segment_bytes=150, retention_ms=1000))
     for n in range(5):
         append(log, b"%d" % n)
-    log.apply_retention(NOW + 60_000)  # its renames, and the flush of the rolled segments, wait for a thread
+    log.trimmer.apply_retention(
+        NOW + 60_000
+    )  # its renames, and the flush of the rolled segments, wait for a thread
 
     manager.delete("orders", 0)
     successor = manager.create("orders", 0, OTHER_ID, LogConfig())
@@ -506,7 +508,7 @@ async def test_running_out_of_descriptors_is_no_disk_failure_and_gives_some_back
         append(logs[0], b"c")
 
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert not any(segment.holds_resources for log in logs for segment in log.segments)
+    assert not any(segment.holds_resources for log in logs for segment in log.state.segments)
     assert manager.dirs.of_partitions[0].is_online
     assert [append(log, b"c").first_offset for log in logs] == [2, 2, 2]
 
@@ -521,14 +523,14 @@ async def test_what_many_logs_warn_of_at_once_is_one_line_a_minute(caplog: pytes
         """Roll all logs, of which not one can be flushed; then fail to roll them."""
         files.fail("sync", errno.EMFILE, times=3)
         for log in logs:
-            log.roll()
+            log.roller.roll()
             append(log, b"a")
         await settle()
         files.heal()
         files.fail("create", errno.EMFILE, times=3)
         for log in logs:
             with pytest.raises(KafkaError):
-                log.roll()
+                log.roller.roll()
         files.heal()
 
     for log in logs:
@@ -566,10 +568,10 @@ async def test_retention_runs_at_its_interval_over_all_logs():
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(retention_ms=1000))
 
     for seconds, offset in ((5, 0), (2, 1), (8, 1), (2, 2), (8, 2), (2, 3)):
-        if log.log_start_offset == log.log_end_offset:
+        if log.state.log_start_offset == log.state.log_end_offset:
             append(log, b"a")
         await broker.pass_time(seconds)
-        assert log.log_start_offset == offset
+        assert log.state.log_start_offset == offset
 
 
 async def test_flush_ms_flushes_in_the_background():
@@ -583,7 +585,7 @@ async def test_flush_ms_flushes_in_the_background():
 
     await broker.pass_time(10)
 
-    assert (lazy.recovery_point, timed.recovery_point) == (0, 1)
+    assert (lazy.state.recovery_point, timed.state.recovery_point) == (0, 1)
 
 
 async def test_rolled_segments_are_flushed_by_a_worker_and_need_no_recovery():
@@ -592,11 +594,11 @@ async def test_rolled_segments_are_flushed_by_a_worker_and_need_no_recovery():
     manager = await broker.start()
     log = manager.create("orders", 0, TOPIC_ID, LogConfig(segment_bytes=150))
     for n in range(5):
-        log.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
-    assert log.recovery_point == 0
+        log.writer.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
+    assert log.state.recovery_point == 0
 
     for _ in range(10):
         await asyncio.sleep(0)
-    assert log.recovery_point == 4
+    assert log.state.recovery_point == 4
     await broker.pass_time(62)
     assert files.read_file("/data/recovery-point-offset-checkpoint") == b"0\n1\norders 0 4\n"

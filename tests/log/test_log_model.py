@@ -96,7 +96,7 @@ class LogModel(RuleBasedStateMachine):
             return
         end_transaction(self.log, producer, commit=commit, epoch=self.epoch)
         self.end += 1
-        self.log.advance_high_watermark(self.end)
+        self.log.state.advance_high_watermark(self.end)
 
     @rule()
     def new_leader(self) -> None:
@@ -104,16 +104,16 @@ class LogModel(RuleBasedStateMachine):
 
     @rule()
     def roll(self) -> None:
-        self.log.roll()
+        self.log.roller.roll()
 
     @rule()
     def flush(self) -> None:
-        assert self.log.flush() == self.end
+        assert self.log.flusher.flush() == self.end
 
     @rule(share=st.floats(0, 1))
     def delete_records(self, share: float) -> None:
-        self.start = self.log.delete_records(self.start + int((self.end - self.start) * share))
-        self.log.apply_retention(NOW)
+        self.start = self.log.trimmer.delete_records(self.start + int((self.end - self.start) * share))
+        self.log.trimmer.apply_retention(NOW)
 
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
@@ -123,7 +123,7 @@ class LogModel(RuleBasedStateMachine):
         self.log = reopened(
             self.files,
             clean=clean,
-            recovery_point=self.end if clean else self.log.recovery_point,
+            recovery_point=self.end if clean else self.log.state.recovery_point,
             log_start_offset=self.start,
             high_watermark=self.end,
             **SETTINGS,
@@ -132,13 +132,13 @@ class LogModel(RuleBasedStateMachine):
     @invariant()
     def it_holds_what_the_list_holds(self) -> None:
         log = self.log
-        assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (
+        assert (log.state.log_start_offset, log.state.high_watermark, log.state.log_end_offset) == (
             self.start,
             self.end,
             self.end,
         )
         unstable = min(self.open_txns.values(), default=self.end)
-        assert log.last_stable_offset == max(unstable, self.start)
+        assert log.state.last_stable_offset == max(unstable, self.start)
         assert records(log) == [record for record in self.written if record[0] >= self.start]
 
 

@@ -19,6 +19,7 @@ from pykafka_broker.log.manager.future_log import LogMove
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.log_moves import LogMoves
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -45,14 +46,14 @@ async def copy(move: LogMove, steps: int = 1000) -> None:
             move.truncate(offset)
         if move.lag == 0:
             return
-        plan, end_offset = move.plan(STEP_BYTES), move.source.log_end_offset
+        plan, end_offset = move.plan(STEP_BYTES), move.source.state.log_end_offset
         await asyncio.sleep(0)
         move.copy(plan, end_offset)
 
 
 async def finish(manager: LogManager, move: LogMove) -> PartitionLog:
     await copy(move)
-    move.future.flush()
+    move.future.flusher.flush()
     assert move.close_gap(STEP_BYTES)
     manager.moves.swap(move)
     await manager.moves.clear_up(move)
@@ -76,7 +77,7 @@ async def test_a_log_moves_with_all_that_belongs_to_it():
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
-    source.delete_records(2)
+    source.trimmer.delete_records(2)
     move = await begin(manager)
     assert [name.split(".")[0] for name in folders(files, "/b")] == ["orders-0"]
     assert folders(files, "/b")[0].endswith("-future")
@@ -86,8 +87,8 @@ async def test_a_log_moves_with_all_that_belongs_to_it():
     assert log is not source
     assert (log.directory, manager.moves.under_way) == ("/b/orders-0", {})
     assert records(log) == ALL[2:]
-    assert (log.log_start_offset, log.high_watermark, log.last_stable_offset) == (2, 12, 12)
-    assert (log.latest_epoch, log.epochs.entries) == (2, source.epochs.entries)
+    assert (log.state.log_start_offset, log.state.high_watermark, log.state.last_stable_offset) == (2, 12, 12)
+    assert (log.state.latest_epoch, log.state.epochs.entries) == (2, source.state.epochs.entries)
     assert produce(log, 7, 11, epoch=2).duplicate
     assert produce(log, 7, 12, b"more", epoch=2).first_offset == 12
     assert [name.split(".")[1][-7:] for name in folders(files, "/a")] == ["-delete"]
@@ -127,18 +128,18 @@ async def test_a_transaction_goes_on_where_the_partition_is_now():
     source = orders(manager)
     append(source, b"one", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, epoch=2)
     end_transaction(source, 9, commit=False, epoch=2)
-    guard = source.start_verification(9, 0, 1, bumps_epoch=False, now_ms=NOW)
-    stable = source.last_stable_offset
+    guard = source.writer.start_verification(9, 0, 1, bumps_epoch=False, now_ms=NOW)
+    stable = source.state.last_stable_offset
     move = await begin(manager)
     log = await finish(manager, move)
 
     batch_two = batch(b"two", producer_id=9, producer_epoch=0, base_sequence=1, transactional=True)
-    log.append(batch_two, leader_epoch=2, now_ms=NOW, guard=guard)
-    log.advance_high_watermark(log.log_end_offset)
+    log.writer.append(batch_two, leader_epoch=2, now_ms=NOW, guard=guard)
+    log.state.advance_high_watermark(log.state.log_end_offset)
 
-    assert (stable, log.last_stable_offset) == (12, 14)
-    plan = log.plan_read(0, 10_000, limit="last_stable")
-    assert [txn.first_offset for segment in log.segments for txn in segment.aborted.entries] == [12]
+    assert (stable, log.state.last_stable_offset) == (12, 14)
+    plan = log.reader.plan_read(0, 10_000, limit="last_stable")
+    assert [txn.first_offset for segment in log.state.segments for txn in segment.aborted.entries] == [12]
     assert plan.size_bytes
 
 
@@ -146,12 +147,12 @@ async def test_readers_read_on_through_the_swap():
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
-    for segment in source.segments:
+    for segment in source.state.segments:
         segment.release()
     files.is_cached = False
-    plans = [source.plan_read(offset, 100) for offset in range(12)]
-    found = source.search_timestamp(NOW)
-    woken: list[PartitionLog] = []
+    plans = [source.reader.plan_read(offset, 100) for offset in range(12)]
+    found = source.reader.search_timestamp(NOW)
+    woken: list[LogState] = []
     source.on_advance.append(woken.append)
     move = await begin(manager)
     log = await finish(manager, move)
@@ -160,7 +161,7 @@ async def test_readers_read_on_through_the_swap():
     assert found().offset == 0
     woken.clear()
     append(log, b"new", epoch=2)
-    assert woken == [log], "who waited for the old log hears of the new one"
+    assert woken == [log.state], "who waited for the old log hears of the new one"
 
 
 async def test_records_deleted_meanwhile_are_deleted_there_too():
@@ -168,9 +169,9 @@ async def test_records_deleted_meanwhile_are_deleted_there_too():
     source = orders(manager)
     move = await begin(manager)
     await copy(move, steps=1)
-    source.delete_records(9)
+    source.trimmer.delete_records(9)
     log = await finish(manager, move)
-    assert (log.log_start_offset, records(log)) == (9, ALL[9:])
+    assert (log.state.log_start_offset, records(log)) == (9, ALL[9:])
 
 
 async def test_retention_can_overtake_the_copy():
@@ -178,21 +179,21 @@ async def test_retention_can_overtake_the_copy():
     source = orders(manager)
     move = await begin(manager)
     await copy(move, steps=1)
-    copied = move.future.log_end_offset
-    source.delete_records(8)
-    source.apply_retention(NOW)
-    assert source.segments[0].base_offset > copied
+    copied = move.future.state.log_end_offset
+    source.trimmer.delete_records(8)
+    source.trimmer.apply_retention(NOW)
+    assert source.state.segments[0].base_offset > copied
     log = await finish(manager, move)
-    assert (log.log_start_offset, records(log)) == (8, ALL[8:])
+    assert (log.state.log_start_offset, records(log)) == (8, ALL[8:])
 
 
 async def test_a_log_start_inside_a_batch_is_kept():
     manager = await two_dirs(MemoryFiles())
     source = manager.create("orders", 0, TOPIC_ID, SMALL, manager.dirs.of_partitions[0].directory_id)
     append(source, b"a", b"b", b"c")
-    source.delete_records(1)
+    source.trimmer.delete_records(1)
     log = await finish(manager, await begin(manager))
-    assert (log.log_start_offset, records(log)) == (1, [(1, b"b"), (2, b"c")])
+    assert (log.state.log_start_offset, records(log)) == (1, [(1, b"b"), (2, b"c")])
 
 
 async def test_an_empty_log_moves():
@@ -213,21 +214,21 @@ def keyed(manager: LogManager, count: int) -> PartitionLog:
     log = manager.create("orders", 0, TOPIC_ID, COMPACTED, manager.dirs.of_partitions[0].directory_id)
     for number in range(count):
         records = [(NOW, b"%d" % number, b"v" * 100, ())]
-        log.append(bytearray(build_batch(records)), leader_epoch=0, now_ms=NOW)
-        log.advance_high_watermark(log.log_end_offset)
+        log.writer.append(bytearray(build_batch(records)), leader_epoch=0, now_ms=NOW)
+        log.state.advance_high_watermark(log.state.log_end_offset)
     return log
 
 
 async def test_a_log_whose_end_was_compacted_away_moves_with_its_end():
     manager = await two_dirs(MemoryFiles())
     source = keyed(manager, 8)
-    source.roll()
+    source.roller.roll()
     source.density.allow_gaps_below(8)
-    source.segments[-2].truncate_to(7)
+    source.state.segments[-2].truncate_to(7)
     log = await finish(manager, await begin(manager))
-    assert (log.log_end_offset, records(log)) == (8, [(n, b"v" * 100) for n in range(7)])
+    assert (log.state.log_end_offset, records(log)) == (8, [(n, b"v" * 100) for n in range(7)])
     append_keyed = bytearray(build_batch([(NOW, b"k", b"next", ())]))
-    assert log.append(append_keyed, leader_epoch=0, now_ms=NOW).first_offset == 8
+    assert log.writer.append(append_keyed, leader_epoch=0, now_ms=NOW).first_offset == 8
 
 
 async def test_nothing_is_compacted_while_it_is_copied():
@@ -285,7 +286,7 @@ async def test_a_stop_in_the_middle_is_gone_on_from(clean: bool):
 
     manager = await two_dirs(files)
     move = manager.moves.under_way["orders", 0]
-    assert 0 < move.future.log_end_offset < 12
+    assert 0 < move.future.state.log_end_offset < 12
     assert not move.source.compaction.may_begin
     produce(move.source, 7, 12, b"after", epoch=3)
     log = await finish(manager, move)
@@ -297,14 +298,18 @@ async def test_a_copy_that_kept_what_the_source_lost_in_a_power_cut_forgets_it()
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
-    source.flush()
+    source.flusher.flush()
     produce(source, 7, 12, b"lost", epoch=2)
     move = await begin(manager)
     await copy(move)
-    move.future.flush()
+    move.future.flusher.flush()
     manager = await two_dirs(files.power_cut())
     move = manager.moves.under_way["orders", 0]
-    assert (move.source.log_end_offset, move.future.log_end_offset, move.divergence()) == (12, 13, 12)
+    assert (move.source.state.log_end_offset, move.future.state.log_end_offset, move.divergence()) == (
+        12,
+        13,
+        12,
+    )
     produce(move.source, 7, 12, b"another", epoch=3)
     log = await finish(manager, move)
     assert records(log) == [*ALL, (12, b"another")]
@@ -315,7 +320,7 @@ async def test_a_source_that_is_truncated_takes_the_copy_along():
     source = orders(manager)
     move = await begin(manager)
     await copy(move)
-    source.truncate_to(6)
+    source.trimmer.truncate_to(6)
     produce(source, 8, 0, b"x", epoch=5)
     produce(source, 8, 1, b"y", epoch=5)
     log = await finish(manager, move)
@@ -326,7 +331,7 @@ async def test_damage_is_not_copied_and_does_not_vanish():
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
-    path = f"{source.segments[0].path}.log"
+    path = f"{source.state.segments[0].path}.log"
     data = files.inodes[path].data
     data[len(data) // 2] ^= 1
     manager = await two_dirs(files.killed())
@@ -343,7 +348,7 @@ async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right():
     manager = await two_dirs(files)
     source = orders(manager)
     await manager.close()
-    data = files.inodes[f"{source.segments[0].path}.log"].data
+    data = files.inodes[f"{source.state.segments[0].path}.log"].data
     second = next(iter(list(iter_batches(bytes(data)))[1:2]))[0]
     data[second + 7] ^= 4
     manager = await two_dirs(files)
@@ -351,7 +356,7 @@ async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right():
     with pytest.raises(KafkaError) as refused:
         await copy(move)
     assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
-    assert move.future.log_end_offset == 1
+    assert move.future.state.log_end_offset == 1
 
 
 # --- disks that fail --------------------------------------------------------------------------------------
@@ -578,10 +583,10 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
             append(log, value, epoch=number // 12, producer_id=7, producer_epoch=0, base_sequence=number)
             files.acknowledged = number + 1
             if flush_each:
-                files.confirmed = log.flush()
+                files.confirmed = log.flusher.flush()
 
     write(10)
-    log.flush()
+    log.flusher.flush()
     files.is_recording = True
     for to in ("/b", "/a"):
         move = await begin(manager, to)
@@ -589,7 +594,7 @@ async def live(files: Recorder, *, flush_each: bool) -> None:
             await copy(move, steps=2)
             if len(files.written) % 5:
                 write(1)
-        move.future.flush()
+        move.future.flusher.flush()
         write(1)
         assert move.close_gap(STEP_BYTES)
         manager.moves.swap(move)
@@ -609,7 +614,7 @@ async def check(disk: MemoryFiles, acknowledged: int, written: list[bytes]) -> s
     manager = await two_dirs(disk)
     log = manager.get("orders", 0)
     assert log is not None
-    damaged = [damage for segment in log.segments for damage in segment.trust.damages]
+    damaged = [damage for segment in log.state.segments for damage in segment.trust.damages]
     if damaged:  # by a power cut, past what was on the disk
         assert min(damage.first_offset for damage in damaged) >= acknowledged
         return "damaged"
@@ -659,7 +664,7 @@ async def test_a_crash_before_any_disk_operation_of_a_move_loses_and_doubles_not
 
 
 def the_shorter_folder_wins(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(log_moves, "reach", lambda log: -log.log_end_offset)
+    patch.setattr(log_moves, "reach", lambda log: -log.state.log_end_offset)
 
 
 def the_old_folder_goes_before_the_new_one_is_on_the_disk(patch: pytest.MonkeyPatch) -> None:

@@ -45,9 +45,9 @@ def served(log: PartitionLog, max_bytes: int) -> tuple[dict[int, bytes | None], 
     found: dict[int, bytes | None] = {}
     refused = []
     offset = 0
-    while offset < log.log_end_offset:
+    while offset < log.state.log_end_offset:
         try:
-            plan = log.plan_read(offset, max_bytes, limit="log_end")
+            plan = log.reader.plan_read(offset, max_bytes, limit="log_end")
             data = plan.read_cached()
             data = plan.read() if data is None else data
         except KafkaError as error:
@@ -134,7 +134,7 @@ def test_damage_is_told_of_once_and_known_to_the_next_start(caplog: pytest.LogCa
         served(log, 1)
         assert log.close()
         again = started(files)
-        assert again.segments[0].trust.damages == (Damage(start, end, min(offsets), max(offsets) + 1),)
+        assert again.state.segments[0].trust.damages == (Damage(start, end, min(offsets), max(offsets) + 1),)
         assert served(again, 1)[1] == sorted(offsets)
     lines = [record.getMessage() for record in caplog.records if "damaged" in record.getMessage()]
     assert lines == [
@@ -146,14 +146,14 @@ def test_damage_is_told_of_once_and_known_to_the_next_start(caplog: pytest.LogCa
 def test_what_was_checked_once_and_what_this_process_wrote_is_read_without_a_thread():
     files = stopped()
     log = started(files)
-    plan = log.plan_read(0, 10_000, limit="log_end")
+    plan = log.reader.plan_read(0, 10_000, limit="log_end")
     assert plan.read_cached() is None
     plan.read()
-    assert log.plan_read(0, 10_000, limit="log_end").read_cached() is not None
-    assert log.plan_read(1, 1, limit="log_end").read_cached() is not None
+    assert log.reader.plan_read(0, 10_000, limit="log_end").read_cached() is not None
+    assert log.reader.plan_read(1, 1, limit="log_end").read_cached() is not None
 
     first = append(log, b"new", epoch=9).first_offset
-    assert log.plan_read(first, 1000).read_cached() is not None
+    assert log.reader.plan_read(first, 1000).read_cached() is not None
 
 
 def test_a_reader_in_the_middle_has_only_what_he_needs_checked():
@@ -163,14 +163,14 @@ def test_a_reader_in_the_middle_has_only_what_he_needs_checked():
         append(log, b"%d" % n + bytes(100_000))
     log.close()
     log = reopened(files, clean=True)
-    log.plan_read(20, 1, limit="log_end").read()
-    [segment] = log.segments
+    log.reader.plan_read(20, 1, limit="log_end").read()
+    [segment] = log.state.segments
     [(start, end)] = segment.trust.verified_spans
     assert start <= segment.index.position_before(20)
     assert 1 << 20 <= end - start < (1 << 20) + 200_000
 
     for offset in (39, 30, *range(40)):
-        log.plan_read(offset, 1, limit="log_end").read()
+        log.reader.plan_read(offset, 1, limit="log_end").read()
     assert (segment.trust.unverified_end, segment.trust.verified_spans) == (0, ())
 
 
@@ -183,7 +183,9 @@ def test_searches_by_time_give_no_record_of_a_damaged_batch():
     start, _, offsets = batches_of(files, FIRST + ".log")[3]
     assert offsets == {3}
     for position in (start + 5, start + 30, start + 60):
-        found = started(flipped(files, FIRST + ".log", position)).offset_for_timestamp(NOW + 3, "log_end")
+        found = started(flipped(files, FIRST + ".log", position)).reader.offset_for_timestamp(
+            NOW + 3, "log_end"
+        )
         assert found is not None
         assert found.offset == 4
 
@@ -193,7 +195,7 @@ def test_compacted_logs_may_have_gaps_and_are_checked_all_the_same():
     log = new_log(files, cleanup_policy=frozenset({"compact"}), **SETTINGS)
     for n in range(BATCHES):
         record = build_batch([(NOW, b"key", b"v%d" % n, ())])
-        log.append(bytearray(record), leader_epoch=0, now_ms=NOW)
+        log.writer.append(bytearray(record), leader_epoch=0, now_ms=NOW)
     log.close()
     _, end, offsets = batches_of(files, FIRST + ".log")[2]
     damaged = flipped(files, FIRST + ".log", end - 2)
@@ -206,9 +208,9 @@ def test_compacted_logs_may_have_gaps_and_are_checked_all_the_same():
 def test_a_truncation_below_what_is_not_checked_leaves_nothing_behind_it_unchecked():
     files = stopped(segment_bytes=10_000)
     log = started(files, segment_bytes=10_000)
-    log.truncate_to(10)
+    log.trimmer.truncate_to(10)
     offset = append(log, b"other", epoch=9).first_offset
-    assert log.plan_read(offset, 1, limit="log_end").read_cached() is not None
+    assert log.reader.plan_read(offset, 1, limit="log_end").read_cached() is not None
     assert served(log, 1)[1] == []
 
 
@@ -219,7 +221,7 @@ def test_batches_larger_than_what_is_checked_at_a_time_are_checked(position: int
     sizes = [3_000_000, 10, 1_048_576 - 69, 1_048_576, 10]
     for size in sizes:
         append(log, bytes(size))
-    log.roll()
+    log.roller.roll()
     append(log, b"last")
     log.close()
     if position is not None:
@@ -245,10 +247,10 @@ def test_damage_of_a_segment_that_retention_took_meanwhile_leaves_no_file_behind
     files = stopped()
     files.inodes[FIRST + ".log"].data[100] ^= 1
     log = started(files)
-    [gone, *rest] = log.segments
+    [gone, *rest] = log.state.segments
     assert gone.file.size() == gone.size
-    log.segments = tuple(rest)
+    log.state.segments = tuple(rest)
     gone.files.remove_all()
-    log.check_again(gone)
+    log.reader.checks.check_again(gone)
     assert len(gone.trust.damages) == 1
     assert not files.exists(FIRST + ".damaged")

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.log.partition.partition_log import AppendResult
 from pykafka_broker.log.partition.producers import (
     BatchSummary,
     CorruptSnapshotError,
@@ -16,6 +15,7 @@ from pykafka_broker.log.partition.producers import (
     snapshot_bytes,
     window_bytes,
 )
+from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records.producer_snapshot import ProducerSnapshot
@@ -40,7 +40,7 @@ def test_any_of_the_last_five_batches_may_be_retried_and_is_answered_with_its_ow
     assert again == [
         AppendResult(result.first_offset, result.last_offset, NOW, 0, duplicate=True) for result in first[1:]
     ]
-    assert log.log_end_offset == 12
+    assert log.state.log_end_offset == 12
 
 
 def test_a_retry_older_than_the_window_is_out_of_order():
@@ -58,7 +58,7 @@ def test_a_gap_and_an_overlap_that_is_no_exact_retry_are_out_of_order():
     assert refused(log, 7, 3) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refused(log, 7, 1) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert refused(log, 7, 0, b"a") is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert log.log_end_offset == 2
+    assert log.state.log_end_offset == 2
 
 
 def test_an_unknown_producer_may_begin_anywhere():
@@ -108,12 +108,12 @@ def test_producers_do_not_disturb_each_other_nor_plain_batches():
 def test_a_refused_batch_leaves_no_trace_in_the_window():
     log = new_log(MemoryFiles())
     produce(log, 7, 0)
-    before = repr(log.active_producers())
+    before = repr(log.state.active_producers())
 
     refused(log, 7, 5)
     refused(log, 7, 9, producer_epoch=3)
 
-    assert repr(log.active_producers()) == before
+    assert repr(log.state.active_producers()) == before
 
 
 @pytest.mark.parametrize("clean", [True, False], ids=["clean stop", "kill -9"])
@@ -124,13 +124,13 @@ def test_all_five_batches_are_known_after_a_restart(clean: bool, segment_bytes: 
     for n in range(9):
         for producer in (1, 2, 3):
             produce(log, producer, 2 * n, b"a", b"b")
-    known = log.active_producers()
+    known = log.state.active_producers()
     if clean:
         assert log.close()
 
     log = reopened(files.killed(), clean=clean, segment_bytes=segment_bytes)
 
-    assert log.active_producers() == known
+    assert log.state.active_producers() == known
     for n in range(4, 9):
         assert produce(log, 2, 2 * n, b"a", b"b").duplicate
     assert produce(log, 2, 18).first_offset == 54
@@ -141,16 +141,16 @@ def test_a_folder_that_apache_kafka_stopped_has_no_windows_and_they_are_read_fro
     log = new_log(files, segment_bytes=400)
     for n in range(12):
         produce(log, 1, n)
-    known = log.active_producers()
+    known = log.state.active_producers()
     log.close()
     for path in [path for path in files.inodes if path.endswith(".window")]:
         files.remove(path)
 
     log = reopened(files, clean=True, segment_bytes=400)
 
-    [state], [before] = log.active_producers(), known
+    [state], [before] = log.state.active_producers(), known
     assert state.window[-1] == before.window[-1]
-    assert len(state.window) == min(5, log.log_end_offset - log.segments[-1].base_offset + 1)
+    assert len(state.window) == min(5, log.state.log_end_offset - log.state.segments[-1].base_offset + 1)
 
 
 def test_a_producer_silent_since_before_the_last_segment_is_remembered_by_its_last_batch():
@@ -174,11 +174,11 @@ def test_a_garbled_snapshot_is_dropped_and_the_log_read_instead(damage: str):
     log = new_log(files)
     for n in range(7):
         produce(log, 1, n)
-    known = log.active_producers()
+    known = log.state.active_producers()
     log.close()
     files.write_file(f"{FOLDER}/00000000000000000007.snapshot", damage.encode(), sync=False)
 
-    assert reopened(files, clean=True).active_producers() == known
+    assert reopened(files, clean=True).state.active_producers() == known
 
 
 def test_lost_snapshots_are_taken_again_on_the_way():
@@ -201,13 +201,13 @@ def test_producers_are_forgotten_when_idle_for_their_expiration_but_not_inside_a
     for producer in (1, 2):
         produce(log, producer, 0)
     produce(log, 3, 0, transactional=True)
-    assert log.expire_producers(NOW) == 0
+    assert log.state.expire_producers(NOW) == 0
     produce(log, 2, 1)
 
-    assert log.expire_producers(NOW + 999) == 0
-    assert log.expire_producers(NOW + 1000) == 1
+    assert log.state.expire_producers(NOW + 999) == 0
+    assert log.state.expire_producers(NOW + 1000) == 1
 
-    assert [state.producer_id for state in log.active_producers()] == [2, 3]
+    assert [state.producer_id for state in log.state.active_producers()] == [2, 3]
     assert produce(log, 1, 77).first_offset == 4
 
 
@@ -216,7 +216,7 @@ def test_a_producer_who_writes_old_records_is_remembered_like_any_other():
     files = MemoryFiles()
     log = new_log(files)
     produce(log, 1, 0, timestamp=1000)
-    log.expire_producers(NOW)
+    log.state.expire_producers(NOW)
     log.close()
 
     assert produce(reopened(files, clean=True), 1, 0, timestamp=1000).duplicate
@@ -226,8 +226,8 @@ def test_retention_does_not_forget_producers():
     log = new_log(MemoryFiles(), segment_bytes=200)
     for n in range(10):
         produce(log, 1, n)
-    log.delete_records(10)
-    log.apply_retention(NOW)
+    log.trimmer.delete_records(10)
+    log.trimmer.apply_retention(NOW)
 
     assert values(log) == []
     assert produce(log, 1, 9).duplicate

@@ -14,8 +14,11 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import decode_epochs
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.names import parse_partition_folder
-from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
+from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.log.segment.batch_walk import Scan
 from pykafka_broker.log.segment.damage import Damage
@@ -60,7 +63,7 @@ def transactional(log: PartitionLog) -> None:
     for n in range(3):
         produce(log, n % 2, n // 2, transactional=True)
         end_transaction(log, n % 2, commit=n % 2 == 0)
-        log.advance_high_watermark(log.log_end_offset)
+        log.state.advance_high_watermark(log.state.log_end_offset)
 
 
 def compacted(log: PartitionLog) -> None:
@@ -71,9 +74,9 @@ def compacted(log: PartitionLog) -> None:
         (30, {}),
     ]:
         sent = batch(b"x", b"y", base_offset=base, leader_epoch=1, **header)
-        log.append(sent, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
+        log.writer.append(sent, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
     empty = batch(base_offset=40, leader_epoch=1, last_offset_delta=3)
-    log.append(empty, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
+    log.writer.append(empty, leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION)
 
 
 CORPORA = [plain, compressed, idempotent, transactional, compacted]
@@ -94,7 +97,7 @@ def settings_of(fill) -> dict:
 
 def boundaries(log: PartitionLog) -> list[int]:
     """Where batches end."""
-    return [0] + [position + header.size_in_bytes for position, header in log.segments[0].headers(0)]
+    return [0] + [position + header.size_in_bytes for position, header in log.state.segments[0].headers(0)]
 
 
 @pytest.mark.parametrize("fill", CORPORA)
@@ -111,7 +114,7 @@ def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill):
         log = reopened(after, **settings_of(fill))
 
         kept = max(end for end in ends if end <= cut)
-        assert log.size_bytes == len(after.read_file(LOG)) == kept
+        assert log.state.size_bytes == len(after.read_file(LOG)) == kept
         survived = records(log)
         assert survived == whole[: len(survived)]
         if fill is not compacted:
@@ -122,8 +125,8 @@ def test_a_log_cut_at_any_byte_keeps_exactly_its_whole_batches(fill):
 @pytest.mark.parametrize("side_file", ["index", "timeindex", "snapshot", "window", "txnindex", "epochs"])
 def test_any_side_file_cut_at_any_byte_is_rebuilt(fill, side_file: str):
     files, log = written(fill, segment_bytes=300)
-    whole, known, epochs = records(log), log.active_producers(), log.epochs.entries
-    aborted = [txn for segment in log.segments for txn in segment.aborted.entries]
+    whole, known, epochs = records(log), log.state.active_producers(), log.state.epochs.entries
+    aborted = [txn for segment in log.state.segments for txn in segment.aborted.entries]
     log.close()
     victims = [
         path
@@ -138,9 +141,9 @@ def test_any_side_file_cut_at_any_byte_is_rebuilt(fill, side_file: str):
             log = reopened(after, segment_bytes=300, **settings_of(fill))
 
             assert records(log) == whole
-            assert log.active_producers() == known
-            assert [txn for segment in log.segments for txn in segment.aborted.entries] == aborted
-            assert log.epochs.entries == epochs
+            assert log.state.active_producers() == known
+            assert [txn for segment in log.state.segments for txn in segment.aborted.entries] == aborted
+            assert log.state.epochs.entries == epochs
 
 
 def test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most():
@@ -166,15 +169,15 @@ def test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most()
 
 
 def records_in(log: PartitionLog, start: int) -> list[tuple[int, bytes | None]]:
-    segment = log.segments[0]
+    segment = log.state.segments[0]
     return [(r.offset, r.value) for r in read_records(segment.file.pread(segment.size - start, start))]
 
 
 def served_records(log: PartitionLog) -> list[tuple[int, bytes | None]]:
     """What a consumer gets that steps over ranges answered with CORRUPT_MESSAGE."""
     found: list[tuple[int, bytes | None]] = []
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
+    offset = log.state.log_start_offset
+    while offset < log.state.log_end_offset:
         try:
             found += [record for record in fetch(log, offset) if record[0] >= offset]
             offset = found[-1][0] + 1
@@ -186,7 +189,7 @@ def served_records(log: PartitionLog) -> list[tuple[int, bytes | None]]:
 
 def fetch(log: PartitionLog, offset: int) -> list[tuple[int, bytes | None]]:
     """One read at `offset`, which returns one batch."""
-    data = log.plan_read(offset, 1, limit="log_end").read()
+    data = log.reader.plan_read(offset, 1, limit="log_end").read()
     return [
         (r.offset, r.value)
         for at, header in iter_batches(data)
@@ -218,18 +221,18 @@ def test_damage_inside_a_segment_is_fenced_and_everything_behind_it_is_served(
 
     log = reopened(files)
 
-    assert log.segments[0].trust.damages == (Damage(position, end, 3, 6),)
+    assert log.state.segments[0].trust.damages == (Damage(position, end, 3, 6),)
     assert "offsets 3 to 5 are damaged" in caplog.text
     assert [offset for offset, _ in served_records(log)] == [0, 1, 2, *range(6, 15)]
     assert [offset for offset, _ in records_before_damage(log)] == [0, 1, 2]
     for offset in (3, 4, 5):
         with pytest.raises(KafkaError) as refused:
-            log.plan_read(offset, 1000, limit="log_end")
+            log.reader.plan_read(offset, 1000, limit="log_end")
         assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
 
 
 def records_before_damage(log: PartitionLog) -> list[tuple[int, bytes | None]]:
-    data = log.plan_read(0, 100_000, limit="log_end").read()
+    data = log.reader.plan_read(0, 100_000, limit="log_end").read()
     return [(r.offset, r.value) for at, _ in iter_batches(data) for r in read_records(data[at:])]
 
 
@@ -246,7 +249,7 @@ def test_a_fenced_range_stays_fenced_over_clean_restarts_and_appends():
 
     assert [offset for offset, _ in served_records(log)] == [0, 1, 2, *range(6, 16)]
     with pytest.raises(KafkaError):
-        log.plan_read(4, 1000)
+        log.reader.plan_read(4, 1000)
 
 
 def test_damage_at_the_end_of_a_closed_segment_is_no_torn_tail():
@@ -254,7 +257,7 @@ def test_damage_at_the_end_of_a_closed_segment_is_no_torn_tail():
     log = new_log(files, segment_bytes=300)
     for n in range(10):
         append(log, b"%d" % n)
-    assert [segment.base_offset for segment in log.segments] == [0, 4, 8]
+    assert [segment.base_offset for segment in log.state.segments] == [0, 4, 8]
     damaged = bytearray(files.read_file(LOG))
     damaged[-3] ^= 0xFF
     files.write_file(LOG, damaged, sync=False)
@@ -276,9 +279,9 @@ def test_only_segments_past_the_recovery_point_are_scanned():
     files.calls.clear()
     log = reopened(files, segment_bytes=300, recovery_point=8)
 
-    assert log.segments[0].trust.damages == ()
+    assert log.state.segments[0].trust.damages == ()
     assert ("pread", LOG) not in files.calls
-    assert log.log_end_offset == 10
+    assert log.state.log_end_offset == 10
 
 
 def test_a_batch_inside_a_torn_batchs_value_is_not_taken_for_one_of_the_log():
@@ -290,8 +293,8 @@ def test_a_batch_inside_a_torn_batchs_value_is_not_taken_for_one_of_the_log():
 
     log = reopened(files)
 
-    assert log.log_end_offset == 15
-    assert log.segments[0].trust.damages == ()
+    assert log.state.log_end_offset == 15
+    assert log.state.segments[0].trust.damages == ()
 
 
 def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete():
@@ -299,7 +302,7 @@ def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete():
     log = new_log(files, segment_bytes=300)
     idempotent(log)
     plain(log)
-    whole, known, epochs = records(log), log.active_producers(), log.epochs.entries
+    whole, known, epochs = records(log), log.state.active_producers(), log.state.epochs.entries
     log.close()
     for path in list(files.inodes):
         if not path.endswith((".log", "partition.metadata")):
@@ -307,7 +310,7 @@ def test_a_log_without_any_index_snapshot_or_checkpoint_comes_back_complete():
 
     log = reopened(files, segment_bytes=300)
 
-    assert (records(log), log.active_producers(), log.epochs.entries) == (whole, known, epochs)
+    assert (records(log), log.state.active_producers(), log.state.epochs.entries) == (whole, known, epochs)
 
 
 def test_leftovers_of_deletions_and_compactions_are_finished():
@@ -340,7 +343,7 @@ def test_a_clean_start_reads_the_end_of_the_last_segment_only():
     log = new_log(files, segment_bytes=300, index_interval_bytes=50)
     for n in range(30):
         append(log, b"%d" % n)
-    last = log.segments[-1].path
+    last = log.state.segments[-1].path
     log.close()
 
     files.calls.clear()
@@ -356,14 +359,14 @@ def test_a_clean_start_reads_the_end_of_the_last_segment_only():
 def test_leader_epochs_garbled_or_past_the_end_are_put_right():
     files, log = written(plain)
     path = f"{FOLDER}/leader-epoch-checkpoint"
-    good = log.epochs.entries
+    good = log.state.epochs.entries
     log.close()
     for garbage in (b"\xff\xfe", b"0\n7\n1 2\n", b"1\n0\n", b"0\n2\n5 3\n4 9\n", b"0\n1\nx y\n"):
         files.write_file(path, garbage, sync=False)
-        assert reopened(files, clean=True).epochs.entries == good
+        assert reopened(files, clean=True).state.epochs.entries == good
         assert decode_epochs(files.read_file(path)) == list(good)
     files.write_file(path, b"0\n4\n0 0\n1 6\n2 12\n9 99\n", sync=False)
-    assert reopened(files, clean=True).epochs.entries == good
+    assert reopened(files, clean=True).state.epochs.entries == good
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -372,14 +375,14 @@ def test_leader_epochs_garbled_or_past_the_end_are_put_right():
 )
 def test_a_checkpoint_of_epochs_that_is_well_formed_and_wrong_costs_no_record(wrong: bytes, clean: bool):
     files, log = written(plain)
-    whole, epochs, end = records(log), log.epochs.entries, log.log_end_offset
+    whole, epochs, end = records(log), log.state.epochs.entries, log.state.log_end_offset
     log.close()
     files.write_file(f"{FOLDER}/leader-epoch-checkpoint", wrong, sync=False)
 
     log = reopened(files, clean=clean, recovery_point=end if clean else 0)
 
     assert served_records(log) == whole
-    assert log.epochs.entries == epochs or clean
+    assert log.state.epochs.entries == epochs or clean
     append(log, b"next", epoch=2)
 
 
@@ -406,7 +409,7 @@ def test_nothing_left_at_the_log_start_offset_means_an_empty_log_there():
 
     log = reopened(files, log_start_offset=100)
 
-    assert (log.log_start_offset, log.log_end_offset, values(log)) == (100, 100, [])
+    assert (log.state.log_start_offset, log.state.log_end_offset, values(log)) == (100, 100, [])
     assert append(log, b"a", epoch=9).first_offset == 100
 
 
@@ -430,13 +433,10 @@ def test_what_is_set_aside_of_a_topic_whose_id_was_lost_names_none():
 
     open_log(
         Environment(files),
-        FOLDER,
-        "orders",
-        0,
-        UNKNOWN_TOPIC_ID,
+        LogIdentity(FOLDER, "orders", 0, UNKNOWN_TOPIC_ID),
         LogConfig(),
+        CheckpointedOffsets(log_start_offset=100),
         clean=False,
-        log_start_offset=100,
     )
 
     [aside] = [path for path in files.directories if path.endswith("-stray")]
@@ -449,12 +449,12 @@ def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(
     caplog: pytest.LogCaptureFixture,
 ):
     files, log = written(plain, segment_bytes=300)
-    whole, end = records(log), log.log_end_offset
+    whole, end = records(log), log.state.log_end_offset
     log.close()
 
     log = reopened(files, clean=True, recovery_point=end, log_start_offset=90)
 
-    assert (log.log_start_offset, log.log_end_offset, records(log)) == (0, end, whole)
+    assert (log.state.log_start_offset, log.state.log_end_offset, records(log)) == (0, end, whole)
     assert [record.message for record in caplog.records] == [
         f"orders-0: the checkpointed log start offset 90 is past the log's end {end}: not believed, it is 0"
     ]
@@ -463,14 +463,14 @@ def test_a_log_start_offset_past_the_end_is_not_believed_after_a_clean_stop(
 @pytest.mark.parametrize("recovery_point", [15, 70])
 def test_a_recovery_point_past_what_a_torn_batch_held_does_not_move_the_end(recovery_point: int):
     files, log = written(plain)
-    assert log.log_end_offset == 15
+    assert log.state.log_end_offset == 15
     whole = records(log)
     files.write_file(LOG, files.read_file(LOG)[:-3], sync=False)
 
     log = reopened(files, recovery_point=recovery_point)
 
-    assert log.log_end_offset == log.recovery_point == 15
-    assert [(d.first_offset, d.next_offset) for d in log.segments[0].trust.damages] == [(13, 15)]
+    assert log.state.log_end_offset == log.state.recovery_point == 15
+    assert [(d.first_offset, d.next_offset) for d in log.state.segments[0].trust.damages] == [(13, 15)]
     assert served_records(log) == whole[:-2]
     assert append(log, b"a", epoch=9).first_offset == 15
 
@@ -484,8 +484,8 @@ def test_a_recovery_point_that_the_high_watermark_confirms_is_believed_of_a_log_
 
     log = reopened(files, recovery_point=15, high_watermark=15)
 
-    assert (before.size_in_bytes, log.log_end_offset) == (start - start_before, 15)
-    assert [(d.first_offset, d.next_offset) for d in log.segments[0].trust.damages] == [
+    assert (before.size_in_bytes, log.state.log_end_offset) == (start - start_before, 15)
+    assert [(d.first_offset, d.next_offset) for d in log.state.segments[0].trust.damages] == [
         (before.base_offset, 15)
     ]
     assert served_records(log) == [(offset, value) for offset, value in whole if offset < before.base_offset]
@@ -498,10 +498,10 @@ def test_a_scan_is_happy_with_batches_larger_than_its_buffer():
     for size in (3_000_000, 10, 1_500_000):
         append(log, b"x" * size)
 
-    scan = Scan(log.segments[0].file.pread, log.size_bytes, 0)
+    scan = Scan(log.state.segments[0].file.pread, log.state.size_bytes, 0)
 
     assert [header.base_offset for _, header in scan] == [0, 1, 2]
-    assert scan.valid_end == log.size_bytes
+    assert scan.valid_end == log.state.size_bytes
 
 
 @pytest.mark.parametrize("fill", CORPORA)
@@ -510,7 +510,7 @@ def test_a_clean_marker_that_lies_never_makes_a_wrong_record_served_nor_stops_th
     happened.
     """
     files, log = written(fill, segment_bytes=300)
-    whole, end = dict(records(log)), log.log_end_offset
+    whole, end = dict(records(log)), log.state.log_end_offset
     log.close()
     for path in [path for path in files.inodes if not path.endswith("partition.metadata")]:
         good = files.read_file(path)
@@ -529,7 +529,7 @@ def test_a_clean_marker_that_lies_never_makes_a_wrong_record_served_nor_stops_th
 
             log = reopened(after, clean=True, segment_bytes=300, recovery_point=end, **settings_of(fill))
 
-            for offset in range(log.log_start_offset, log.log_end_offset):
+            for offset in range(log.state.log_start_offset, log.state.log_end_offset):
                 try:
                     served = fetch(log, offset)
                 except KafkaError as error:
@@ -544,7 +544,7 @@ def test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_c
     clean: bool, at: int
 ):
     files, log = written(plain)
-    whole, end = records(log), log.log_end_offset
+    whole, end = records(log), log.state.log_end_offset
     last = boundaries(log)[-2]
     log.close()
     damaged = bytearray(files.read_file(LOG))
@@ -553,12 +553,12 @@ def test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_c
 
     again = reopened(files.killed(), clean=clean, recovery_point=end)
     assert served_records(again) == whole[:13]
-    assert again.log_end_offset == end, "it was on disk: damaged, not torn"
+    assert again.state.log_end_offset == end, "it was on disk: damaged, not torn"
     append(again, b"next", epoch=2)
     assert served_records(again) == [*whole[:13], (end, b"next")]
 
     unsynced = reopened(files, clean=clean, recovery_point=13)
-    assert (records(unsynced), unsynced.log_end_offset) == (whole[:13], 13)
+    assert (records(unsynced), unsynced.state.log_end_offset) == (whole[:13], 13)
 
 
 def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served():
@@ -575,16 +575,16 @@ def test_damage_found_by_a_reader_is_fenced_and_what_is_behind_it_is_served():
     log = reopened(files, clean=True, segment_bytes=300)
 
     assert [offset for offset, _ in served_records(log)] == [0, *range(2, 12)]
-    assert log.segments[0].trust.damages == (Damage(69, 138, 1, 2),)
+    assert log.state.segments[0].trust.damages == (Damage(69, 138, 1, 2),)
     assert f"{FOLDER}/00000000000000000000.damaged" in files.inodes
 
 
 def test_offsets_do_not_jump_over_what_a_power_cut_took_from_the_segment_before_an_empty_one() -> None:
     files = MemoryFiles()
     log = new_log(files, segment_bytes=300)
-    while len(log.segments) < 3:
-        append(log, b"%d" % log.log_end_offset)
-    _, second, third = log.segments
+    while len(log.state.segments) < 3:
+        append(log, b"%d" % log.state.log_end_offset)
+    _, second, third = log.state.segments
     kept = second.base_offset
     # The names reached the disk, of the second segment's bytes a part, of the third's none.
     torn = [position for position, _ in second.headers(0)][1] + 10
@@ -593,8 +593,8 @@ def test_offsets_do_not_jump_over_what_a_power_cut_took_from_the_segment_before_
 
     again = reopened(files, segment_bytes=300)
 
-    assert again.log_end_offset == kept + 1
-    assert [segment.trust.damages for segment in again.segments] == [(), ()]
+    assert again.state.log_end_offset == kept + 1
+    assert [segment.trust.damages for segment in again.state.segments] == [(), ()]
     append(again, b"next")
     assert values(again) == [b"%d" % offset for offset in range(kept + 1)] + [b"next"]
     assert f"{third.path}.log" not in files.inodes
@@ -609,7 +609,7 @@ def test_a_retry_of_what_a_crash_left_unsynced_waits_for_the_sync_too() -> None:
     retried = produce(again, 7, 0)
 
     assert (retried.duplicate, retried.flush_due) == (True, True)
-    again.flush()
+    again.flusher.flush()
     assert not produce(again, 7, 0).flush_due
 
 
@@ -619,16 +619,16 @@ def test_a_time_index_that_lost_its_end_hides_no_record_and_does_not_age_its_seg
     log = new_log(files, segment_bytes=700, index_interval_bytes=100)
     for number in range(30):
         append(log, b"%d" % number, timestamp=NOW + 1000 * number)
-    closed = log.segments[0]
+    closed = log.state.segments[0]
     newest = closed.max_timestamp
     log.close()
     del files.inodes[f"{closed.path}.timeindex"].data[-cut:]
 
     again = reopened(files, clean=True)
 
-    assert again.segments[0].max_timestamp == newest
+    assert again.state.segments[0].max_timestamp == newest
     for number in range(30):
-        found = again.offset_for_timestamp(NOW + 1000 * number, "log_end")
+        found = again.reader.offset_for_timestamp(NOW + 1000 * number, "log_end")
         assert found is not None
         assert found.offset == number
 
@@ -638,8 +638,8 @@ def test_every_flipped_bit_of_a_time_index_leads_a_search_to_the_same_record():
     log = new_log(files, segment_bytes=700, index_interval_bytes=100)
     for number in range(30):
         append(log, b"%d" % number, timestamp=NOW + 1000 * number)
-    path = f"{log.segments[0].path}.timeindex"
-    count = log.segments[1].base_offset
+    path = f"{log.state.segments[0].path}.timeindex"
+    count = log.state.segments[1].base_offset
     log.close()
     size = len(files.inodes[path].data)
     assert size > 3 * TIME_ENTRY_BYTES
@@ -647,5 +647,5 @@ def test_every_flipped_bit_of_a_time_index_leads_a_search_to_the_same_record():
         damaged = files.killed()
         damaged.inodes[path].data[bit // 8] ^= 1 << bit % 8
         again = reopened(damaged, clean=True)
-        offsets = [again.offset_for_timestamp(NOW + 1000 * n, "log_end") for n in range(count)]
+        offsets = [again.reader.offset_for_timestamp(NOW + 1000 * n, "log_end") for n in range(count)]
         assert [found and found.offset for found in offsets] == list(range(count)), bit

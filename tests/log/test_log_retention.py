@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.partition.partition_log import FoundOffset, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.read_plan import FoundOffset
 from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expired_segments
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -41,16 +43,16 @@ def filled(files: MemoryFiles, count: int = 10, **settings) -> PartitionLog:
 
 
 def bases(log: PartitionLog) -> list[int]:
-    return [segment.base_offset for segment in log.segments]
+    return [segment.base_offset for segment in log.state.segments]
 
 
 def test_segments_whose_newest_record_is_too_old_are_deleted():
     log = filled(MemoryFiles(), retention_ms=4000)
     assert bases(log) == [0, 2, 4, 6, 8]
 
-    assert log.apply_retention(NOW + 8000) == 2
+    assert log.trimmer.apply_retention(NOW + 8000) == 2
 
-    assert (bases(log), log.log_start_offset) == ([4, 6, 8], 4)
+    assert (bases(log), log.state.log_start_offset) == ([4, 6, 8], 4)
     assert [offset for offset, _ in records(log)] == [4, 5, 6, 7, 8, 9]
 
 
@@ -64,34 +66,34 @@ def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_late
     files = MemoryFiles()
     log = new_log(files, retention_ms=DAY)
     mixed = [(NOW - 2 * DAY, None, b"of two days ago", ()), (NOW, None, b"fresh", ())]
-    log.append(bytearray(build_batch(mixed, max_timestamp=NOW - 2 * DAY)), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(log.log_end_offset)
+    log.writer.append(bytearray(build_batch(mixed, max_timestamp=NOW - 2 * DAY)), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(log.state.log_end_offset)
 
     for kept in (log, reopened(files, high_watermark=2, retention_ms=DAY)):
-        assert kept.apply_retention(NOW + DAY // 2) == 0
+        assert kept.trimmer.apply_retention(NOW + DAY // 2) == 0
         assert values(kept) == [b"of two days ago", b"fresh"]
-        assert kept.offset_of_max_timestamp() == FoundOffset(1, NOW, 0)
-        assert kept.search_timestamp(NOW - DAY)() == FoundOffset(1, NOW, 0)
+        assert kept.reader.offset_of_max_timestamp() == FoundOffset(1, NOW, 0)
+        assert kept.reader.search_timestamp(NOW - DAY)() == FoundOffset(1, NOW, 0)
 
-    assert log.apply_retention(NOW + DAY + 1) == 1
+    assert log.trimmer.apply_retention(NOW + DAY + 1) == 1
 
 
 def test_segments_over_the_size_limit_are_deleted_from_the_front():
     log = filled(MemoryFiles(), retention_bytes=300, retention_ms=-1)
-    assert log.size_bytes == 5 * 138
+    assert log.state.size_bytes == 5 * 138
 
-    assert log.apply_retention(NOW) == 2
+    assert log.trimmer.apply_retention(NOW) == 2
 
-    assert (bases(log), log.log_start_offset, log.size_bytes) == ([4, 6, 8], 4, 3 * 138)
+    assert (bases(log), log.state.log_start_offset, log.state.size_bytes) == ([4, 6, 8], 4, 3 * 138)
 
 
 def test_when_even_the_active_segment_is_too_old_a_new_one_is_begun():
     files = MemoryFiles()
     log = filled(files, retention_ms=1000)
 
-    log.apply_retention(NOW + 60_000)
+    log.trimmer.apply_retention(NOW + 60_000)
 
-    assert (bases(log), log.log_start_offset, log.log_end_offset) == ([10], 10, 10)
+    assert (bases(log), log.state.log_start_offset, log.state.log_end_offset) == ([10], 10, 10)
     assert append(log, b"next").first_offset == 10
     assert values(reopened(files.killed())) == [b"next"]
 
@@ -99,31 +101,31 @@ def test_when_even_the_active_segment_is_too_old_a_new_one_is_begun():
 def test_nothing_past_the_high_watermark_is_deleted():
     log = new_log(MemoryFiles(), segment_bytes=150, retention_ms=0)
     for n in range(10):
-        log.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(5)
+        log.writer.append(batch(b"%d" % n), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(5)
 
-    log.apply_retention(NOW + 10_000)
+    log.trimmer.apply_retention(NOW + 10_000)
 
-    assert log.log_start_offset == 4
+    assert log.state.log_start_offset == 4
 
 
 @pytest.mark.parametrize("policy", [frozenset(), frozenset({"compact"})], ids=["keep for ever", "compact"])
 def test_without_the_delete_policy_only_the_log_start_offset_deletes(policy: frozenset[str]):
     log = filled(MemoryFiles(), retention_ms=0, retention_bytes=0)
-    log.config = LogConfig(retention_ms=0, retention_bytes=0, cleanup_policy=policy)
-    assert log.apply_retention(NOW + 60_000) == 0
+    log.state.reconfigure(LogConfig(retention_ms=0, retention_bytes=0, cleanup_policy=policy))
+    assert log.trimmer.apply_retention(NOW + 60_000) == 0
 
-    log.advance_log_start_offset(5)
-    assert log.apply_retention(NOW + 60_000) == 2
-    assert (log.log_start_offset, bases(log)[0]) == (5, 4)
+    log.trimmer.advance_log_start_offset(5)
+    assert log.trimmer.apply_retention(NOW + 60_000) == 2
+    assert (log.state.log_start_offset, bases(log)[0]) == (5, 4)
 
 
 def test_a_changed_retention_counts_at_the_next_check():
     log = filled(MemoryFiles(), retention_ms=-1)
-    assert log.apply_retention(NOW + 60_000) == 0
+    assert log.trimmer.apply_retention(NOW + 60_000) == 0
 
-    log.config = LogConfig(retention_ms=1000)
-    assert log.apply_retention(NOW + 60_000) == 5
+    log.state.reconfigure(LogConfig(retention_ms=1000))
+    assert log.trimmer.apply_retention(NOW + 60_000) == 5
 
 
 def test_records_without_timestamps_age_by_their_file():
@@ -133,8 +135,8 @@ def test_records_without_timestamps_age_by_their_file():
     for n in range(4):
         append(log, b"%d" % n, timestamp=-1)
 
-    assert log.apply_retention(NOW + 1000) == 0
-    assert log.apply_retention(NOW + 1001) == 2
+    assert log.trimmer.apply_retention(NOW + 1000) == 0
+    assert log.trimmer.apply_retention(NOW + 1001) == 2
 
 
 def test_a_record_from_the_future_keeps_its_segment_and_those_behind_it():
@@ -143,9 +145,9 @@ def test_a_record_from_the_future_keeps_its_segment_and_those_behind_it():
         append(log, b"x", timestamp=timestamp)
     assert bases(log) == [0, 2, 4]
 
-    assert log.apply_retention(NOW + 60_000) == 1
-    assert log.apply_retention(NOW + 3_600_000) == 0
-    assert log.apply_retention(NOW + 3_601_001) == 2
+    assert log.trimmer.apply_retention(NOW + 60_000) == 1
+    assert log.trimmer.apply_retention(NOW + 3_600_000) == 0
+    assert log.trimmer.apply_retention(NOW + 3_601_001) == 2
 
 
 def test_old_segments_go_even_if_there_is_no_room_to_begin_a_new_one():
@@ -153,13 +155,13 @@ def test_old_segments_go_even_if_there_is_no_room_to_begin_a_new_one():
     log = filled(files, retention_ms=1000)
     files.fail("create", errno.ENOSPC, times=-1)
 
-    assert log.apply_retention(NOW + 60_000) == 4
-    assert (bases(log), log.log_start_offset) == ([8], 8)
+    assert log.trimmer.apply_retention(NOW + 60_000) == 4
+    assert (bases(log), log.state.log_start_offset) == ([8], 8)
 
     with pytest.raises(KafkaError):
-        log.apply_retention(NOW + 60_000)
+        log.trimmer.apply_retention(NOW + 60_000)
     files.heal()
-    assert log.apply_retention(NOW + 60_000) == 1
+    assert log.trimmer.apply_retention(NOW + 60_000) == 1
     assert append(log, b"next").first_offset == 10
 
 
@@ -168,7 +170,7 @@ def test_waiting_readers_are_told_when_the_log_start_moves():
     seen: list[int] = []
     log.on_advance.append(lambda moved: seen.append(moved.log_start_offset))
 
-    log.delete_records(3)
+    log.trimmer.delete_records(3)
 
     assert seen == [3]
 
@@ -177,22 +179,22 @@ def test_delete_records_hides_at_once_what_it_deletes_and_keeps_it_hidden_over_a
     files = MemoryFiles()
     log = filled(files)
 
-    assert log.delete_records(3) == 3
+    assert log.trimmer.delete_records(3) == 3
 
     assert [offset for offset, _ in records(log)] == [3, 4, 5, 6, 7, 8, 9]
     with pytest.raises(KafkaError) as refused:
-        log.plan_read(2, 1000)
+        log.reader.plan_read(2, 1000)
     assert refused.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
     log.close()
-    assert reopened(files, clean=True, log_start_offset=3).log_start_offset == 3
+    assert reopened(files, clean=True, log_start_offset=3).state.log_start_offset == 3
 
 
 def test_delete_records_to_the_high_watermark_empties_the_log():
     log = filled(MemoryFiles())
 
-    assert log.delete_records(-1) == 10
-    log.apply_retention(NOW)
-    assert (values(log), log.log_end_offset) == ([], 10)
+    assert log.trimmer.delete_records(-1) == 10
+    log.trimmer.apply_retention(NOW)
+    assert (values(log), log.state.log_end_offset) == ([], 10)
     assert bases(log) == [8], "the active segment stays until retention finds it due"
 
 
@@ -201,16 +203,16 @@ def test_delete_records_past_the_high_watermark_is_out_of_range(offset: int):
     log = filled(MemoryFiles())
 
     with pytest.raises(KafkaError) as refused:
-        log.delete_records(offset)
+        log.trimmer.delete_records(offset)
 
-    assert (refused.value.code, log.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
+    assert (refused.value.code, log.state.log_start_offset) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
 
 
 def test_delete_records_below_the_log_start_changes_nothing():
     log = filled(MemoryFiles())
-    log.delete_records(5)
+    log.trimmer.delete_records(5)
 
-    assert log.delete_records(2) == 5
+    assert log.trimmer.delete_records(2) == 5
 
 
 def test_leader_epochs_before_the_log_start_are_forgotten():
@@ -219,11 +221,11 @@ def test_leader_epochs_before_the_log_start_are_forgotten():
     for n in range(6):
         append(log, b"%d" % n, epoch=n // 2)
 
-    log.delete_records(3)
+    log.trimmer.delete_records(3)
 
-    assert log.epochs.entries == ((1, 3), (2, 4))
+    assert log.state.epochs.entries == ((1, 3), (2, 4))
     assert files.read_file(f"{FOLDER}/leader-epoch-checkpoint") == b"0\n2\n1 3\n2 4\n"
-    assert reopened(files, log_start_offset=3).epochs.entries == log.epochs.entries
+    assert reopened(files, log_start_offset=3).state.epochs.entries == log.state.epochs.entries
 
 
 def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay():
@@ -234,12 +236,12 @@ def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay():
         files, run_later=later.append, bury=lambda job, delay_ms: buried.append((job, delay_ms))
     )
     config = LogConfig(segment_bytes=150, retention_ms=1000, file_delete_delay_ms=5000)
-    log = create_log(environment, FOLDER, "orders", 0, TOPIC_ID, config)
+    log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), config)
     for n in range(4):
         append(log, b"%d" % n)
     later.clear()
 
-    log.apply_retention(NOW + 10_000)
+    log.trimmer.apply_retention(NOW + 10_000)
     assert "00000000000000000000.log" in names(files)
 
     for job in later:
@@ -257,8 +259,8 @@ def test_the_side_files_of_a_segment_go_with_it():
     log = new_log(files, segment_bytes=150)
     for n in range(8):
         produce(log, 1, n)
-    log.config = LogConfig(retention_bytes=0)
-    log.apply_retention(NOW)
+    log.state.reconfigure(LogConfig(retention_bytes=0))
+    log.trimmer.apply_retention(NOW)
 
     assert {name.split(".")[0] for name in names(files)} == {
         "00000000000000000008",
@@ -277,11 +279,11 @@ def test_truncation_keeps_what_is_below_and_appends_go_on_there(offset: int):
     for n in range(10):
         produce(log, 1, n, b"%d" % n, epoch=n // 4)
 
-    log.truncate_to(offset)
+    log.trimmer.truncate_to(offset)
 
-    assert (log.log_end_offset, log.high_watermark) == (offset, offset)
+    assert (log.state.log_end_offset, log.state.high_watermark) == (offset, offset)
     assert values(log) == [b"%d" % n for n in range(offset)]
-    assert log.latest_epoch == ((offset - 1) // 4 if offset else -1)
+    assert log.state.latest_epoch == ((offset - 1) // 4 if offset else -1)
     result = produce(log, 1, offset, b"new", epoch=5)
     assert (result.first_offset, result.duplicate) == (offset, False)
     assert values(reopened(files.killed(), segment_bytes=150)) == values(log)
@@ -289,17 +291,21 @@ def test_truncation_keeps_what_is_below_and_appends_go_on_there(offset: int):
 
 def test_truncation_past_the_end_changes_nothing():
     log = filled(MemoryFiles())
-    log.truncate_to(99)
-    assert log.log_end_offset == 10
+    log.trimmer.truncate_to(99)
+    assert log.state.log_end_offset == 10
 
 
 def test_a_log_can_start_over_at_any_offset():
     files = MemoryFiles()
     log = filled(files)
 
-    log.reset_to(1000)
+    log.trimmer.reset_to(1000)
 
-    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (1000, 1000, 1000)
+    assert (log.state.log_start_offset, log.state.high_watermark, log.state.log_end_offset) == (
+        1000,
+        1000,
+        1000,
+    )
     assert append(log, b"a").first_offset == 1000
     assert records(reopened(files.killed(), log_start_offset=1000)) == [(1000, b"a")]
 

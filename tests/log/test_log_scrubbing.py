@@ -25,7 +25,8 @@ from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.settings import LogSettings, LogWorkers
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.testing.memory_files import MemoryFile, MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch
 from tests.log.test_log_manager import Broker
@@ -47,7 +48,7 @@ async def stopped() -> MemoryFiles:
 
 
 def flip(files: MemoryFiles, log: PartitionLog, number: int, position: int) -> None:
-    files.inodes[log.segments[number].path + ".log"].data[position] ^= 1
+    files.inodes[log.state.segments[number].path + ".log"].data[position] ^= 1
 
 
 async def test_a_minute_after_a_start_what_nobody_has_read_is_read(caplog: pytest.LogCaptureFixture):
@@ -57,19 +58,21 @@ async def test_a_minute_after_a_start_what_nobody_has_read_is_read(caplog: pytes
     assert log is not None
     flip(files, log, 1, 100)
     flip(files, log, 2, 7)
-    log.plan_read(0, 1).read()
+    log.reader.plan_read(0, 1).read()
     await broker.pass_time(59)
-    assert [bool(segment.trust.unverified_end) for segment in log.segments[:-1]] == [False] + [True] * (
-        len(log.segments) - 2
+    assert [bool(segment.trust.unverified_end) for segment in log.state.segments[:-1]] == [False] + [True] * (
+        len(log.state.segments) - 2
     )
     with caplog.at_level(logging.INFO):
         await broker.pass_time(4)
 
-    assert [segment.trust.unverified_end for segment in log.segments[:-1]] == [0] * (len(log.segments) - 1)
-    assert [len(segment.trust.damages) for segment in log.segments[:4]] == [0, 1, 1, 0]
-    assert f"Scrubbed {len(log.segments) - 2} closed segments, 2 of them damaged" in caplog.text
+    assert [segment.trust.unverified_end for segment in log.state.segments[:-1]] == [0] * (
+        len(log.state.segments) - 1
+    )
+    assert [len(segment.trust.damages) for segment in log.state.segments[:4]] == [0, 1, 1, 0]
+    assert f"Scrubbed {len(log.state.segments) - 2} closed segments, 2 of them damaged" in caplog.text
     assert [name for name in sorted(files.inodes) if name.endswith(".damaged")] == [
-        f"{segment.path}.damaged" for segment in log.segments[1:3]
+        f"{segment.path}.damaged" for segment in log.state.segments[1:3]
     ]
 
 
@@ -84,9 +87,9 @@ async def test_once_a_week_everything_is_read_again_also_what_this_process_wrote
     flip(files, log, 1, 100)
     broker.now_ms += 7 * 86_400_000 - 10_000
     await broker.pass_time(1)
-    assert log.segments[1].trust.damages == ()
+    assert log.state.segments[1].trust.damages == ()
     await broker.pass_time(12)
-    assert len(log.segments[1].trust.damages) == 1
+    assert len(log.state.segments[1].trust.damages) == 1
     await manager.close()
 
 
@@ -136,9 +139,9 @@ async def test_an_interval_of_less_than_a_minute_is_that_of_the_first_round_too(
     assert log is not None
     flip(files, log, 1, 100)
     await broker.pass_time(9)
-    assert log.segments[1].trust.damages == ()
+    assert log.state.segments[1].trust.damages == ()
     await broker.pass_time(4)
-    assert len(log.segments[1].trust.damages) == 1
+    assert len(log.state.segments[1].trust.damages) == 1
     await broker.manager.close()
 
 
@@ -163,7 +166,7 @@ async def test_segments_that_are_gone_by_then_are_left_out_and_those_replaced_ar
     assert log is not None
     job = job_for(log, only_unchecked=True)
     assert job is not None
-    files.remove(log.segments[0].path + ".log")
+    files.remove(log.state.segments[0].path + ".log")
     assert ThreadScrubber(files).scrub(job, UNLIMITED).sound == [base for base, _, _ in job.segments[1:]]
 
 
@@ -174,7 +177,7 @@ class WhileLooking(MemoryFiles):
 
     def open(self, path: str, *, create: bool = False, writable: bool = True) -> MemoryFile:
         if not create and path == f"{FOLDER}/{0:020d}.log" and path in self.inodes:
-            self.log.segments = self.log.segments[1:]
+            self.log.state.segments = self.log.state.segments[1:]
             del self.inodes[path]
         return super().open(path, create=create, writable=writable)
 
@@ -187,9 +190,9 @@ async def test_a_segment_that_goes_while_its_damage_is_looked_at_is_nobodys_loss
     files.log = log
     job = job_for(log, only_unchecked=True)
     assert job is not None
-    log.release_files()
+    log.reader.release_files()
     heed(log, job, Scrubbed([], [0]))
-    assert log.segments[0].base_offset > 0
+    assert log.state.segments[0].base_offset > 0
 
 
 # --- in a process ---------------------------------------------------------------------------------
@@ -198,15 +201,17 @@ async def test_a_segment_that_goes_while_its_damage_is_looked_at_is_nobodys_loss
 @pytest.fixture
 def real_log(tmp_path: Path) -> Iterator[PartitionLog]:
     files = OsFileSystem()
-    log = create_log(Environment(files), str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID, SETTINGS)
+    log = create_log(
+        Environment(files), LogIdentity(str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID), SETTINGS
+    )
     for number in range(24):
-        log.append(batch(b"%d" % number), leader_epoch=number // 10, now_ms=NOW)
+        log.writer.append(batch(b"%d" % number), leader_epoch=number // 10, now_ms=NOW)
     yield log
     log.close(clean=False)
 
 
 def test_a_process_says_which_segments_are_sound(real_log: PartitionLog):
-    path = Path(real_log.segments[1].path + ".log")
+    path = Path(real_log.state.segments[1].path + ".log")
     data = bytearray(path.read_bytes())
     data[15] ^= 1
     path.write_bytes(data)

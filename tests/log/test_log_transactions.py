@@ -6,7 +6,8 @@ import errno
 
 import pytest
 
-from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import check_batch, read_header, read_records
@@ -32,7 +33,7 @@ def write(log: PartitionLog, producer_id: int, sequence: int, *data: bytes) -> N
 
 def finish(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
     end_transaction(log, producer_id, commit=commit)
-    log.advance_high_watermark(log.log_end_offset)
+    log.state.advance_high_watermark(log.state.log_end_offset)
 
 
 def test_an_open_transaction_holds_the_last_stable_offset_back():
@@ -41,11 +42,11 @@ def test_an_open_transaction_holds_the_last_stable_offset_back():
     write(log, 1, 0, b"b")
     append(log, b"c")
 
-    assert (log.last_stable_offset, log.high_watermark) == (1, 3)
+    assert (log.state.last_stable_offset, log.state.high_watermark) == (1, 3)
     assert values(log, limit="last_stable") == [b"a"]
 
     finish(log, 1, commit=True)
-    assert log.last_stable_offset == 4
+    assert log.state.last_stable_offset == 4
     assert values(log, limit="last_stable") == [b"a", b"b", b"c"]
 
 
@@ -54,9 +55,9 @@ def test_a_marker_counts_only_once_it_is_below_the_high_watermark():
     write(log, 1, 0, b"a")
     end_transaction(log, 1, commit=True)
 
-    assert log.last_stable_offset == 0
-    log.advance_high_watermark(2)
-    assert log.last_stable_offset == 2
+    assert log.state.last_stable_offset == 0
+    log.state.advance_high_watermark(2)
+    assert log.state.last_stable_offset == 2
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -67,16 +68,16 @@ def test_a_marker_has_the_time_of_its_append_where_the_topic_says_so(commit: boo
     marker = build_marker_batch(
         EndTransactionMarker(commit, 7), producer_id=1, producer_epoch=0, timestamp_ms=NOW - 5000
     )
-    result = log.append(marker, leader_epoch=3, now_ms=NOW + 20, origin=AppendOrigin.COORDINATOR)
+    result = log.writer.append(marker, leader_epoch=3, now_ms=NOW + 20, origin=AppendOrigin.COORDINATOR)
 
-    stored = bytes(log.plan_read(1, 1000, limit="log_end").read())
+    stored = bytes(log.reader.plan_read(1, 1000, limit="log_end").read())
     header = check_batch(stored)
     assert header == read_header(marker)._replace(
         base_offset=1, partition_leader_epoch=3, crc=header.crc, attributes=0x38, max_timestamp=NOW + 20
     )
     [record] = read_records(stored)
     assert (record.timestamp, record.offset) == (NOW + 20, result.first_offset)
-    assert log.producers.producers[1].last_timestamp == NOW + 20
+    assert log.state.producers.producers[1].last_timestamp == NOW + 20
 
 
 def test_a_marker_keeps_the_time_of_its_making_elsewhere():
@@ -84,7 +85,7 @@ def test_a_marker_keeps_the_time_of_its_making_elsewhere():
     write(log, 1, 0, b"a")
     end_transaction(log, 1, commit=True)
 
-    header = check_batch(bytes(log.plan_read(1, 1000, limit="log_end").read()))
+    header = check_batch(bytes(log.reader.plan_read(1, 1000, limit="log_end").read()))
     assert (header.attributes, header.base_timestamp, header.max_timestamp) == (0x30, NOW, NOW)
 
 
@@ -93,10 +94,10 @@ def test_the_oldest_of_several_open_transactions_decides():
     write(log, 1, 0, b"a")
     write(log, 2, 0, b"b")
     finish(log, 2, commit=True)
-    assert log.last_stable_offset == 0
+    assert log.state.last_stable_offset == 0
 
     finish(log, 1, commit=True)
-    assert log.last_stable_offset == log.high_watermark == 4
+    assert log.state.last_stable_offset == log.state.high_watermark == 4
 
 
 def test_waiting_readers_are_told_when_the_last_stable_offset_moves():
@@ -120,12 +121,14 @@ def test_read_committed_is_told_which_transactions_were_aborted_sorted_by_first_
     finish(log, 3, commit=True)  # 4
     finish(log, 1, commit=False)  # 5
 
-    assert log.plan_read(0, 1000, limit="last_stable").aborted_transactions() == [
+    assert log.reader.plan_read(0, 1000, limit="last_stable").aborted_transactions() == [
         AbortedTxn(1, 0, 5, 6),
         AbortedTxn(2, 1, 3, 0),
     ]
-    assert log.plan_read(4, 1000, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 5, 6)]
-    assert log.plan_read(0, 1000, limit="high_watermark").aborted_transactions() == []
+    assert log.reader.plan_read(4, 1000, limit="last_stable").aborted_transactions() == [
+        AbortedTxn(1, 0, 5, 6)
+    ]
+    assert log.reader.plan_read(0, 1000, limit="high_watermark").aborted_transactions() == []
 
 
 @pytest.mark.parametrize("segment_bytes", [1 << 30, 250], ids=["one segment", "many segments"])
@@ -136,7 +139,7 @@ def test_a_reader_is_not_told_of_transactions_far_behind_what_it_reads(segment_b
         write(log, 1, n, b"%d" % n)
         finish(log, 1, commit=False)
 
-    plan = log.plan_read(0, 1, limit="last_stable")
+    plan = log.reader.plan_read(0, 1, limit="last_stable")
 
     assert [txn.first_offset for txn in plan.aborted_transactions()] == [0]
 
@@ -165,19 +168,19 @@ def test_open_and_aborted_transactions_survive_a_restart(clean: bool, segment_by
     write(log, 1, 1, b"c")
     for n in range(5):
         append(log, b"%d" % n)
-    aborted = log.plan_read(0, 1, limit="last_stable").aborted_transactions()
-    stable = log.last_stable_offset
+    aborted = log.reader.plan_read(0, 1, limit="last_stable").aborted_transactions()
+    stable = log.state.last_stable_offset
     if clean:
         log.close()
 
     log = reopened(files.killed(), clean=clean, segment_bytes=segment_bytes)
-    log.advance_high_watermark(log.log_end_offset)
+    log.state.advance_high_watermark(log.state.log_end_offset)
 
-    assert log.last_stable_offset == stable == 1
-    assert log.plan_read(0, 1, limit="last_stable").aborted_transactions() == aborted
+    assert log.state.last_stable_offset == stable == 1
+    assert log.reader.plan_read(0, 1, limit="last_stable").aborted_transactions() == aborted
     finish(log, 2, commit=True)
     finish(log, 1, commit=False)
-    assert log.last_stable_offset == log.log_end_offset
+    assert log.state.last_stable_offset == log.state.log_end_offset
 
 
 def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_restart():
@@ -190,9 +193,9 @@ def test_aborted_transactions_are_found_again_when_the_crash_came_after_a_clean_
     append(log, b"b")
 
     log = reopened(files.killed(), clean=False)
-    log.advance_high_watermark(3)
+    log.state.advance_high_watermark(3)
 
-    assert log.plan_read(0, 1, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 1, 2)]
+    assert log.reader.plan_read(0, 1, limit="last_stable").aborted_transactions() == [AbortedTxn(1, 0, 1, 2)]
 
 
 def test_ended_transactions_below_the_known_high_watermark_hold_nothing_back_after_a_restart():
@@ -202,8 +205,8 @@ def test_ended_transactions_below_the_known_high_watermark_hold_nothing_back_aft
     write(log, 1, 0, b"a")
     finish(log, 1, commit=True)
 
-    assert reopened(files.killed(), high_watermark=2).last_stable_offset == 2
-    assert reopened(files.killed(), high_watermark=1).last_stable_offset == 0
+    assert reopened(files.killed(), high_watermark=2).state.last_stable_offset == 2
+    assert reopened(files.killed(), high_watermark=1).state.last_stable_offset == 0
 
 
 def test_plain_records_of_a_producer_with_an_open_transaction_are_refused():
@@ -242,8 +245,8 @@ def test_a_marker_without_a_transaction_leaves_no_trace_for_readers():
     append(log, b"a")
     finish(log, 1, commit=False)
 
-    assert log.last_stable_offset == 2
-    assert log.plan_read(0, 1000, limit="last_stable").aborted_transactions() == []
+    assert log.state.last_stable_offset == 2
+    assert log.reader.plan_read(0, 1000, limit="last_stable").aborted_transactions() == []
 
 
 def test_sequences_go_on_after_a_transaction_and_retries_before_the_marker_are_still_known():
@@ -251,13 +254,13 @@ def test_sequences_go_on_after_a_transaction_and_retries_before_the_marker_are_s
     write(log, 1, 0, b"a")
     finish(log, 1, commit=True)
 
-    assert log.append(
+    assert log.writer.append(
         batch(b"a", producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
         leader_epoch=0,
         now_ms=NOW,
     ).duplicate
     write(log, 1, 1, b"b")
-    assert log.last_stable_offset == 2
+    assert log.state.last_stable_offset == 2
 
 
 def test_a_followers_copy_has_the_same_stable_offset_and_index():
@@ -266,14 +269,14 @@ def test_a_followers_copy_has_the_same_stable_offset_and_index():
     write(leader, 2, 0, b"b")
     finish(leader, 1, commit=False)
 
-    copied = leader.plan_read(0, 10_000, limit="log_end").read()
-    follower.append(copied, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
-    follower.advance_high_watermark(3)
+    copied = leader.reader.plan_read(0, 10_000, limit="log_end").read()
+    follower.writer.append(copied, leader_epoch=-1, now_ms=NOW, origin=AppendOrigin.REPLICATION)
+    follower.state.advance_high_watermark(3)
 
-    assert follower.last_stable_offset == leader.last_stable_offset == 1
+    assert follower.state.last_stable_offset == leader.state.last_stable_offset == 1
     assert (
-        follower.plan_read(0, 1, limit="last_stable").aborted_transactions()
-        == leader.plan_read(0, 1, limit="last_stable").aborted_transactions()
+        follower.reader.plan_read(0, 1, limit="last_stable").aborted_transactions()
+        == leader.reader.plan_read(0, 1, limit="last_stable").aborted_transactions()
     )
 
 
@@ -283,12 +286,12 @@ def test_truncation_takes_transactions_back():
     write(log, 2, 0, b"b")
     end_transaction(log, 1, commit=False)
 
-    log.truncate_to(2)
-    log.advance_high_watermark(2)
-    assert log.last_stable_offset == 0
-    log.truncate_to(0)
+    log.trimmer.truncate_to(2)
+    log.state.advance_high_watermark(2)
+    assert log.state.last_stable_offset == 0
+    log.trimmer.truncate_to(0)
     append(log, b"c")
-    assert log.last_stable_offset == 1
+    assert log.state.last_stable_offset == 1
 
 
 def aborted_index(files: MemoryFiles) -> bytes:
@@ -318,7 +321,7 @@ def test_aborts_that_a_full_disk_did_not_take_are_in_the_index_after_the_next():
     files = MemoryFiles()
     log = new_log(files)
     entries = [abort_one(log, 0)]
-    end = log.log_end_offset
+    end = log.state.log_end_offset
     files.fail("pwrite", errno.ENOSPC, path=".txnindex", times=2)
     entries += [abort_one(log, 1), abort_one(log, 2)]
     assert aborted_index(files) == entries[0]
@@ -327,10 +330,10 @@ def test_aborts_that_a_full_disk_did_not_take_are_in_the_index_after_the_next():
     assert aborted_index(files) == b"".join(entries)
     files.fail("pwrite", errno.ENOSPC, path=".txnindex")
     entries.append(abort_one(log, 4))
-    log.flush()
+    log.flusher.flush()
     assert aborted_index(files) == b"".join(entries)
 
-    log.truncate_to(end)
+    log.trimmer.truncate_to(end)
     assert aborted_index(files) == entries[0]
     entries[1:] = [abort_one(log, 5)]
     assert aborted_index(files) == b"".join(entries)

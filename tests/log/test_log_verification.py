@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.partition.partition_log import AppendOrigin, AppendResult, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
+from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -27,12 +29,12 @@ def log() -> PartitionLog:
 def ask(
     log: PartitionLog, *, epoch: int = 0, sequence: int = 0, bumps_epoch: bool = False, now_ms: int = NOW
 ) -> int:
-    return log.start_verification(1, epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms)
+    return log.writer.start_verification(1, epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms)
 
 
 def write(log: PartitionLog, guard: int, *, sequence: int = 0, epoch: int = 0) -> AppendResult:
     records = batch(b"v", producer_id=1, producer_epoch=epoch, base_sequence=sequence, transactional=True)
-    return log.append(records, leader_epoch=0, now_ms=NOW, guard=guard)
+    return log.writer.append(records, leader_epoch=0, now_ms=NOW, guard=guard)
 
 
 def code_of(attempt: Any) -> ErrorCode:
@@ -122,17 +124,17 @@ def test_a_producer_of_version_2_must_begin_at_0_where_nothing_is_known_of_it(lo
 
 def test_a_question_nobody_came_back_to_is_forgotten(log: PartitionLog):
     guard = ask(log)
-    log.expire_producers(NOW + DAY_MS - 1)
+    log.state.expire_producers(NOW + DAY_MS - 1)
     assert ask(log) == guard
-    log.expire_producers(NOW + DAY_MS)
+    log.state.expire_producers(NOW + DAY_MS)
     assert ask(log) != guard
 
 
 def test_the_check_can_be_switched_off(log: PartitionLog):
-    log.config = log.config._replace(transaction_partition_verification_enable=False)
+    log.state.reconfigure(log.state.config._replace(transaction_partition_verification_enable=False))
 
     write(log, NO_GUARD)
-    assert (log.last_stable_offset, log.log_end_offset) == (0, 1)
+    assert (log.state.last_stable_offset, log.state.log_end_offset) == (0, 1)
 
 
 def test_offsets_committed_in_a_transaction_are_verified_too_and_have_no_sequence(log: PartitionLog):
@@ -143,13 +145,15 @@ def test_offsets_committed_in_a_transaction_are_verified_too_and_have_no_sequenc
             producer_epoch=0,
             transactional=True,
         )
-        return log.append(records, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR, guard=guard)
+        return log.writer.append(
+            records, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR, guard=guard
+        )
 
     assert code_of(lambda: commit(NO_GUARD)) == ErrorCode.INVALID_TXN_STATE
     commit(ask(log, sequence=-1))
     commit(NO_GUARD)
 
-    [state] = log.active_producers()
+    [state] = log.state.active_producers()
     assert (state.last_sequence, state.current_txn_first_offset) == (-1, 0)
 
 
@@ -160,8 +164,8 @@ def test_a_marker_of_version_1_has_the_epoch_of_the_records(log: PartitionLog):
     write(log, ask(log))
     end_transaction(log, 1, commit=True, producer_epoch=0, transaction_version=1)
 
-    log.advance_high_watermark(2)
-    assert log.last_stable_offset == 2
+    log.state.advance_high_watermark(2)
+    assert log.state.last_stable_offset == 2
 
 
 def test_a_marker_of_version_2_with_the_epoch_of_the_records_belongs_to_an_earlier_transaction(
@@ -172,8 +176,8 @@ def test_a_marker_of_version_2_with_the_epoch_of_the_records_belongs_to_an_earli
     late = lambda: end_transaction(log, 1, commit=True, producer_epoch=1, transaction_version=2)  # noqa: E731
     assert code_of(late) == ErrorCode.INVALID_PRODUCER_EPOCH
     end_transaction(log, 1, commit=False, producer_epoch=2, transaction_version=2)
-    log.advance_high_watermark(2)
-    assert log.last_stable_offset == 2
+    log.state.advance_high_watermark(2)
+    assert log.state.last_stable_offset == 2
 
 
 def test_a_marker_written_twice_does_no_harm(log: PartitionLog):
@@ -181,8 +185,8 @@ def test_a_marker_written_twice_does_no_harm(log: PartitionLog):
     for _ in range(2):
         end_transaction(log, 1, commit=True, producer_epoch=1, transaction_version=2)
 
-    log.advance_high_watermark(3)
-    assert (log.last_stable_offset, log.log_end_offset) == (3, 3)
+    log.state.advance_high_watermark(3)
+    assert (log.state.last_stable_offset, log.state.log_end_offset) == (3, 3)
 
 
 def test_a_transaction_in_the_very_last_epoch_can_still_be_ended(log: PartitionLog):
@@ -190,8 +194,8 @@ def test_a_transaction_in_the_very_last_epoch_can_still_be_ended(log: PartitionL
     write(log, ask(log, epoch=last), epoch=last)
 
     end_transaction(log, 1, commit=False, producer_epoch=last, transaction_version=2)
-    log.advance_high_watermark(2)
-    assert log.last_stable_offset == 2
+    log.state.advance_high_watermark(2)
+    assert log.state.last_stable_offset == 2
 
 
 def test_a_marker_of_an_older_epoch_is_refused_in_every_version(log: PartitionLog):

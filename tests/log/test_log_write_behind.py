@@ -7,7 +7,8 @@ import errno
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, TOPIC_ID, append, reopened, values
 from tests.log.test_log_manager import Broker
@@ -18,20 +19,20 @@ BATCH_BYTES = 170
 def test_a_segment_is_synced_after_every_portion() -> None:
     files = MemoryFiles()
     environment = Environment(files, write_behind_bytes=3 * BATCH_BYTES)
-    log = create_log(environment, FOLDER, "orders", 0, TOPIC_ID, LogConfig())
+    log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), LogConfig())
     recovery_points = []
     for _ in range(8):
         append(log, bytes(100))
-        recovery_points.append(log.recovery_point)
-    assert log.size_bytes == 8 * BATCH_BYTES
+        recovery_points.append(log.state.recovery_point)
+    assert log.state.size_bytes == 8 * BATCH_BYTES
     assert recovery_points == [0, 0, 0, 3, 3, 3, 6, 6]
-    after = reopened(files.power_cut(), recovery_point=log.recovery_point)
+    after = reopened(files.power_cut(), recovery_point=log.state.recovery_point)
     assert values(after) == [bytes(100)] * 7
 
 
 def test_a_log_that_was_there_is_synced_only_for_what_is_new() -> None:
     files = MemoryFiles()
-    log = create_log(Environment(files), FOLDER, "orders", 0, TOPIC_ID, LogConfig())
+    log = create_log(Environment(files), LogIdentity(FOLDER, "orders", 0, TOPIC_ID), LogConfig())
     for _ in range(8):
         append(log, bytes(100))
     log.close()
@@ -45,7 +46,7 @@ def test_a_sync_in_the_background_that_fails_takes_the_directory_out_of_service(
     files = MemoryFiles()
     failures: list[OSError] = []
     environment = Environment(files, write_behind_bytes=BATCH_BYTES, on_failure=failures.append)
-    log = create_log(environment, FOLDER, "orders", 0, TOPIC_ID, LogConfig())
+    log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), LogConfig())
     files.fail("sync", errno.EIO, path=".log")
     append(log, bytes(100))
     append(log, bytes(100))

@@ -20,21 +20,21 @@ ALL = 100_000_000
 def log_of(files: MemoryFiles, size_bytes: int) -> PartitionLog:
     """A log of at least so many bytes."""
     log = new_log(files, max_message_bytes=10_000_000)
-    while log.size_bytes < size_bytes:
+    while log.state.size_bytes < size_bytes:
         append(log, b"x" * 50_000)
     return log
 
 
 def stored(log: PartitionLog, max_bytes: int = ALL) -> StoredRecords:
     """What a fetch from the start is answered with."""
-    answer = log.plan_read(0, max_bytes).answer_cached(read_here)
+    answer = log.reader.plan_read(0, max_bytes).answer_cached(read_here)
     assert isinstance(answer, StoredRecords)
     return answer
 
 
 async def test_an_answer_is_taken_in_pieces_and_its_length_is_what_is_left():
     log = log_of(MemoryFiles(), 2 * PIECE_BYTES + 1)
-    whole = log.plan_read(0, ALL).read()
+    whole = log.reader.plan_read(0, ALL).read()
     answer = stored(log)
 
     assert len(answer) == len(whole)
@@ -51,7 +51,7 @@ def test_a_small_answer_is_read_at_once():
     log = log_of(MemoryFiles(), 100)
     append(log, b"x" * (LEAST_BYTES // 2))
 
-    plan = log.plan_read(1, LEAST_BYTES - 1)
+    plan = log.reader.plan_read(1, LEAST_BYTES - 1)
 
     assert plan.answer_cached(read_here) == plan.read()
     assert plan.answer(read_here) == plan.read()
@@ -61,7 +61,7 @@ async def test_what_the_page_cache_lacks_is_read_through_before_it_is_answered()
     files = MemoryFiles()
     log = log_of(files, PIECE_BYTES + 1)
     files.is_cached = False
-    plan = log.plan_read(0, ALL)
+    plan = log.reader.plan_read(0, ALL)
     assert plan.answer_cached(read_here) is None
 
     answer = plan.answer(read_here)
@@ -77,7 +77,7 @@ def test_a_disk_that_fails_is_told_to_who_has_no_answer_yet():
     files.fail("pread", errno.EIO, skip=1)
 
     with pytest.raises(KafkaError) as refused:
-        log.plan_read(0, ALL).answer(read_here)
+        log.reader.plan_read(0, ALL).answer(read_here)
 
     assert refused.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -87,7 +87,7 @@ def failing(files: MemoryFiles, log: PartitionLog) -> None:
 
 
 def ending_early(files: MemoryFiles, log: PartitionLog) -> None:
-    log.segments[0].file.truncate(1000)
+    log.state.segments[0].file.truncate(1000)
 
 
 @pytest.mark.parametrize("goes_wrong", [failing, ending_early])
@@ -96,29 +96,29 @@ async def test_after_a_piece_that_cannot_be_had_the_segment_is_read_before_it_is
 ):
     files = MemoryFiles()
     log = log_of(files, PIECE_BYTES)
-    content = log.segments[0].file.pread(ALL, 0)
+    content = log.state.segments[0].file.pread(ALL, 0)
     answer = stored(log)
     goes_wrong(files, log)
 
     with pytest.raises(OSError):
         await answer.take()
-    assert log.plan_read(0, ALL).answer_cached(read_here) is None
+    assert log.reader.plan_read(0, ALL).answer_cached(read_here) is None
 
-    log.segments[0].file.pwrite(content, 0)
-    assert isinstance(log.plan_read(0, ALL).answer(read_here), StoredRecords)
+    log.state.segments[0].file.pwrite(content, 0)
+    assert isinstance(log.reader.plan_read(0, ALL).answer(read_here), StoredRecords)
     assert len(stored(log)) == len(content), "the disk is well again"
 
 
 async def test_an_answer_keeps_its_bytes_when_retention_takes_the_segment_away():
     log = log_of(MemoryFiles(), PIECE_BYTES + 1)
-    whole = log.plan_read(0, ALL).read()
+    whole = log.reader.plan_read(0, ALL).read()
     answer = stored(log)
-    log.roll()
+    log.roller.roll()
     append(log, b"newer")
 
-    log.delete_records(log.log_end_offset - 1)
-    log.apply_retention(0)
+    log.trimmer.delete_records(log.state.log_end_offset - 1)
+    log.trimmer.apply_retention(0)
 
-    assert log.segments[0].base_offset > 0
+    assert log.state.segments[0].base_offset > 0
     pieces: list[Any] = [answer.take_cached(), answer.take_cached()]
     assert b"".join(pieces) == whole

@@ -250,12 +250,6 @@ def test_zstd_is_refused_before_a_second_batch_is() -> None:
         check_one_batch(sent + sent, 7)
 
 
-def test_internal_topics_are_closed_to_clients() -> None:
-    with pytest.raises(KafkaError) as refused:
-        prepare(GOOD, internal_topic=True)
-    assert refused.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
-
-
 def test_max_message_bytes_is_the_size_of_the_largest_batch() -> None:
     prepare(GOOD, LogConfig(max_message_bytes=len(GOOD)))
     with pytest.raises(KafkaError) as refused:

@@ -28,12 +28,12 @@ class Stored:
     def __init__(self, size_bytes: int) -> None:
         self.files = MemoryFiles()
         self.log = new_log(self.files)
-        while self.log.size_bytes < size_bytes:
+        while self.log.state.size_bytes < size_bytes:
             append(self.log, b"x" * 50_000)
-        self.bytes = self.log.plan_read(0, ALL).read()
+        self.bytes = self.log.reader.plan_read(0, ALL).read()
 
     def fetch(self, request: Any, ctx: Any) -> FetchResponse:
-        records = self.log.plan_read(0, ALL).answer_cached(read_here)
+        records = self.log.reader.plan_read(0, ALL).answer_cached(read_here)
         data = PartitionData(
             partition_index=0, error_code=0, high_watermark=1, aborted_transactions=None, records=records
         )

@@ -10,7 +10,9 @@ import pytest
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import join
-from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.load_partition import open_log
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.transitions import ElectionState
@@ -81,16 +83,15 @@ class Replica:
         if files.exists(join(FOLDER, "00000000000000000000.log")):
             log = open_log(
                 environment,
-                FOLDER,
-                "__cluster_metadata",
-                0,
-                METADATA_TOPIC_ID,
+                LogIdentity(FOLDER, "__cluster_metadata", 0, METADATA_TOPIC_ID),
                 LogConfig(),
                 clean=False,
                 now_ms=NOW_MS,
             )
         else:
-            log = create_log(environment, FOLDER, "__cluster_metadata", 0, METADATA_TOPIC_ID, LogConfig())
+            log = create_log(
+                environment, LogIdentity(FOLDER, "__cluster_metadata", 0, METADATA_TOPIC_ID), LogConfig()
+            )
         self.driver = RaftDriver(
             RaftStorage(files, log, configured_voters),
             local,

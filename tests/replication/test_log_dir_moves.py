@@ -94,7 +94,7 @@ async def test_producers_that_wait_for_the_disk_are_answered_through_the_swap() 
         assert sorted(answers) == list(range(1, 41))
         assert len(await user.values("orders")) == 41
         log = home.broker.node.logs.get("orders", 0)
-        assert (place(home, "orders"), log.recovery_point) == (OTHER[source], 41)
+        assert (place(home, "orders"), log.state.recovery_point) == (OTHER[source], 41)
         for each in users:
             await each.close()
     home.files = home.files.power_cut()
@@ -114,7 +114,7 @@ async def test_a_throttled_move_shows_how_far_it_is_and_obeys_a_new_rate() -> No
         size = (await shown(user, "orders"))[source][0]
         await alter(user, (OTHER[source], "orders", [0]))
         future = home.broker.node.logs.moves.under_way["orders", 0].future
-        await until(lambda: future.log_end_offset == 1)
+        await until(lambda: future.state.log_end_offset == 1)
         await home.pass_time(60_000)
         assert await shown(user, "orders") == {
             source: (size, 0, False),
@@ -153,12 +153,12 @@ async def test_a_move_goes_on_after_a_stop_and_after_a_kill() -> None:
             await user.produce("orders", bytes(700 * KIB))
         await alter(user, (OTHER[source], "orders", [0]))
         future = home.broker.node.logs.moves.under_way["orders", 0].future
-        await until(lambda: future.log_end_offset > 0)
+        await until(lambda: future.state.log_end_offset > 0)
         after = home.killed()
     for again in (home, after):
         async with again.running() as user:
             move = again.broker.node.logs.moves.under_way["orders", 0]
-            assert (place(again, "orders"), move.lag > 0, move.future.log_end_offset > 0) == (
+            assert (place(again, "orders"), move.lag > 0, move.future.state.log_end_offset > 0) == (
                 source,
                 True,
                 True,
@@ -265,12 +265,12 @@ async def test_a_source_that_fails_leaves_its_copy_to_be_seen() -> None:
             await user.produce(name, bytes(700 * KIB))
         await alter(user, ("/a", name, [0]))
         future = home.broker.node.logs.moves.under_way[name, 0].future
-        await until(lambda: future.log_end_offset > 0)
+        await until(lambda: future.state.log_end_offset > 0)
         home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
         assert (await user.try_to_produce(name, b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         await home.pass_time(3_000)
         await moved(home)
-        copied = future.size_bytes
+        copied = future.state.size_bytes
         assert await shown(user, name) == {"/a": (copied, -1, True)}
     home.files.heal()
     async with home.running() as user:

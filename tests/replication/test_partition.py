@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.partition import Partition, PartitionPorts
 from pykafka_broker.testing.clock import VirtualClock
@@ -47,7 +48,7 @@ def produce(partition: Partition, *values: bytes, acks: int = ACKS_ALL) -> int:
     try:
         result = partition.append(batch(*values), required_acks=acks, produce_version=9, now_ms=NOW)
     except NamesDue as due:
-        due.log.make_names(due.base_offset)
+        due.roller.make_names(due.base_offset)
         return produce(partition, *values, acks=acks)
     return result.last_offset + 1
 
@@ -61,16 +62,16 @@ async def test_without_followers_what_is_appended_is_committed_at_once() -> None
     partition = held()
     partition.become(registration(1, replicas=(1,)))
     end = produce(partition, b"one", b"two")
-    assert partition.log.high_watermark == end == 2
+    assert partition.log.state.high_watermark == end == 2
     assert partition.acknowledged(end) is None
 
 
 async def test_what_an_earlier_process_left_is_committed_when_the_node_leads_alone() -> None:
     partition = held()
-    partition.log.append(batch(b"one"), leader_epoch=5, now_ms=NOW)
-    assert partition.log.high_watermark == 0
+    partition.log.writer.append(batch(b"one"), leader_epoch=5, now_ms=NOW)
+    assert partition.log.state.high_watermark == 0
     partition.become(registration(1, replicas=(1,)))
-    assert partition.log.high_watermark == 1
+    assert partition.log.state.high_watermark == 1
 
 
 async def test_a_replica_that_is_led_elsewhere_takes_no_batch_of_a_coordinator() -> None:
@@ -86,11 +87,11 @@ async def test_where_others_are_in_sync_nothing_is_committed_without_them() -> N
     partition = held()
     partition.become(registration(1, 2))
     produce(partition, b"one", acks=ACKS_LEADER)
-    assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 0)
+    assert (partition.log.state.log_end_offset, partition.log.state.high_watermark) == (1, 0)
 
     partition.become(registration(1, partition_epoch=8))  # the other has left the ISR
 
-    assert partition.log.high_watermark == 1
+    assert partition.log.state.high_watermark == 1
 
 
 async def test_with_too_few_replicas_in_sync_only_those_who_wait_for_all_are_refused() -> None:
@@ -102,20 +103,20 @@ async def test_with_too_few_replicas_in_sync_only_those_who_wait_for_all_are_ref
     with pytest.raises(KafkaError) as refused:
         partition.append_internal(batch(b"state"), NOW)
     assert refused.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
-    assert partition.log.log_end_offset == 0
+    assert partition.log.state.log_end_offset == 0
 
     produce(partition, b"one", acks=ACKS_LEADER)
-    assert partition.log.high_watermark == 0
+    assert partition.log.state.high_watermark == 0
 
     partition.configure(LogConfig(min_insync_replicas=1))
-    assert partition.log.high_watermark == 1
-    assert produce(partition, b"two") == partition.log.high_watermark == 2
+    assert partition.log.state.high_watermark == 1
+    assert produce(partition, b"two") == partition.log.state.high_watermark == 2
 
 
 async def test_a_topic_with_one_replica_cannot_ask_for_more() -> None:
     partition = held(min_insync_replicas=2)
     partition.become(registration(1, replicas=(1,)))
-    assert produce(partition, b"one") == partition.log.high_watermark == 1
+    assert produce(partition, b"one") == partition.log.state.high_watermark == 1
 
 
 async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_after_them() -> None:
@@ -124,14 +125,14 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
     partition.become(registration(1, replicas=(1,)))
     waiting = [partition.acknowledged(produce(partition, value)) for value in (b"one", b"two")]
     await turn()
-    assert partition.log.high_watermark == 0
+    assert partition.log.state.high_watermark == 0
 
     partition.become(registration(1, replicas=(1,), partition_epoch=8))
-    assert partition.log.high_watermark == 0, "new metadata commits nothing that is not on disk"
+    assert partition.log.state.high_watermark == 0, "new metadata commits nothing that is not on disk"
     disk.sync()
 
     assert [await one for one in waiting if one is not None] == [ErrorCode.NONE, ErrorCode.NONE]
-    assert partition.log.high_watermark == 2
+    assert partition.log.state.high_watermark == 2
 
 
 async def test_brokers_that_are_not_assigned_may_not_follow() -> None:

@@ -197,7 +197,7 @@ async def test_segments_roll_at_the_size_that_is_in_force(home: Home, user: User
 async def starts_at(home: Home, topic: str, offset: int) -> None:
     """Return when threads have done what retention wants."""
     log = home.broker.node.logs.get(topic, 0)
-    await until(lambda: log is not None and log.log_start_offset == offset)
+    await until(lambda: log is not None and log.state.log_start_offset == offset)
 
 
 async def test_retention_removes_what_is_old_and_can_be_changed_while_it_runs(home: Home, user: User) -> None:
@@ -282,7 +282,7 @@ async def test_compression_and_timestamps_follow_the_topic(home: Home, user: Use
     assert [record.timestamp for record in records] == [NOW - 5, NOW, NOW - 5]
     log = home.broker.node.logs.get("orders", 0)
     assert log is not None
-    assert log.size_bytes < 2 * 1_100 + 200, "the middle one is compressed"
+    assert log.state.size_bytes < 2 * 1_100 + 200, "the middle one is compressed"
 
 
 async def test_changed_configs_survive_a_restart_and_so_does_their_deletion() -> None:
@@ -348,7 +348,7 @@ async def test_flush_messages_holds_the_acknowledgement_until_the_records_are_on
         await user.produce("ledger", b"%d" % number, acks=1)
         log = home.broker.node.logs.get("ledger", 0)
         assert log is not None
-        assert log.recovery_point == number + 1
+        assert log.state.recovery_point == number + 1
     assert len(await user.records("ledger")) == 3
     after = Home(files=home.files.power_cut(), clock=home.clock)
     async with after.running() as reader:
@@ -363,7 +363,7 @@ async def test_producers_that_wait_at_the_same_moment_share_a_sync(home: Home, u
     await asyncio.gather(*[producer.produce("ledger", b"x", acks=1) for producer in producers])
     syncs = [path for operation, path in home.files.calls if operation == "sync" and "ledger-0" in path]
     assert 1 <= len(syncs) <= 10, "one at a time, each for all who came meanwhile"
-    assert home.broker.node.logs.logs["ledger", 0].recovery_point == 21
+    assert home.broker.node.logs.logs["ledger", 0].state.recovery_point == 21
     for producer in producers:
         await producer.close()
 
@@ -377,7 +377,7 @@ async def test_describe_log_dirs_tells_sizes(home: Home, user: User) -> None:
     [size] = [p.partition_size for topic in log_dir.topics for p in topic.partitions]
     log = home.broker.node.logs.get("orders", 0)
     assert log is not None
-    assert size == log.size_bytes > 3 * 900
+    assert size == log.state.size_bytes > 3 * 900
 
 
 @pytest.fixture

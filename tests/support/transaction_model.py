@@ -18,7 +18,8 @@ from random import Random
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.events import WriteMarkers
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
@@ -106,7 +107,7 @@ class World:
         While the coordinator's answer about a late one is on its way, anything may happen.
         """
         try:
-            guard = self.logs[partition].start_verification(
+            guard = self.logs[partition].writer.start_verification(
                 *producer, sequence, bumps_epoch=version == NEW, now_ms=NOW
             )
             if guard != NO_GUARD:
@@ -119,7 +120,7 @@ class World:
                     return error
             while is_late and self.chance(0.8):
                 self.step()
-            self.logs[partition].append(
+            self.logs[partition].writer.append(
                 batch(
                     value.encode(),
                     producer_id=producer[0],
@@ -138,7 +139,7 @@ class World:
 
     def advance(self, partition: int) -> None:
         log = self.logs[partition]
-        log.advance_high_watermark(log.log_end_offset)
+        log.state.advance_high_watermark(log.state.log_end_offset)
 
     def write_a_marker(self) -> None:
         """One partition of one decision gets its marker; after the last one the transaction is complete."""
@@ -171,7 +172,7 @@ class World:
             timestamp_ms=NOW,
         )
         try:
-            self.logs[place.partition].append(
+            self.logs[place.partition].writer.append(
                 marker,
                 leader_epoch=0,
                 now_ms=NOW,
@@ -202,7 +203,7 @@ class World:
         self.marked.clear()
 
     def kill_partition(self, partition: int) -> None:
-        end = self.logs[partition].log_end_offset
+        end = self.logs[partition].state.log_end_offset
         self.files[partition] = self.files[partition].killed()
         self.logs[partition] = reopened(self.files[partition], high_watermark=end)
         self.advance(partition)
@@ -230,8 +231,8 @@ class World:
 
     def check_stable_offsets(self) -> None:
         for partition, log in enumerate(self.logs):
-            assert self.stable[partition] <= log.last_stable_offset <= log.high_watermark
-            self.stable[partition] = log.last_stable_offset
+            assert self.stable[partition] <= log.state.last_stable_offset <= log.state.high_watermark
+            self.stable[partition] = log.state.last_stable_offset
 
     def check_readers(self) -> set[str]:
         seen = [value for log in self.logs for value in visible(log)]
@@ -251,7 +252,7 @@ class World:
             else:
                 assert of_this in (set(), acknowledged), f"transaction {number} is torn"
         for log in self.logs:
-            assert log.last_stable_offset == log.log_end_offset, "a transaction hangs"
+            assert log.state.last_stable_offset == log.state.log_end_offset, "a transaction hangs"
 
 
 class Producer:
@@ -378,8 +379,8 @@ def visible(log: PartitionLog) -> list[str]:
     """What a read_committed consumer sees of a log."""
     values: list[str] = []
     offset = 0
-    while offset < log.last_stable_offset:
-        plan = log.plan_read(offset, 1 << 20, limit="last_stable")
+    while offset < log.state.last_stable_offset:
+        plan = log.reader.plan_read(offset, 1 << 20, limit="last_stable")
         data = plan.read()
         aborted = [(txn.first_offset, txn.producer_id) for txn in plan.aborted_transactions()]
         skipped: set[int] = set()

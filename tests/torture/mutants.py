@@ -101,12 +101,12 @@ def acknowledge_before_the_write() -> None:
 
 @mutant("lost", "vanished", plans=TORN_WRITES)
 def leave_a_torn_tail() -> None:
-    import pykafka_broker.log.recovery.load_partition as loading
+    import pykafka_broker.log.recovery.crash_scan as crash_scan
     from pykafka_broker.log.segment.trust import Trust
 
     # Else the next start finds it, fences it off, and nobody notices.
     Trust.is_verified = lambda self, start, end: True  # type: ignore[method-assign]
-    original = loading.scan_segment
+    original = crash_scan.scan_segment
 
     def scan_segment(segment: Any, *arguments: Any, **details: Any) -> int:
         whole = segment.file.size()
@@ -117,7 +117,7 @@ def leave_a_torn_tail() -> None:
             segment.size = whole
         return end_offset
 
-    loading.scan_segment = scan_segment
+    crash_scan.scan_segment = scan_segment
 
 
 @mutant("wrong seek", plans=TWO_KILLS)
@@ -161,10 +161,11 @@ def append_a_retry_again() -> None:
     properties=FSYNC,
 )
 def serve_past_the_high_watermark() -> None:
-    from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.reader import LogReader
+    from pykafka_broker.log.partition.state import LogState
 
-    PartitionLog.limit_offset = lambda self, limit: self.log_end_offset  # type: ignore[method-assign]
-    PartitionLog.available_bytes = lambda self, offset, limit: 1  # type: ignore[method-assign]
+    LogState.limit_offset = lambda self, limit: self.log_end_offset  # type: ignore[method-assign]
+    LogReader.available_bytes = lambda self, offset, limit: 1  # type: ignore[method-assign]
 
 
 @mutant("lost", plans=TWO_KILLS)

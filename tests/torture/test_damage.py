@@ -28,9 +28,9 @@ from pykafka_broker.log.disk.checkpoints import (
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.log.partition import producer_snapshots as producer_files
 from pykafka_broker.log.partition import producers
-from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import ProducerState
-from pykafka_broker.log.recovery import load_partition as loading
+from pykafka_broker.log.partition.stored_checks import StoredChecks
+from pykafka_broker.log.recovery import found_log
 from pykafka_broker.log.recovery import offset_checkpoints as offset_files
 from pykafka_broker.log.segment.batch_walk import Scan
 from pykafka_broker.log.segment.damage import Damage as Damaged
@@ -297,7 +297,7 @@ def believe_any_offset_index(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(OffsetIndex, "from_bytes", classmethod(from_bytes))
     patch.setattr(Segment, "locate_cached", lambda self, offset: None)
-    patch.setattr(PartitionLog, "_check_segment", lambda self, segment, next_base_offset: False)
+    patch.setattr(StoredChecks, "check_segment", lambda self, segment, next_base_offset: False)
 
 
 def believe_any_time_index(patch: pytest.MonkeyPatch) -> None:
@@ -343,7 +343,7 @@ def stop_at_unreadable_leader_epochs(patch: pytest.MonkeyPatch) -> None:
         except MalformedFile as error:
             raise StorageFormatError(str(error)) from error
 
-    patch.setattr(loading, "decode_epochs", read)
+    patch.setattr(found_log, "decode_epochs", read)
 
 
 PLANTED = {

@@ -24,7 +24,8 @@ from pykafka_broker.log.disk.names import (
     PARTITION_METADATA,
     RECOVERY_POINT_CHECKPOINT,
 )
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.processes import PykafkaBroker
 from tests.support.pages import REPOSITORY
@@ -167,12 +168,12 @@ def test_thousands_of_partitions_of_four_segments_start_in_seconds_and_in_less_t
 def fill_logs(data_dir: Path, template: Path) -> None:
     """Give every partition of the ledger `SEGMENTS_EACH` segments, as a clean stop leaves them."""
     config = LogConfig()
-    log = create_log(Environment(OsFileSystem()), str(template), TOPIC, 0, bytes(16), config)
+    log = create_log(Environment(OsFileSystem()), LogIdentity(str(template), TOPIC, 0, bytes(16)), config)
     now_ms = int(time.time() * 1000)
     for number in range(SEGMENTS_EACH):
-        log.roll()
+        log.roller.roll()
         batch = build_batch([(now_ms, None, b"%d" % number * 6_000, ())])
-        log.append(bytearray(batch), leader_epoch=0, now_ms=now_ms)
+        log.writer.append(bytearray(batch), leader_epoch=0, now_ms=now_ms)
     assert log.close()
     files = [path for path in template.iterdir() if path.name != PARTITION_METADATA]
     for partition in range(PARTITIONS):

@@ -87,15 +87,15 @@ def _topics(
     for log in logs:
         source = served.get((log.topic, log.partition))
         is_future = source is not log
-        lag = max(0, log.high_watermark - log.log_end_offset)
+        lag = max(0, log.state.high_watermark - log.state.log_end_offset)
         if source is None or (is_future and source.offline is not None):
             lag = UNKNOWN_LAG
         elif is_future:
-            lag = source.log_end_offset - log.log_end_offset
+            lag = source.state.log_end_offset - log.state.log_end_offset
         topics.setdefault(log.topic, []).append(
             DescribeLogDirsPartition(
                 partition_index=log.partition,
-                partition_size=log.size_bytes,
+                partition_size=log.state.size_bytes,
                 offset_lag=lag,
                 is_future_key=is_future,
             )

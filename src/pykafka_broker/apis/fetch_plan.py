@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
     from pykafka_broker.apis.ports.partitions import LedPartition
-    from pykafka_broker.log.partition.partition_log import Limit, PartitionLog
+    from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import ReadPlan
+    from pykafka_broker.log.partition.state import Limit
 
 
 class PlannedFetch:
@@ -134,36 +135,37 @@ def _read_partition(
     data = PartitionData(
         partition_index=wanted.partition,
         error_code=0,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.log_start_offset,
+        high_watermark=log.state.high_watermark,
+        last_stable_offset=log.state.last_stable_offset,
+        log_start_offset=log.state.log_start_offset,
         aborted_transactions=[] if limit == "last_stable" else None,
         records=b"",
     )
     if wanted.last_fetched_epoch >= 0:
-        epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
-        if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.log_start_offset:
+        epoch, end_offset = log.reader.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if epoch < 0 or end_offset < 0 or wanted.fetch_offset < log.state.log_start_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
             data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
             data.aborted_transactions = None
             return data, None
     max_bytes = min(wanted.max_bytes, left)
-    plan = log.plan_read(wanted.fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
-    if max_bytes < 0 and wanted.fetch_offset < log.limit_offset(limit):
+    plan = log.reader.plan_read(wanted.fetch_offset, max_bytes, limit=limit, minimum_one_batch=first)
+    if max_bytes < 0 and wanted.fetch_offset < log.state.limit_offset(limit):
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
     if limit == "last_stable" and plan.size_bytes:
         data.aborted_transactions = [
             AbortedTransaction(producer_id=txn.producer_id, first_offset=txn.first_offset)
             for txn in plan.aborted_transactions()
         ]
-    elif max_bytes > 0 and wanted.fetch_offset < log.limit_offset(limit):
+    elif max_bytes > 0 and wanted.fetch_offset < log.state.limit_offset(limit):
         data.aborted_transactions = None  # for a batch that does not fit, as Apache Kafka answers
     return data, plan
 
 
 def has_error(log: PartitionLog, offset: int) -> bool:
-    return log.closed or log.offline is not None or offset < log.log_start_offset
+    state = log.state
+    return state.closed or state.offline is not None or offset < state.log_start_offset
 
 
 def readable_bytes(planned: PlannedFetch) -> int:
@@ -171,5 +173,5 @@ def readable_bytes(planned: PlannedFetch) -> int:
     limit = planned.limit
     readable = 0
     for log, (offset, max_bytes) in zip(planned.logs, planned.wanted_at, strict=True):
-        readable += min(log.available_bytes(offset, limit), max_bytes)
+        readable += min(log.reader.available_bytes(offset, limit), max_bytes)
     return readable

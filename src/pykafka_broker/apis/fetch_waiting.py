@@ -91,7 +91,7 @@ class _Enough:
 
     def _readable_in(self, log: PartitionLog) -> int:
         offset, max_bytes = self._wanted_at[log]
-        return min(log.available_bytes(offset, self._limit), max_bytes)
+        return min(log.reader.available_bytes(offset, self._limit), max_bytes)
 
 
 async def read_from_disks(

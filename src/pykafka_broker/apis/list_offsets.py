@@ -154,7 +154,7 @@ def _checked(
 
 def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
     """Where the log ends for the client that asks."""
-    return log.limit_offset(limit_for_offsets(request.replica_id, request.isolation_level))
+    return log.state.limit_offset(limit_for_offsets(request.replica_id, request.isolation_level))
 
 
 def _special(
@@ -165,8 +165,8 @@ def _special(
         offset = _end(log, request)
         epoch = partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        offset = log.log_start_offset
-        found = log.epoch_for_offset(offset)
+        offset = log.state.log_start_offset
+        found = log.reader.epoch_for_offset(offset)
         epoch = -1 if found is None else found
     else:
         offset = epoch = -1
@@ -181,9 +181,9 @@ async def _by_time(
     log = partition.log
     bound = _end(log, request)
     if asked.timestamp == MAX_TIMESTAMP:
-        search = log.search_max_timestamp()
+        search = log.reader.search_max_timestamp()
     else:
-        search = log.search_timestamp(asked.timestamp)
+        search = log.reader.search_timestamp(asked.timestamp)
     found = await ctx.node.cold_reads.run(log, search)
     if found is None or found.offset >= bound:
         return ListOffsetsPartitionResponse(

@@ -34,7 +34,7 @@ from pykafka_broker.apis.verification import (
     finish_verification,
     start_verification,
 )
-from pykafka_broker.log.partition.partition_log import NamesDue
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import (
     PartitionProduceData,

@@ -68,4 +68,4 @@ class ColdReads:
             del self._late[log]
         if not read.cancelled():
             read.exception()  # the next reader gets it
-        log.wake_waiting()
+        log.state.wake_waiting()

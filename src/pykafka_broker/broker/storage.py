@@ -21,7 +21,9 @@ from pykafka_broker.log.disk.names import (
     parse_partition_folder,
 )
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.log.recovery.load_partition import create_log, open_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.load_partition import open_log
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, NewNode, format_storage, random_uuid
@@ -135,19 +137,17 @@ def open_metadata_log(
         if used := _sign_of_use(files, config):
             raise MalformedFile(f"the folder is missing although the directory was in use: it has {used}")
     environment = Environment(files, run_later=run_later, on_write_failed=on_write_failed)
+    identity = LogIdentity(directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID)
     if _has_log(files, directory):
         log = open_log(
             environment,
-            directory,
-            METADATA_TOPIC,
-            0,
-            METADATA_TOPIC_ID,
+            identity,
             METADATA_LOG,
             clean=files.exists(join(parent, CLEAN_SHUTDOWN_FILE)),
             now_ms=now_ms,
         )
     else:
-        log = create_log(environment, directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID, METADATA_LOG)
+        log = create_log(environment, identity, METADATA_LOG)
     return RaftStorage(files, log, configured_voters(config))
 
 

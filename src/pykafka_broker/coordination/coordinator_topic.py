@@ -17,6 +17,7 @@ from pykafka_broker.coordination.shards import Shards
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import ReadCold, TopicLog, batches_in
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.replication.partition import Partition
 
 
@@ -108,8 +109,8 @@ class CoordinatorTopic:
         """Read the log of a partition to its end, as much at a time as configured."""
         return batches_in(log, self._settings.load_buffer_bytes, self._read_cold)
 
-    def _advanced(self, log: PartitionLog) -> None:
-        self._shards.on_high_watermark(log.partition, log.high_watermark)
+    def _advanced(self, state: LogState) -> None:
+        self._shards.on_high_watermark(state.identity.partition, state.high_watermark)
 
     async def _load(self, partition: Partition) -> None:
         log = partition.log
@@ -119,14 +120,14 @@ class CoordinatorTopic:
                 partition.partition,
                 self.batches(log),
                 leader_epoch=partition.leader_epoch,
-                high_watermark=log.high_watermark,
+                high_watermark=log.state.high_watermark,
             )
         except Exception:
             self._logger.exception(
                 "%s-%d cannot be read, what it holds is not served", log.topic, log.partition
             )
             return
-        if log.log_end_offset:
+        if log.state.log_end_offset:
             self._logger.info(
                 "Finished loading of metadata from %s-%d in %dms",
                 log.topic,

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
-from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.partition import Partition

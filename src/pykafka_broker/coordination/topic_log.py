@@ -34,7 +34,7 @@ class TopicLog:
                 the storage failed.
         """
         found = self._led(partition)
-        if len(batch) > (limit := found.log.config.max_message_bytes):
+        if len(batch) > (limit := found.log.state.config.max_message_bytes):
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"The record batch size in the append to {found.log.name} is {len(batch)} bytes which "
@@ -50,7 +50,7 @@ class TopicLog:
         Raises:
             KafkaError: this node does not lead the partition.
         """
-        return self._led(partition).log.config.max_message_bytes
+        return self._led(partition).log.state.config.max_message_bytes
 
     def _led(self, partition: int) -> Partition:
         found = self.partitions.get(partition)
@@ -63,9 +63,9 @@ async def batches_in(
     log: PartitionLog, buffer_bytes: Callable[[], int], read_cold: ReadCold
 ) -> AsyncIterator[bytes]:
     """Read a log to its end, in buffers of whole batches."""
-    offset = log.log_start_offset
-    while offset < log.log_end_offset:
-        plan = log.plan_read(offset, buffer_bytes(), limit="log_end")
+    offset = log.state.log_start_offset
+    while offset < log.state.log_end_offset:
+        plan = log.reader.plan_read(offset, buffer_bytes(), limit="log_end")
         data = await read_cold(log, plan.read)
         end = last_whole_batch(data)
         if end is None:

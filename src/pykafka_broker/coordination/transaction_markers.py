@@ -14,7 +14,7 @@ from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordination.ports import HostedLogs, LedPartitions, Metadata
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn.state import TopicPartition
-from pykafka_broker.log.partition.partition_log import NamesDue
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.replication.partition import Partition

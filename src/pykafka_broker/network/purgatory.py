@@ -32,8 +32,12 @@ class Disconnected(Exception):
 class Moving(Protocol):
     """What can be watched: a partition's log."""
 
-    #: Called, in order, whenever the high watermark, the last stable offset or the log start offset moves.
-    on_advance: list[Callable[..., Any]]
+    @property
+    def on_advance(self) -> list[Callable[..., Any]]:
+        """Called, in order, whenever the high watermark, the last stable offset or the log start offset
+        moves.
+        """
+        ...
 
 
 class Watched(Protocol):

@@ -121,7 +121,7 @@ class RaftDriver:
             self.storage.append_control(step.append, epoch=self.epoch, now_ms=self._now_ms())
             self._appended()
         if step.advance is not None:
-            self.storage.log.advance_high_watermark(step.advance)
+            self.storage.log.state.advance_high_watermark(step.advance)
             self._on_commit(step.advance)
 
     def _appended(self) -> int:

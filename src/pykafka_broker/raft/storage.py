@@ -93,7 +93,7 @@ class RaftStorage:
     @property
     def end_offset(self) -> int:
         """The next offset to append at."""
-        return self.log.log_end_offset
+        return self.log.state.log_end_offset
 
     # -- at start --------------------------------------------------------------------------------------
 
@@ -121,7 +121,9 @@ class RaftStorage:
                 message = decode_raft_record(record.key, record.value)
                 if isinstance(message, m.VotersRecord):
                     voters, voters_in_log = VoterSet.from_record(message), True
-        view = LogView(self.log.log_end_offset, max(epoch, self.log.latest_epoch), voters, voters_in_log)
+        view = LogView(
+            self.log.state.log_end_offset, max(epoch, self.log.state.latest_epoch), voters, voters_in_log
+        )
         if not voters.voters and self._configured_voters.voters:
             view = view._replace(voters=self._configured_voters, kraft_version=0)
             self.static_voters = tuple(sorted(view.voters.voters))
@@ -148,8 +150,8 @@ class RaftStorage:
 
     def _batches(self, offset: int) -> Iterator[tuple[BatchHeader, bytes]]:
         """Every batch from `offset` on, with its bytes."""
-        while offset < self.log.log_end_offset:
-            data = self.log.plan_read(offset, _READ_BYTES, limit="log_end").read()
+        while offset < self.log.state.log_end_offset:
+            data = self.log.reader.plan_read(offset, _READ_BYTES, limit="log_end").read()
             for position, header in iter_batches(data):
                 if header.next_offset > offset:
                     yield header, data[position : position + header.size_in_bytes]
@@ -161,7 +163,7 @@ class RaftStorage:
         As in Kafka. The file of the log was cut, or its end was damaged.
         """
         for snapshot_id in sorted(self.snapshots(), reverse=True):
-            if snapshot_id.end_offset <= self.log.log_end_offset:
+            if snapshot_id.end_offset <= self.log.state.log_end_offset:
                 return
             try:
                 decode_snapshot(self._files.read_file(self._path(snapshot_id)))
@@ -169,16 +171,16 @@ class RaftStorage:
                 continue
             logger.error(
                 "The metadata log ends at %d: going on from the snapshot %s",
-                self.log.log_end_offset,
+                self.log.state.log_end_offset,
                 snapshot_id.file_name,
             )
-            self.log.reset_to(snapshot_id.end_offset)
+            self.log.trimmer.reset_to(snapshot_id.end_offset)
             return
 
     def _load_snapshot(self) -> tuple[StoredSnapshot | None, VoterSet, bool]:
         """The newest snapshot, the voters as of it, and whether other replicas see it."""
         for snapshot_id in sorted(self.snapshots(), reverse=True):
-            if not self.log.log_start_offset <= snapshot_id.end_offset <= self.log.log_end_offset:
+            if not self.log.state.log_start_offset <= snapshot_id.end_offset <= self.log.state.log_end_offset:
                 logger.error("The metadata log does not go on from the snapshot %s", snapshot_id.file_name)
                 continue
             try:
@@ -190,7 +192,7 @@ class RaftStorage:
             if snapshot_id == BOOTSTRAP_SNAPSHOT:
                 return None, voters, False
             return StoredSnapshot(snapshot_id, snapshot.values), voters, True
-        if self.log.log_start_offset > 0:
+        if self.log.state.log_start_offset > 0:
             raise MalformedFile("the metadata log has been trimmed, and no snapshot stands for its beginning")
         return None, NO_VOTERS, False
 
@@ -224,12 +226,14 @@ class RaftStorage:
 
     def _append(self, batch: bytes, epoch: int, now_ms: int) -> int:
         self.bytes_since_snapshot += len(batch)
-        result = self.log.append(batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER)
+        result = self.log.writer.append(
+            batch, leader_epoch=epoch, now_ms=now_ms, origin=AppendOrigin.RAFT_LEADER
+        )
         return result.first_offset
 
     def flush(self) -> None:
         """Return once everything appended before the call is on disk. For worker threads."""
-        self.log.flush()
+        self.log.flusher.flush()
 
     def write_snapshot(
         self,
@@ -255,8 +259,8 @@ class RaftStorage:
         *older, kept = sorted(self.snapshots())[:-1] or [BOOTSTRAP_SNAPSHOT]
         if kept == BOOTSTRAP_SNAPSHOT:
             return
-        self.log.delete_records(kept.end_offset)
-        self.log.apply_retention(now_ms)
+        self.log.trimmer.delete_records(kept.end_offset)
+        self.log.trimmer.apply_retention(now_ms)
         for snapshot_id in older:
             if snapshot_id != BOOTSTRAP_SNAPSHOT:
                 self._files.remove(self._path(snapshot_id))

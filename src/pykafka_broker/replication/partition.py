@@ -15,9 +15,11 @@ from typing import NamedTuple, Protocol, TypeVar, Union
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.partition.partition_log import AppendResult, Limit, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.log.partition.state import Limit
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
+from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.access import ACKS_ALL, limit_for_replica, not_enough_replicas
@@ -97,7 +99,7 @@ class Partition:
             self.leader_epoch = registration.leader_epoch
             return
         if registration.leader_epoch != self.leader_epoch:
-            log.begin_epoch(registration.leader_epoch)
+            log.epoch_file.begin(registration.leader_epoch)
         self.leader_epoch = registration.leader_epoch
         self.is_leader = True
         self._lead(
@@ -105,8 +107,8 @@ class Partition:
                 self._leadership,
                 node_id,
                 registration,
-                ReplicationSettings(log.config.min_insync_replicas),
-                log.log_end_offset,
+                ReplicationSettings(log.state.config.min_insync_replicas),
+                log.state.log_end_offset,
                 self._ports.clock.monotonic_ms(),
             )
         )
@@ -119,7 +121,7 @@ class Partition:
 
     def configure(self, config: LogConfig) -> None:
         """Apply the topic's changed settings."""
-        self.log.config = config
+        self.log.state.reconfigure(config)
         if self._leadership is not None:
             self._lead(self._leadership._replace(min_insync_replicas=config.min_insync_replicas))
 
@@ -127,7 +129,9 @@ class Partition:
         self._leadership = leadership
         self._commits_at_once = leadership.commits_at_once
         self._is_under_min_isr = leadership.is_under_min_isr
-        self._commit(self.log.log_end_offset if self._flushing is None else self.log.recovery_point)
+        self._commit(
+            self.log.state.log_end_offset if self._flushing is None else self.log.state.recovery_point
+        )
 
     # --- writing ----------------------------------------------------------------------------------
 
@@ -149,7 +153,7 @@ class Partition:
         if self._is_under_min_isr and required_acks == ACKS_ALL:
             raise self._not_enough_replicas()
         log = self.log
-        result = log.append(
+        result = log.writer.append(
             records,
             leader_epoch=self.leader_epoch,
             now_ms=now_ms,
@@ -176,7 +180,7 @@ class Partition:
         if self._is_under_min_isr:
             raise self._not_enough_replicas()
         log = self.log
-        result = log.append_internal(
+        result = log.writer.append_internal(
             batch,
             self.leader_epoch,
             now_ms,
@@ -186,11 +190,11 @@ class Partition:
             self._defers_names,
         )
         self._appended(result.flush_due)
-        return log.log_end_offset
+        return log.state.log_end_offset
 
     def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
         """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
-        if self._flushing is None or self.log.recovery_point >= next_offset:
+        if self._flushing is None or self.log.state.recovery_point >= next_offset:
             return None
         waiter: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
         self._waiting.append((next_offset, waiter))
@@ -202,7 +206,7 @@ class Partition:
         Raises:
             KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark.
         """
-        return self.log.delete_records(before_offset)
+        return self.log.trimmer.delete_records(before_offset)
 
     def _not_enough_replicas(self) -> KafkaError:
         assert self._leadership is not None
@@ -230,7 +234,8 @@ class Partition:
             if self._flushing is None:
                 self._flushing = asyncio.get_running_loop().create_task(self._flush())
         elif self._commits_at_once:
-            self.log.advance_high_watermark(self.log.log_end_offset)
+            state = self.log.state
+            state.advance_high_watermark(state.log_end_offset)
 
     def _commit(self, local_offset: int) -> None:
         """Move the high watermark as far as it may, given that this node has all below `local_offset`."""
@@ -238,30 +243,30 @@ class Partition:
         if leadership is None:
             return
         if not self._commits_at_once:
-            offsets = LogOffsets(log.high_watermark, log.log_end_offset)
+            offsets = LogOffsets(log.state.high_watermark, log.state.log_end_offset)
             local_offset = high_watermark(leadership, offsets, local_offset, self._ports.clock.monotonic_ms())
-        log.advance_high_watermark(local_offset)
+        log.state.advance_high_watermark(local_offset)
 
     async def _flush(self) -> None:
         """Sync until nothing is left to sync: producers that come meanwhile share the next one."""
         error = ErrorCode.NONE
         try:
-            while self.log.recovery_point < self.log.log_end_offset:
+            while self.log.state.recovery_point < self.log.state.log_end_offset:
                 log = self.log
                 try:
-                    await self._ports.sync_threads.run(log, log.flush)
+                    await self._ports.sync_threads.run(log, log.flusher.flush)
                 except KafkaError:
                     if log is self.log:
                         raise
                 if log is not self.log:  # moved to another directory meanwhile
                     continue
-                self._commit(log.recovery_point)
-                self._answer(log.recovery_point, ErrorCode.NONE)
+                self._commit(log.state.recovery_point)
+                self._answer(log.state.recovery_point, ErrorCode.NONE)
         except KafkaError as failure:
             error = failure.code
         finally:
             self._flushing = None
-            self._answer(self.log.log_end_offset, error)
+            self._answer(self.log.state.log_end_offset, error)
 
     def _answer(self, up_to_offset: int, error: ErrorCode) -> None:
         """Answer the producers that wait for offsets up to `up_to_offset`."""

@@ -61,7 +61,7 @@ class ReplicaManager:
     def led(self, topic: str, partition: int) -> Partition | None:
         """The partition, if this node leads it and its disk works."""
         found = self._partitions.get((topic, partition))
-        if found is None or not found.is_leader or found.log.offline is not None:
+        if found is None or not found.is_leader or found.log.state.offline is not None:
             return None
         return found
 
@@ -76,7 +76,7 @@ class ReplicaManager:
         if self._node_id not in registration.replicas:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         found = self._partitions.get((topic, partition))
-        if found is None or found.log.offline is not None or registration.leader == self._node_id:
+        if found is None or found.log.state.offline is not None or registration.leader == self._node_id:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
@@ -103,7 +103,7 @@ class ReplicaManager:
             registration = self._image.partition(topic, index)
             if (
                 registration is None
-                or partition.log.offline is not None
+                or partition.log.state.offline is not None
                 or (topic, index) in self._logs.moves.under_way
             ):
                 continue

@@ -47,8 +47,8 @@ def a_log(manager: LogManager, **config: Any) -> PartitionLog:
 def produce(log: PartitionLog, *records: tuple[bytes, bytes | None], **header: Any) -> int:
     """Write one batch that everybody sees; its first offset."""
     data = build_batch([(NOW, key, value, ()) for key, value in records], **header)
-    offset = log.append(bytearray(data), leader_epoch=0, now_ms=NOW).first_offset
-    log.advance_high_watermark(log.log_end_offset)
+    offset = log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW).first_offset
+    log.state.advance_high_watermark(log.state.log_end_offset)
     return offset
 
 
@@ -77,8 +77,8 @@ Found = list[tuple[int, bytes | None, bytes | None]]
 def served(log: PartitionLog, *, offset: int = 0) -> Found:
     """(offset, key, value) of every data record, as a consumer reads them."""
     found: Found = []
-    while offset < log.log_end_offset:
-        data = log.plan_read(offset, 500).read()
+    while offset < log.state.log_end_offset:
+        data = log.reader.plan_read(offset, 500).read()
         if not data:
             break
         for at, header in iter_batches(data):
@@ -100,8 +100,8 @@ async def test_of_every_key_the_newest_record_stays_and_offsets_are_as_before() 
     broker = await a_broker(MemoryFiles())
     log = a_log(broker.manager)
     fill(log, 50)
-    before, size = served(log), log.size_bytes
-    dirty = log.segments[-1].base_offset
+    before, size = served(log), log.state.size_bytes
+    dirty = log.state.segments[-1].base_offset
 
     await cleaned(broker)
 
@@ -109,8 +109,12 @@ async def test_of_every_key_the_newest_record_stays_and_offsets_are_as_before() 
     assert newest(after) == newest(before)
     assert set(after) < set(before)
     assert [offset for offset, *_ in after if offset < dirty] == list(range(dirty - 5, dirty))
-    assert log.size_bytes < size / 3
-    assert (log.log_start_offset, log.log_end_offset, log.compaction.cleaned_offset) == (0, 50, dirty)
+    assert log.state.size_bytes < size / 3
+    assert (log.state.log_start_offset, log.state.log_end_offset, log.state.cleaned_offset) == (
+        0,
+        50,
+        dirty,
+    )
     assert broker.files.read_file("/data/cleaner-offset-checkpoint") == b"0\n1\norders 0 %d\n" % dirty
     for offset in range(51):
         assert [r[0] for r in served(log, offset=offset)] == [r[0] for r in after if r[0] >= offset]
@@ -124,7 +128,7 @@ async def test_a_second_round_cleans_what_came_since_and_puts_small_segments_tog
         await cleaned(broker)
     assert newest(served(log)) == {b"%d" % k: b"%d" % (195 + k) for k in range(5)}
     # What the last round has emptied is put together by the next one, as in Kafka.
-    assert [segment.base_offset for segment in log.segments][:2] == [0, 147]
+    assert [segment.base_offset for segment in log.state.segments][:2] == [0, 147]
 
 
 async def test_everything_is_as_before_after_a_restart() -> None:
@@ -133,15 +137,15 @@ async def test_everything_is_as_before_after_a_restart() -> None:
     log = a_log(broker.manager)
     fill(log, 60)
     await cleaned(broker)
-    expected, dirty = served(log), log.compaction.cleaned_offset
+    expected, dirty = served(log), log.state.cleaned_offset
     await broker.manager.close()
     for disk in (files, files.killed()):
         again = await a_broker(disk)
         found = again.manager.get("orders", 0)
         assert found is not None
         assert served(found) == expected
-        assert found.compaction.cleaned_offset == dirty
-        assert found.offset_for_timestamp(NOW) is not None
+        assert found.state.cleaned_offset == dirty
+        assert found.reader.offset_for_timestamp(NOW) is not None
         fill(found, 1, start=60)
 
 
@@ -176,7 +180,7 @@ async def test_a_topic_made_anew_is_not_cleaned_while_a_worker_is_at_the_old_one
     await settled(broker)
     await cleaned(broker)
     assert asked == 2
-    assert anew.compaction.cleaned_offset == anew.segments[-1].base_offset
+    assert anew.state.cleaned_offset == anew.state.segments[-1].base_offset
     assert newest(served(anew)) == expected
 
 
@@ -184,8 +188,8 @@ async def test_old_files_stay_for_readers_and_go_after_file_delete_delay() -> No
     broker = await a_broker(MemoryFiles())
     log = a_log(broker.manager, file_delete_delay_ms=5000)
     fill(log, 50)
-    plan = log.plan_read(0, 300)
-    search = log.search_timestamp(NOW)
+    plan = log.reader.plan_read(0, 300)
+    search = log.reader.search_timestamp(NOW)
     await cleaned(broker)
     assert any(name.endswith(".log.deleted") for name in broker.files.inodes)
     await broker.pass_time(6)
@@ -200,13 +204,13 @@ async def test_keys_that_do_not_fit_into_memory_take_several_rounds() -> None:
     broker = await a_broker(MemoryFiles(), dedupe_buffer_bytes=8 * 24)
     log = a_log(broker.manager)
     fill(log, 120, keys=30)
-    dirty = log.segments[-1].base_offset
+    dirty = log.state.segments[-1].base_offset
     await broker.pass_time(1)
     offsets: list[int | None] = []
     while broker.manager.cleaner.is_at_work:
         await asyncio.sleep(0)
-        if log.compaction.cleaned_offset not in offsets:
-            offsets.append(log.compaction.cleaned_offset)
+        if log.state.cleaned_offset not in offsets:
+            offsets.append(log.state.cleaned_offset)
     assert len(offsets) > 10
     assert offsets[-1] == dirty
     assert len([offset for offset, *_ in served(log) if offset < dirty]) == 30
@@ -236,7 +240,7 @@ async def test_transactions_are_cleaned_and_readers_of_committed_records_see_the
     broker = await a_broker(files)
     log = a_log(broker.manager, delete_retention_ms=5000)
     for number in range(12):
-        guard = log.start_verification(7, 0, number, bumps_epoch=False, now_ms=NOW)
+        guard = log.writer.start_verification(7, 0, number, bumps_epoch=False, now_ms=NOW)
         data = build_batch(
             [(NOW, b"%d" % (number % 4), b"%d" % number + bytes(40), ())],
             producer_id=7,
@@ -244,10 +248,10 @@ async def test_transactions_are_cleaned_and_readers_of_committed_records_see_the
             base_sequence=number,
             transactional=True,
         )
-        log.append(bytearray(data), leader_epoch=0, now_ms=NOW, guard=guard)
+        log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW, guard=guard)
         end_transaction(log, 7, commit=number % 3 != 0)
-        log.advance_high_watermark(log.log_end_offset)
-    log.roll()
+        log.state.advance_high_watermark(log.state.log_end_offset)
+    log.roller.roll()
     fill(log, 1, start=100)
     await cleaned(broker)
     kept = [value for _, _, value in served(log) if value is not None and len(value) < 3]
@@ -258,12 +262,12 @@ async def test_transactions_are_cleaned_and_readers_of_committed_records_see_the
     await broker.pass_time(10)
     fill(log, 60, start=100)
     await cleaned(broker)
-    assert log.plan_read(0, 10_000, limit="last_stable").aborted_transactions() == []
+    assert log.reader.plan_read(0, 10_000, limit="last_stable").aborted_transactions() == []
     await broker.manager.close()
     again = await a_broker(files)
     found = again.manager.get("orders", 0)
     assert found is not None
-    assert found.producers.producers[7].producer_epoch == 0
+    assert found.state.producers.producers[7].producer_epoch == 0
 
 
 async def test_an_idempotent_producer_goes_on_after_compaction_and_restart() -> None:
@@ -293,7 +297,7 @@ async def test_compact_and_delete_sheds_what_is_old_too() -> None:
     fill(log, 50)
     await broker.pass_time(30)
     await settled(broker)
-    assert log.log_start_offset == 50
+    assert log.state.log_start_offset == 50
 
 
 async def test_records_without_timestamps_stay_as_old_as_their_file_was() -> None:
@@ -304,15 +308,15 @@ async def test_records_without_timestamps_stay_as_old_as_their_file_was() -> Non
     files.now_ms = NOW - 20_000
     for number in range(20):
         data = build_batch([(-1, b"%d" % (number % 5), b"%d" % number + bytes(60), ())])
-        log.append(bytearray(data), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(log.log_end_offset)
+        log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(log.state.log_end_offset)
     files.now_ms = NOW
     await cleaned(broker)
-    assert log.compaction.cleaned_offset == log.segments[-1].base_offset
-    assert {segment.newest_timestamp_or_mtime() for segment in log.segments[:-1]} == {NOW - 20_000}
+    assert log.state.cleaned_offset == log.state.segments[-1].base_offset
+    assert {segment.newest_timestamp_or_mtime() for segment in log.state.segments[:-1]} == {NOW - 20_000}
     await broker.pass_time(40)
     await settled(broker)
-    assert log.log_start_offset == 20
+    assert log.state.log_start_offset == 20
 
 
 # --- what interrupts it ---------------------------------------------------------------------------
@@ -351,20 +355,20 @@ async def test_a_crash_before_any_disk_operation_loses_no_key(
     for _ in range(2):
         produce(log, (b"txn", b"x"))
     expected = newest(served(log))
-    log.flush()
+    log.flusher.flush()
     await broker.manager.writes.checkpoint_recovery_points()
     files.copies = []
     await cleaned(broker)
-    assert log.compaction.cleaned_offset is not None
+    assert log.state.cleaned_offset is not None
     copies, files.copies = files.copies, None
     assert len(copies) > 30
     for moment, disk in copies:
         again = await a_broker(disk)
         found = again.manager.get("orders", 0)
         assert found is not None
-        found.advance_high_watermark(found.log_end_offset)
+        found.state.advance_high_watermark(found.state.log_end_offset)
         assert newest(served(found)) == expected, moment
-        assert found.log_end_offset == log.log_end_offset
+        assert found.state.log_end_offset == log.state.log_end_offset
         assert not [p for p in disk.inodes if p.endswith((".swap", ".cleaned"))], moment
         await cleaned(again)
         assert newest(served(found)) == expected, moment
@@ -402,7 +406,7 @@ async def test_a_log_that_is_truncated_meanwhile_is_not_given_back_what_it_lost(
     def truncate(operation: str, path: str) -> None:
         if operation == "create" and path.endswith(".cleaned"):
             files.meanwhile = None
-            log.truncate_to(7)
+            log.trimmer.truncate_to(7)
 
     files.meanwhile = truncate
     await cleaned(broker)
@@ -419,10 +423,10 @@ async def test_a_damaged_log_is_left_alone_with_one_line(caplog: pytest.LogCaptu
     log = a_log(broker.manager)
     fill(log, 50)
     files.inodes[f"{FOLDER}/00000000000000000000.log"].data[100] ^= 1
-    size = log.size_bytes
+    size = log.state.size_bytes
     await cleaned(broker)
     await cleaned(broker)
-    assert log.size_bytes == size
+    assert log.state.size_bytes == size
     assert [r.getMessage() for r in caplog.records if "not cleaned any more" in r.getMessage()] == [
         "orders-0 is not cleaned any more until the next start: segment 0 is damaged at position 0: "
         "Record is corrupt (stored crc = {}, computed crc = {})".format(*_crcs(files))
@@ -470,7 +474,7 @@ async def test_a_stop_does_not_wait_for_a_long_round() -> None:
     files.meanwhile = stop
     await cleaned(broker)
     await broker.manager.close()
-    assert log.compaction.cleaned_offset is None
+    assert log.state.cleaned_offset is None
     assert not [path for path in files.inodes if path.endswith((".cleaned", ".swap"))]
 
 
@@ -479,7 +483,7 @@ async def test_nothing_is_cleaned_while_the_cleaner_is_switched_off() -> None:
     log = a_log(broker.manager)
     fill(log, 50)
     await cleaned(broker)
-    assert log.compaction.cleaned_offset is None
+    assert log.state.cleaned_offset is None
 
 
 async def test_logs_that_are_not_compacted_are_not_touched() -> None:
@@ -488,6 +492,6 @@ async def test_logs_that_are_not_compacted_are_not_touched() -> None:
     fill(log, 50)
     await cleaned(broker)
     assert len(served(log)) == 50
-    log.config = LogConfig(**COMPACT)
+    log.state.reconfigure(LogConfig(**COMPACT))
     await cleaned(broker)
     assert len(served(log)) < 50

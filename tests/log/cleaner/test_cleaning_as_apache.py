@@ -107,7 +107,7 @@ async def clean_as_we_do(data_dir: Path, topics: Collection[str]) -> None:
     manager.dirs.lock()
     await manager.open_all()
     for log in manager:
-        log.advance_high_watermark(log.log_end_offset)
+        log.state.advance_high_watermark(log.state.log_end_offset)
     manager.cleaner.tick(0)
     await asyncio.wait(list(manager.cleaner._rounds))
     await manager.close()

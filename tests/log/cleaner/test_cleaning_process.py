@@ -16,7 +16,8 @@ from pykafka_broker.log.disk.throttle import Throttle
 from pykafka_broker.log.disk.worker_process import WorkerProcess
 from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAborted, DamagedSegment, Job
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from tests.log.logs import NOW, TOPIC_ID
 
@@ -28,18 +29,20 @@ def log(tmp_path: Path) -> Iterator[PartitionLog]:
     config = LogConfig(
         segment_bytes=1000, cleanup_policy=frozenset({"compact"}), file_delete_delay_ms=LONG_MAX
     )
-    log = create_log(Environment(OsFileSystem()), str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID, config)
+    log = create_log(
+        Environment(OsFileSystem()), LogIdentity(str(tmp_path / "orders-0"), "orders", 0, TOPIC_ID), config
+    )
     for number in range(40):
         data = build_batch([(NOW, b"%d" % (number % 3), b"%d" % number, ())])
-        log.append(bytearray(data), leader_epoch=0, now_ms=NOW)
-    log.advance_high_watermark(log.log_end_offset)
+        log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW)
+    log.state.advance_high_watermark(log.state.log_end_offset)
     yield log
     log.close(clean=False)
 
 
 def job_for(log: PartitionLog) -> Job:
     dirt = log.compaction.dirt(NOW)
-    log.flush_closed()
+    log.flusher.flush_closed()
     return log.compaction.job(dirt, NOW, key_map_bytes=1 << 20, key_map_load=0.9, io_buffer_bytes=1 << 18)
 
 
@@ -49,10 +52,10 @@ def clean(log: PartitionLog, process: CleaningProcess) -> int:
 
 def test_a_process_cleans_log_after_log_and_what_it_wrote_is_put_in_place(log: PartitionLog) -> None:
     process = CleaningProcess()
-    dirty = log.segments[-1].base_offset
+    dirty = log.state.segments[-1].base_offset
     assert clean(log, process) == dirty
     log.compaction.adopt()
-    data = log.plan_read(0, 1 << 20).read()
+    data = log.reader.plan_read(0, 1 << 20).read()
     kept = [(r.offset, r.value) for at, _ in iter_batches(data) for r in read_records(data[at:])]
     assert kept == [(offset, b"%d" % offset) for offset in range(dirty - 3, dirty)]
     assert clean(log, process) == dirty
@@ -63,7 +66,7 @@ def test_a_process_cleans_log_after_log_and_what_it_wrote_is_put_in_place(log: P
 
 def test_damage_and_a_broken_disk_are_told_as_in_a_thread(log: PartitionLog) -> None:
     process = CleaningProcess()
-    path = Path(log.segments[0].path + ".log")
+    path = Path(log.state.segments[0].path + ".log")
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     with pytest.raises(DamagedSegment, match="segment 0 is damaged"):
         clean(log, process)
@@ -81,14 +84,14 @@ def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: Pa
     started.wait()
     with pytest.raises(OSError, match="has died"):
         clean(log, process)
-    assert clean(log, process) == log.segments[-1].base_offset
+    assert clean(log, process) == log.state.segments[-1].base_offset
     process.close()
 
 
 @pytest.mark.parametrize("how", ["overwritten", "removed"])
 def test_a_cleaned_file_that_somebody_has_spoilt_takes_nobodys_place(log: PartitionLog, how: str) -> None:
     process = CleaningProcess()
-    before = [(segment.base_offset, segment.size) for segment in log.segments]
+    before = [(segment.base_offset, segment.size) for segment in log.state.segments]
 
     def swap_in(cleaned: CleanedSegment) -> None:
         path = Path(log.directory) / f"{cleaned.base_offset:020d}.log.cleaned"
@@ -98,8 +101,10 @@ def test_a_cleaned_file_that_somebody_has_spoilt_takes_nobodys_place(log: Partit
     with pytest.raises(CleaningAborted):
         process.clean(job_for(log), UNTHROTTLED, swap_in)
     log.compaction.adopt()
-    assert [(segment.base_offset, segment.size) for segment in log.segments] == before
-    assert [Path(segment.path + ".log").stat().st_size for segment in log.segments] == [s for _, s in before]
+    assert [(segment.base_offset, segment.size) for segment in log.state.segments] == before
+    assert [Path(segment.path + ".log").stat().st_size for segment in log.state.segments] == [
+        s for _, s in before
+    ]
     process.close()
 
 

@@ -115,7 +115,7 @@ class Compacted:
         for number, policy in enumerate(life.policies):
             if number == life.moves_before:
                 log = await self._move(broker, log)
-            if policy != log.config.cleanup_policy:
+            if policy != log.state.config.cleanup_policy:
                 await self._change(broker, log, policy)
             for batch in range(BATCHES_A_ROUND):
                 self._append(log, number * BATCHES_A_ROUND + batch)
@@ -124,20 +124,21 @@ class Compacted:
             if number % 3 == 1:
                 await broker.manager.writes.checkpoint_recovery_points()
                 await broker.manager.writes.checkpoint_high_watermarks()
-            size = log.size_bytes
+            size = log.state.size_bytes
             await broker.pass_time(2)
             while broker.manager.cleaner.is_at_work:
                 await self._pause(log)
             await self._pause(log)
-            self.cleaned_bytes += size - log.size_bytes
+            self.cleaned_bytes += size - log.state.size_bytes
         self.files.is_recording = False
 
     async def _change(self, broker: Broker, log: PartitionLog, policy: frozenset[str]) -> None:
         """Another policy. A log that becomes compacted gets its note at the cleaner's next look."""
-        self.config = log.config = config_of(policy)
+        self.config = config_of(policy)
+        log.state.reconfigure(self.config)
         await broker.pass_time(2)
         await self._pause(log)
-        log.flush()
+        log.flusher.flush()
         await self._pause(log)
 
     async def _move(self, broker: Broker, log: PartitionLog) -> PartitionLog:
@@ -146,22 +147,22 @@ class Compacted:
         while move.lag:
             await copy(move, steps=1)
         moved = await finish(broker.manager, move)
-        assert moved.density.noted is None
+        assert moved.density.dense_from is None
         await broker.pass_time(2)
         await self._pause(moved)
-        moved.flush()
+        moved.flusher.flush()
         return moved
 
     async def _pause(self, log: PartitionLog) -> None:
         for _ in range(4):
             await asyncio.sleep(0)
-            self.synced_end = max(self.synced_end, log.recovery_point)
+            self.synced_end = max(self.synced_end, log.state.recovery_point)
 
     def _append(self, log: PartitionLog, number: int) -> None:
         """A batch of three records; or one of a transaction, which is then committed."""
         keys = [b"%d" % ((number + n * n) % KEYS) for n in range(3)]
         values = [None if (number + n) % 11 == 10 else b"%d" % (number + n) + bytes(60) for n in range(3)]
-        offset = log.log_end_offset
+        offset = log.state.log_end_offset
         self.written |= {offset + n: pair for n, pair in enumerate(zip(keys, values, strict=True))}
         header: dict[str, Any] = {}
         guard = 0
@@ -170,10 +171,10 @@ class Compacted:
             header["transactional"] = True
             guard = confirmed(log, header)
         data = build_batch([(NOW, k, v, ()) for k, v in zip(keys, values, strict=True)], **header)
-        log.append(bytearray(data), leader_epoch=number // 30, now_ms=NOW, guard=guard)
+        log.writer.append(bytearray(data), leader_epoch=number // 30, now_ms=NOW, guard=guard)
         if header:
             end_transaction(log, 7, commit=True, epoch=number // 30)
-        log.advance_high_watermark(log.log_end_offset)
+        log.state.advance_high_watermark(log.state.log_end_offset)
 
 
 def newest(records: Found, end_offset: int) -> dict[bytes | None, bytes]:
@@ -192,13 +193,13 @@ async def check(state: State) -> bool:
     records, refused = served(log)
     found = {offset: (record.key, record.value) for offset, record in records.items()}
     assert found.items() <= state.written.items()
-    assert log.log_end_offset >= state.synced_end
+    assert log.state.log_end_offset >= state.synced_end
     assert min(refused, default=state.synced_end) >= state.synced_end
-    first_refused = min(refused, default=log.log_end_offset)
+    first_refused = min(refused, default=log.state.log_end_offset)
     assert newest(found, first_refused) == newest(state.written, first_refused)
-    end = log.log_end_offset
+    end = log.state.log_end_offset
     data = build_batch([(NOW, b"k", b"goes on", ())])
-    assert log.append(bytearray(data), leader_epoch=9, now_ms=NOW).first_offset == end
+    assert log.writer.append(bytearray(data), leader_epoch=9, now_ms=NOW).first_offset == end
     return bool(refused)
 
 
@@ -265,7 +266,7 @@ def not_raised(density: Density, offset: int) -> None:
 
 def raised_and_not_synced(density: Density, offset: int) -> None:
     with pytest.MonkeyPatch.context() as unsynced:
-        unsynced.setattr(density._files, "sync_directory", lambda path: None)
+        unsynced.setattr(density._folder, "sync", lambda: None)
         ALLOW_GAPS_BELOW(density, offset)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pykafka_broker.log.disk.directories import LogDir, LogDirs
     from pykafka_broker.log.disk.files import FileSystem
-    from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+    from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.rolling import NamesDue
     from pykafka_broker.protocol.errors import ErrorCode
 
 

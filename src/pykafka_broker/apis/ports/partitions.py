@@ -6,7 +6,9 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafka_broker.log.partition.partition_log import AppendResult, Limit, PartitionLog
+    from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.state import Limit
+    from pykafka_broker.log.partition.writer import AppendResult
     from pykafka_broker.protocol.errors import ErrorCode
     from pykafka_broker.protocol.wire import Buffer
 

@@ -220,18 +220,18 @@ def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
         return None
     segments = [
         (segment.base_offset, segment.size, following.base_offset)
-        for segment, following in pairwise(log.segments)
+        for segment, following in pairwise(log.state.segments)
         if not segment.trust.damages and (segment.trust.unverified_end or not only_unchecked)
     ]
     if not segments:
         return None
-    return ScrubJob(log.directory, segments, log.epochs.entries)
+    return ScrubJob(log.directory, segments, log.state.epochs.entries)
 
 
 def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
     """Believe what is sound, go through what is odd. Worker-safe."""
     sizes = {base_offset: size for base_offset, size, _ in job.segments}
-    for segment in log.segments[:-1]:
+    for segment in log.state.segments[:-1]:
         if sizes.get(segment.base_offset) != segment.size or log.closed:
             continue  # compacted meanwhile, or not asked for
         if segment.base_offset in scrubbed.sound:
@@ -239,7 +239,7 @@ def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
         elif segment.base_offset in scrubbed.odd:
             segment.trust.unverified_end = segment.size
             try:
-                log.check_again(segment)
+                log.reader.checks.check_again(segment)
             except FileNotFoundError:
-                if segment in log.segments:  # else it was compacted, or deleted, just now
+                if segment in log.state.segments:  # else it was compacted, or deleted, just now
                     raise

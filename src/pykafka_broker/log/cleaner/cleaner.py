@@ -147,7 +147,7 @@ class LogCleaner:
     async def _choose(self) -> tuple[PartitionLog, Dirt] | None:
         """The filthiest log, marked as being cleaned."""
         async with self._choosing:
-            logs = [log for log in self._logs() if log.config.is_compacted]
+            logs = [log for log in self._logs() if log.state.config.is_compacted]
             self._uncleanable.intersection_update(logs)
             logs = [log for log in logs if log not in self._uncleanable and self._may_begin(log)]
             now_ms = self._now_ms()
@@ -169,7 +169,7 @@ class LogCleaner:
         """Worker thread."""
         for log in logs:
             try:
-                yield log, log.compaction.dirt(now_ms), log.config.min_cleanable_dirty_ratio
+                yield log, log.compaction.dirt(now_ms), log.state.config.min_cleanable_dirty_ratio
             except (OSError, KafkaError) as error:
                 self._give_up(log, error)
 
@@ -185,10 +185,10 @@ class LogCleaner:
         is_done = False
         folder = log.directory
         started_ms = self._now_ms()
-        before = log.size_bytes
+        before = log.state.size_bytes
 
         try:
-            await self._run_blocking(log.flush_closed)
+            await self._run_blocking(log.flusher.flush_closed)
             job = log.compaction.job(
                 dirt,
                 self._now_ms(),
@@ -211,7 +211,7 @@ class LogCleaner:
         else:
             is_done = True
             log.compaction.adopt()
-            log.compaction.cleaned_offset = end_offset
+            log.state.cleaned_offset = end_offset
             logger.info(
                 "Cleaned %s from offset %d to %d in %d ms: %d bytes became %d",
                 log.name,
@@ -219,7 +219,7 @@ class LogCleaner:
                 end_offset,
                 self._now_ms() - started_ms,
                 before,
-                log.size_bytes,
+                log.state.size_bytes,
             )
         finally:
             log.compaction.adopt()
@@ -238,10 +238,10 @@ class LogCleaner:
     async def _apply_retention(self) -> None:
         now_ms = self._now_ms()
         for log in list(self._logs()):
-            if log.config.is_compacted and log.offline is None:
+            if log.state.config.is_compacted and log.offline is None:
                 try:
-                    expired: Expired = await self._run_blocking(partial(log.expired, now_ms))
+                    expired: Expired = await self._run_blocking(partial(log.trimmer.expired, now_ms))
                     if expired.segments and not log.closed:
-                        log.apply_retention(now_ms)
+                        log.trimmer.apply_retention(now_ms)
                 except (OSError, KafkaError) as error:
                     logger.error("%s: retention failed: %s", log.name, error)

@@ -12,7 +12,7 @@ from functools import partial
 
 from pykafka_broker.log.disk.file_work import RunOnDisk
 from pykafka_broker.log.disk.files import directory_name
-from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue, Roller
 
 
 class DeferredFiles:
@@ -21,7 +21,7 @@ class DeferredFiles:
     def __init__(self, run_awaited: RunOnDisk) -> None:
         self._run_awaited = run_awaited
         #: Logs whose files are being made.
-        self._making: dict[PartitionLog, asyncio.Future[None]] = {}
+        self._making: dict[Roller, asyncio.Future[None]] = {}
 
     @property
     def under_way(self) -> list[asyncio.Future[None]]:
@@ -34,20 +34,22 @@ class DeferredFiles:
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted.
         """
-        log: PartitionLog = due.log
-        task = self._making.get(log)
+        roller = due.roller
+        task = self._making.get(roller)
         if task is None:
-            log.makes_names = True
-            task = self._making[log] = asyncio.ensure_future(self._make(log, due.base_offset))
+            roller.makes_names = True
+            task = self._making[roller] = asyncio.ensure_future(self._make(roller, due.base_offset))
         await asyncio.shield(task)
 
-    async def _make(self, log: PartitionLog, base_offset: int | None) -> None:
+    async def _make(self, roller: Roller, base_offset: int | None) -> None:
+        state = roller.state
         try:
-            new = await self._run_awaited(directory_name(log.directory), partial(log.make_names, base_offset))
-            if new is not None and not log.closed:
-                log.adopt(new)
+            log_dir = directory_name(state.directory)
+            new = await self._run_awaited(log_dir, partial(roller.make_names, base_offset))
+            if new is not None and not state.closed:
+                roller.adopt(new)
         except OSError as error:
-            raise log.names_refused(error) from error
+            raise roller.names_refused(error) from error
         finally:
-            log.makes_names = False
-            del self._making[log]
+            roller.makes_names = False
+            del self._making[roller]

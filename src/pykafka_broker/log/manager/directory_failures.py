@@ -71,7 +71,7 @@ class DirectoryFailures:
         log_dir.error = error
         logger.error("Stopping serving logs in dir %s: %s", log_dir.path, error)
         for log in self._registry.in_dir(log_dir):
-            log.offline = error
+            log.state.offline = error
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._on_failure, log_dir)
 
@@ -85,7 +85,7 @@ class DirectoryFailures:
     def release_files(self) -> None:
         """Give the descriptors of all logs back; they return one by one. Any thread."""
         for log in self._registry.all():
-            log.release_files()
+            log.reader.release_files()
 
     def _warn(self, subject: str, kind: str, text: str) -> None:
         """Log a warning, unless there was one of its kind just now. Any thread."""

@@ -21,7 +21,8 @@ record come back.
 from __future__ import annotations
 
 from pykafka_broker.log.disk.files import Buffer
-from pykafka_broker.log.partition.partition_log import AppendOrigin, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.read_plan import ReadPlan
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
@@ -47,7 +48,7 @@ class LogMove:
     @property
     def lag(self) -> int:
         """How many offsets the future log is behind, or ahead if negative."""
-        return self.source.log_end_offset - self.future.log_end_offset
+        return self.source.state.log_end_offset - self.future.state.log_end_offset
 
     @property
     def may_copy(self) -> bool:
@@ -61,19 +62,19 @@ class LogMove:
         copy that a crash has damaged is made anew.
         """
         source, future = self.source, self.future
-        if any(segment.trust.damages for segment in future.segments):
-            return future.segments[0].base_offset
-        epoch, end_offset = future.latest_epoch, future.log_end_offset
+        if any(segment.trust.damages for segment in future.state.segments):
+            return future.state.segments[0].base_offset
+        epoch, end_offset = future.state.latest_epoch, future.state.log_end_offset
         while epoch >= 0:
-            found, source_end = source.end_offset_for_epoch(epoch)
+            found, source_end = source.reader.end_offset_for_epoch(epoch)
             if found == epoch:
                 common = min(end_offset, source_end)
-                return common if common < future.log_end_offset else None
+                return common if common < future.state.log_end_offset else None
             if found < 0:
                 break
-            epoch, end_offset = future.end_offset_for_epoch(found)
-        start = max(future.segments[0].base_offset, source.log_start_offset)
-        return start if future.latest_epoch >= 0 and start < future.log_end_offset else None
+            epoch, end_offset = future.reader.end_offset_for_epoch(found)
+        start = max(future.state.segments[0].base_offset, source.state.log_start_offset)
+        return start if future.state.latest_epoch >= 0 and start < future.state.log_end_offset else None
 
     def plan(self, max_bytes: int) -> ReadPlan:
         """The batches to copy next, about `max_bytes` of them and at least one. Event loop.
@@ -81,8 +82,8 @@ class LogMove:
         Raises:
             KafkaError: CORRUPT_MESSAGE or a storage error of the source.
         """
-        offset = max(self.future.log_end_offset, self.source.log_start_offset)
-        return self.source.plan_read(offset, max_bytes, limit="log_end")
+        offset = max(self.future.state.log_end_offset, self.source.state.log_start_offset)
+        return self.source.reader.plan_read(offset, max_bytes, limit="log_end")
 
     def close_gap(self, max_bytes: int) -> bool:
         """Copy what was appended while the last step ran, if it is little and in memory: whether the future
@@ -95,15 +96,15 @@ class LogMove:
             plan = self.plan(max_bytes)
             records = plan.read_cached() if plan.size_bytes <= max_bytes else None
             if records is not None:
-                self.take(plan, records, self.source.log_end_offset)
+                self.take(plan, records, self.source.state.log_end_offset)
         return self.divergence() is None and self.lag == 0
 
     def truncate(self, offset: int) -> None:
         """Forget what the source does not have. Worker thread."""
-        if offset <= self.future.segments[0].base_offset:
-            self.future.reset_to(offset)
+        if offset <= self.future.state.segments[0].base_offset:
+            self.future.trimmer.reset_to(offset)
         else:
-            self.future.truncate_to(offset)
+            self.future.trimmer.truncate_to(offset)
 
     def copy(self, plan: ReadPlan, end_offset: int) -> None:
         """Carry a plan out; `end_offset` is the source's end when it was made. Worker thread.
@@ -116,9 +117,9 @@ class LogMove:
     def take(self, plan: ReadPlan, records: Buffer, end_offset: int) -> None:
         """As `copy`, of what has been read. Worker thread, or event loop while no worker is at it."""
         future = self.future
-        if plan.first_offset > future.log_end_offset:
+        if plan.first_offset > future.state.log_end_offset:
             # What lay between is below the log start offset.
-            future.reset_to(plan.first_offset)
+            future.trimmer.reset_to(plan.first_offset)
         size = base_offset = 0
         for position, header in iter_batches(records):
             base_offset = base_offset if size else header.base_offset
@@ -126,22 +127,24 @@ class LogMove:
         if not size:
             if plan.first_offset < end_offset:
                 # Compaction has left nothing up to the source's end.
-                future.skip_to(end_offset)
+                future.trimmer.skip_to(end_offset)
         else:
             self._refuse_damage(plan.first_offset, base_offset)
-            if base_offset < future.log_end_offset:
+            if base_offset < future.state.log_end_offset:
                 # The log start offset lies inside the first batch.
-                future.reset_to(base_offset)
-            future.append(
+                future.trimmer.reset_to(base_offset)
+            future.writer.append(
                 memoryview(records)[:size], leader_epoch=-1, now_ms=0, origin=AppendOrigin.REPLICATION
             )
-        future.advance_high_watermark(self.source.high_watermark)
-        future.advance_log_start_offset(min(self.source.log_start_offset, future.log_end_offset))
+        future.state.advance_high_watermark(self.source.state.high_watermark)
+        future.trimmer.advance_log_start_offset(
+            min(self.source.state.log_start_offset, future.state.log_end_offset)
+        )
         self.copied_bytes += size
 
     def _refuse_damage(self, first_offset: int, next_offset: int) -> None:
         """What compaction left out is no loss; what is damaged must not vanish from sight."""
-        for segment in self.source.segments:
+        for segment in self.source.state.segments:
             for damage in segment.trust.damages:
                 if damage.first_offset < next_offset and damage.next_offset > first_offset:
                     raise KafkaError(
@@ -154,13 +157,13 @@ def is_copy_of(copy: PartitionLog, whole: PartitionLog) -> bool:
     """Whether the history of `copy` is that of `whole`, which reaches as far or further."""
     if copy.topic_id != whole.topic_id:
         return False
-    epoch, end_offset = whole.end_offset_for_epoch(copy.latest_epoch)
-    if copy.latest_epoch < 0:
-        return copy.log_end_offset <= whole.log_end_offset
-    return epoch == copy.latest_epoch and copy.log_end_offset <= end_offset
+    epoch, end_offset = whole.reader.end_offset_for_epoch(copy.state.latest_epoch)
+    if copy.state.latest_epoch < 0:
+        return copy.state.log_end_offset <= whole.state.log_end_offset
+    return epoch == copy.state.latest_epoch and copy.state.log_end_offset <= end_offset
 
 
 def reach(log: PartitionLog) -> tuple[int, int, bool, int]:
     """By this the better of two copies is found: the one that has all the other has."""
-    is_sound = not any(segment.trust.damages for segment in log.segments)
-    return log.latest_epoch, log.log_end_offset, is_sound, log.log_start_offset
+    is_sound = not any(segment.trust.damages for segment in log.state.segments)
+    return log.state.latest_epoch, log.state.log_end_offset, is_sound, log.state.log_start_offset

@@ -158,9 +158,9 @@ class LogCreation:
             logger.warning("%s: partition.metadata was lost, written again", log.directory)
             path = join(log.directory, PARTITION_METADATA)
             self._files.replace_file(path, encode_partition_metadata(wanted.topic_id), sync=False)
-            log.topic_id = wanted.topic_id
+            log.identify(wanted.topic_id)
         if log.topic_id == wanted.topic_id:
-            log.config = wanted.config
+            log.state.reconfigure(wanted.config)
             return log
         self._set_aside(log)
         return None

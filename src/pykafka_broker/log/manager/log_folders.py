@@ -11,7 +11,8 @@ from pykafka_broker.log.disk.file_work import FileWork
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.disk.names import LOG_SUFFIX, partition_folder, set_aside_folder
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.recovery.load_partition import create_log
+from pykafka_broker.log.partition.state import LogIdentity
+from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import clear_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -58,10 +59,7 @@ class LogFolders:
                 clear_offsets(self._files, log_dir)
             log = create_log(
                 log_dir.environment,
-                directory,
-                topic,
-                partition,
-                wanted.topic_id,
+                LogIdentity(directory, topic, partition, wanted.topic_id),
                 wanted.config,
                 start_offset=start_offset,
             )
@@ -88,7 +86,7 @@ class LogFolders:
         later.
         """
         aside = self._retire(log, "delete")
-        self._work.remove_folder(log.directory, aside, log.config.file_delete_delay_ms, log.settle)
+        self._work.remove_folder(log.directory, aside, log.state.config.file_delete_delay_ms, log.settle)
 
     def leave(self, directory: str) -> None:
         """Return when a folder that is being removed no longer has its name. Worker-safe."""

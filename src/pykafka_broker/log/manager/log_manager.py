@@ -51,7 +51,8 @@ from pykafka_broker.log.manager.settings import (
     LogThreads,
     LogWorkers,
 )
-from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.log.recovery.open_directories import open_directory
 from pykafka_broker.protocol.errors import KafkaError
 
@@ -289,7 +290,7 @@ class LogManager:
     def _dir_failed(self, log_dir: LogDir) -> None:
         """A directory went out of service: wake those who wait for its logs, and tell the owner."""
         for log in self.logs_in(log_dir):
-            log.wake_waiting()
+            log.state.wake_waiting()
         self.moves.give_up_in(log_dir)
         self._on_dir_failure(log_dir)
 
@@ -309,10 +310,10 @@ class LogManager:
         self.scrubber.tick(now_ms)
         if self._is_due("producers", now_ms, intervals.producer_expiration_check_ms):
             for log in self:
-                log.expire_producers(now_ms)
+                log.state.expire_producers(now_ms)
         if self._is_due("idle files", now_ms, IDLE_CHECK_MS):
             for log in self:
-                log.release_idle()
+                log.reader.release_idle()
         if self._is_due("flush", now_ms, min(intervals.flush_check_ms, 1000)):
             await writes.flush_due(now_ms)
         if self._is_due("recovery points", now_ms, intervals.recovery_point_checkpoint_ms, initial_ms):

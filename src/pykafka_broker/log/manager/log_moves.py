@@ -60,7 +60,7 @@ class LogMoves:
         logger.warning(
             "Of %s and %s the first reaches further: it is served", whole.directory, copy.directory
         )
-        if any(segment.trust.damages for segment in whole.segments):
+        if any(segment.trust.damages for segment in whole.state.segments):
             self._folders.keep_as_stray(copy)
         else:
             self._folders.remove(copy)
@@ -103,9 +103,9 @@ class LogMoves:
                 f"Can not create log for {source.name} because log directories {offline} are offline",
             )
         name = future_folder(topic, partition, random_id())
-        wanted = WantedLog(topic, partition, source.topic_id, source.config)
+        wanted = WantedLog(topic, partition, source.topic_id, source.state.config)
         future = await self._threads.run_blocking(
-            lambda: self._folders.make(wanted, log_dir, name, source.log_start_offset)
+            lambda: self._folders.make(wanted, log_dir, name, source.state.log_start_offset)
         )
         if self._registry.served.get((topic, partition)) is not source:  # deleted meanwhile
             self._folders.remove(future)
@@ -141,7 +141,9 @@ class LogMoves:
         if offset is not None:
             await self._work_on(move, partial(move.truncate, offset))
         elif move.lag > 0:
-            await self._work_on(move, partial(move.copy, move.plan(max_bytes), move.source.log_end_offset))
+            await self._work_on(
+                move, partial(move.copy, move.plan(max_bytes), move.source.state.log_end_offset)
+            )
 
     async def flush(self, move: LogMove) -> None:
         """Make what has been copied durable, so that the swap has little left to do.
@@ -149,7 +151,7 @@ class LogMoves:
         Raises:
             KafkaError: a storage error.
         """
-        await self._work_on(move, move.future.flush)
+        await self._work_on(move, move.future.flusher.flush)
 
     async def _work_on(self, move: LogMove, job: Callable[[], object]) -> None:
         """Let a worker at the future log's files; a move given up meanwhile is removed after."""
@@ -196,12 +198,12 @@ class LogMoves:
 
         def make_durable() -> bool:
             try:
-                for segment in source.segments:
+                for segment in source.state.segments:
                     segment.pin()  # plans that were made before the swap read on
             except OSError as error:
                 logger.debug("%s: reads under way may have to be repeated: %s", source.name, error)
             try:
-                future.flush()
+                future.flusher.flush()
                 self._files.sync_directory(directory_name(future.directory))
             except KafkaError:
                 return False

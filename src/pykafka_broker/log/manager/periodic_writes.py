@@ -39,11 +39,11 @@ class PeriodicWrites:
         """Flush the logs whose `flush.ms` has passed since their last flush."""
         due = []
         for key, log in self._registry.served.items():
-            if log.config.flush_ms == LONG_MAX or log.unflushed_messages == 0:
+            if log.state.config.flush_ms == LONG_MAX or log.state.unflushed_messages == 0:
                 continue
             if not self._work.is_free("flush", directory_name(log.directory)):
                 continue
-            if now_ms - self._last_flush_ms.setdefault(key, now_ms) >= log.config.flush_ms:
+            if now_ms - self._last_flush_ms.setdefault(key, now_ms) >= log.state.config.flush_ms:
                 self._last_flush_ms[key] = now_ms
                 due.append(log)
         jobs = {
@@ -55,22 +55,26 @@ class PeriodicWrites:
 
     async def checkpoint_recovery_points(self) -> None:
         """Write up to where each log need not be recovered after a crash."""
-        await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.recovery_point)
+        await self._checkpoint(RECOVERY_POINT_CHECKPOINT, lambda log: log.state.recovery_point)
 
     async def checkpoint_log_starts(self) -> None:
         """Write the log start offsets that the segments' names do not tell."""
         await self._checkpoint(
             LOG_START_CHECKPOINT,
-            lambda log: log.log_start_offset if log.log_start_offset > log.segments[0].base_offset else None,
+            lambda log: (
+                log.state.log_start_offset
+                if log.state.log_start_offset > log.state.segments[0].base_offset
+                else None
+            ),
         )
 
     async def checkpoint_high_watermarks(self) -> None:
         """Write the high watermarks."""
-        await self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.high_watermark)
+        await self._checkpoint(HIGH_WATERMARK_CHECKPOINT, lambda log: log.state.high_watermark)
 
     async def checkpoint_cleaned(self) -> None:
         """Write up to where each log has been compacted."""
-        await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.compaction.cleaned_offset)
+        await self._checkpoint(CLEANER_CHECKPOINT, lambda log: log.state.cleaned_offset)
 
     async def _checkpoint(self, name: str, offset_of: Callable[[PartitionLog], int | None]) -> None:
         dirs = [one for one in self._dirs.of_partitions if self._work.is_free(name, one.path)]
@@ -82,7 +86,7 @@ class PeriodicWrites:
 def _flush_each(logs: list[PartitionLog]) -> None:
     for log in logs:
         try:
-            log.flush()
+            log.flusher.flush()
         except KafkaError:
             logger.debug(
                 "%s-%d could not be flushed; its directory is out of service", log.topic, log.partition

@@ -12,7 +12,8 @@ from pykafka_broker.log.disk.file_work import FileWork
 from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.log.manager.deferred_files import DeferredFiles
 from pykafka_broker.log.manager.registry import LogRegistry
-from pykafka_broker.log.partition.partition_log import NamesDue, PartitionLog
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ class Retention:
         for log in list(self._registry.served.values()):
             if directory_name(log.directory) == log_dir.path and log.offline is None:
                 try:
-                    if log.expired(now_ms).segments:
+                    if log.trimmer.expired(now_ms).segments:
                         due.append(log)
                 except (OSError, KafkaError) as error:
                     logger.error("%s: retention failed: %s", log.name, error)
@@ -52,17 +53,16 @@ class Retention:
             if log.closed or log.offline is not None:
                 continue
             try:
-                log.apply_retention(now_ms, defers_names=True)
+                log.trimmer.apply_retention(now_ms, defers_names=True)
             except NamesDue as due:
-                task = asyncio.ensure_future(self._begin_anew(due, now_ms))
+                task = asyncio.ensure_future(self._begin_anew(log, due, now_ms))
                 self.under_way.add(task)
                 task.add_done_callback(self.under_way.discard)
             except (OSError, KafkaError) as error:
                 logger.error("%s: retention failed: %s", log.name, error)
 
-    async def _begin_anew(self, due: NamesDue, now_ms: int) -> None:
+    async def _begin_anew(self, log: PartitionLog, due: NamesDue, now_ms: int) -> None:
         """Remove everything that a log has, once there is another segment."""
-        log: PartitionLog = due.log
         try:
             await self._deferred.make(due)
         except KafkaError as error:
@@ -70,6 +70,6 @@ class Retention:
         if log.closed or log.offline is not None:
             return
         try:
-            log.apply_retention(now_ms)
+            log.trimmer.apply_retention(now_ms)
         except (OSError, KafkaError) as error:
             logger.error("%s-%d: retention failed: %s", log.topic, log.partition, error)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import join
@@ -24,11 +23,10 @@ from pykafka_broker.log.partition.cleaning_job import (
 from pykafka_broker.log.partition.density import Density
 from pykafka_broker.log.partition.dirty import Dirt, LogFacts, SegmentFacts, dirt
 from pykafka_broker.log.partition.flushing import Flusher
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment import swap
 from pykafka_broker.log.segment.segment import Segment, segment_ends
-
-if TYPE_CHECKING:
-    from pykafka_broker.log.partition.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -40,24 +38,28 @@ class Compaction:
         "_density",
         "_environment",
         "_flusher",
+        "_folder",
         "_is_cut",
         "_is_paused",
-        "_log",
+        "_state",
         "_swapped",
-        "cleaned_offset",
         "is_under_way",
     )
 
     def __init__(
-        self, log: PartitionLog, environment: Environment, flusher: Flusher, density: Density
+        self,
+        state: LogState,
+        environment: Environment,
+        folder: LogFolder,
+        flusher: Flusher,
+        density: Density,
     ) -> None:
-        self._log = log
+        self._state = state
         self._environment = environment
+        self._folder = folder
         self._flusher = flusher
         self._density = density
-        #: Where the last compaction ended; None = there was none.
-        self.cleaned_offset: int | None = None
-        #: Closed segments may be replaced at any moment: nobody else removes any.
+        #: Closed segments may be replaced at any moment: retention removes none.
         self.is_under_way = False
         #: The log is being copied: what is copied last must not lack what was still there before.
         self._is_paused = False
@@ -69,13 +71,13 @@ class Compaction:
 
     @property
     def may_begin(self) -> bool:
-        """Whether a round of compaction may begin: the log is served, whole, and nobody cleans it."""
+        """Whether a round of compaction may begin: the log is served, whole, and not being cleaned."""
         return (
-            not self._log.closed
-            and self._log.offline is None
+            not self._state.closed
+            and self._state.offline is None
             and not self.is_under_way
             and not self._is_paused
-            and not any(segment.trust.damages for segment in self._log.segments)
+            and not any(segment.trust.damages for segment in self._state.segments)
         )
 
     def pause(self) -> None:
@@ -88,19 +90,20 @@ class Compaction:
 
     def dirt(self, now_ms: int) -> Dirt:
         """What a round of compaction would clean now. Worker-safe; may wait for the disk."""
+        state = self._state
         self._density.begin()
         facts = [
             SegmentFacts(s.base_offset, s.size, partial(_max_timestamp, s), s.first_batch_timestamp)
-            for s in self._log.segments
+            for s in state.segments
         ]
         return dirt(
             LogFacts(
                 facts,
-                self._log.config,
-                self._log.log_start_offset,
-                self._log.log_end_offset,
-                self._log.last_stable_offset,
-                self.cleaned_offset,
+                state.config,
+                state.log_start_offset,
+                state.log_end_offset,
+                state.last_stable_offset,
+                state.cleaned_offset,
             ),
             now_ms,
         )
@@ -110,33 +113,33 @@ class Compaction:
     ) -> Job:
         """All that a round has to know, as the log is now."""
         self._is_cut = False
+        state, config = self._state, self._state.config
+        ends = segment_ends(state.segments, state.log_end_offset)
         segments = [
             SegmentToClean(segment.base_offset, end, segment.size)
-            for segment, end in zip(
-                self._log.segments, segment_ends(self._log.segments, self._log.log_end_offset), strict=True
-            )
+            for segment, end in zip(state.segments, ends, strict=True)
             if segment.base_offset < dirt.first_uncleanable_offset
         ]
         last_records = {
-            state.producer_id: LastRecord(
-                state.window[-1].last_offset if state.window else -1, state.producer_epoch
+            producer.producer_id: LastRecord(
+                producer.window[-1].last_offset if producer.window else -1, producer.producer_epoch
             )
-            for state in self._log.producers.producers.values()
+            for producer in state.active_producers()
         }
         return Job(
-            self._log.directory,
-            self._log.name,
+            state.directory,
+            state.name,
             segments,
             dirt.first_dirty_offset,
             now_ms,
-            self._log.config.delete_retention_ms,
-            self._log.config.segment_bytes,
-            self._log.config.segment_index_bytes,
-            self._log.config.index_interval_bytes,
+            config.delete_retention_ms,
+            config.segment_bytes,
+            config.segment_index_bytes,
+            config.index_interval_bytes,
             key_map_bytes,
             key_map_load,
             io_buffer_bytes,
-            [txn for segment in self._log.segments for txn in segment.aborted.entries],
+            [txn for segment in state.segments for txn in segment.aborted.entries],
             last_records,
         )
 
@@ -148,9 +151,9 @@ class Compaction:
             CleaningAborted: the log is no longer what was cleaned.
             OSError: the disk refused; a start brings it to an end.
         """
-        files, flusher = self._environment.files, self._flusher
-        with flusher.lock:
-            segments = self._log.segments
+        files = self._environment.files
+        with self._flusher.lock:
+            segments = self._state.segments
             old = tuple(s for s in segments[:-1] if s.base_offset in cleaned.replaced)
             if self._is_cut or len(old) != len(cleaned.replaced) or not self._is_whole(cleaned):
                 raise CleaningAborted
@@ -165,12 +168,12 @@ class Compaction:
             ):
                 for old_name, new_name in steps:
                     assert new_name is not None
-                    if not flusher.rename(old_name, new_name):
+                    if not self._folder.rename_file(old_name, new_name):
                         raise CleaningAborted
-                files.sync_directory(self._log.directory)
-            path = join(self._log.directory, offset_file(cleaned.base_offset, ""))
+                self._folder.sync()
+            path = join(self._state.directory, offset_file(cleaned.base_offset, ""))
             new = Segment(
-                files, path, cleaned.base_offset, cleaned.size_bytes, self._log.config.index_interval_bytes
+                files, path, cleaned.base_offset, cleaned.size_bytes, self._state.config.index_interval_bytes
             )
             new.aborted.note_saved(cleaned.aborted)
             new.is_flushed = new.trust.was_scanned = True
@@ -180,23 +183,24 @@ class Compaction:
         """Whether the file is what the worker says it wrote: what is replaced is gone for good."""
         name = offset_file(cleaned.base_offset, LOG_SUFFIX) + CLEANED_SUFFIX
         try:
-            file = self._environment.files.open(join(self._log.directory, name), writable=False)
+            file = self._environment.files.open(join(self._state.directory, name), writable=False)
             return file.size() == cleaned.size_bytes
         except FileNotFoundError:
             return False
 
     def holds(self, segments: Sequence[SegmentToClean]) -> bool:
         """Whether the log still has all these segments as they are described."""
-        sizes = {segment.base_offset: segment.size for segment in self._log.segments}
-        return not self._log.closed and all(sizes.get(s.base_offset) == s.size_bytes for s in segments)
+        sizes = {segment.base_offset: segment.size for segment in self._state.segments}
+        return not self._state.closed and all(sizes.get(s.base_offset) == s.size_bytes for s in segments)
 
     def adopt(self) -> None:
         """Read cleaned segments in place of those they replace; the latter go off the disk later."""
         while self._swapped:
             old, new = self._swapped.pop(0)
-            number = self._log.segments.index(old[0])
-            self._log.segments = (*self._log.segments[:number], new, *self._log.segments[number + len(old) :])
-            self._environment.bury(partial(_unlink_deleted, old), self._log.config.file_delete_delay_ms)
+            segments = self._state.segments
+            number = segments.index(old[0])
+            self._state.segments = (*segments[:number], new, *segments[number + len(old) :])
+            self._environment.bury(partial(_unlink_deleted, old), self._state.config.file_delete_delay_ms)
 
     def failed(self, error: Exception) -> None:
         """The disk refused to take a cleaned segment: the owner hears of it unless it is merely full."""
@@ -205,22 +209,18 @@ class Compaction:
 
     def remove_leftovers(self) -> None:
         """Remove what a round that was not finished has written. Worker thread."""
-        files = self._environment.files
         try:
-            names = [entry.name for entry in files.entries(self._log.directory)]
-            self._flusher.remove([name for name in names if name.endswith(CLEANED_SUFFIX)])
+            names = [entry.name for entry in self._environment.files.entries(self._state.directory)]
+            self._folder.remove_files([name for name in names if name.endswith(CLEANED_SUFFIX)])
         except OSError as error:
-            logger.debug("%s: leftovers of a compaction stay until the next start: %s", self._log.name, error)
+            logger.debug(
+                "%s: leftovers of a compaction stay until the next start: %s", self._state.name, error
+            )
 
     def on_truncation(self) -> None:
         """The log is about to lose its end: what is cleaned now was cleaned for records that may go."""
         self._is_cut = True
         self.adopt()
-
-    def ends_at(self, offset: int) -> None:
-        """The log has been truncated to `offset`."""
-        if self.cleaned_offset is not None:
-            self.cleaned_offset = min(self.cleaned_offset, offset)
 
 
 def _max_timestamp(segment: Segment) -> int:

@@ -9,7 +9,7 @@ is raised, and the folder synced, before a cleaned segment gets its name; what i
 Only this broker keeps the note true. Apache Kafka removes everything that ends in `.deleted` when it opens a
 folder, before its cleaner can be at work, and the sync that makes the name of a cleaned segment durable makes
 the removal so. A log without a note is not judged: one that Apache Kafka has had, one from before there were
-notes, one that is copied from another that has gaps. It gets one for what this process appends (`begin`).
+notes, one that is copied from another that has gaps. `begin` gives it one for the appends of this process.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ import logging
 import threading
 from collections.abc import Iterable
 
-from pykafka_broker.log.disk.files import FileSystem
+from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.names import DENSE_SUFFIX, offset_file, parse_offset_file
-from pykafka_broker.log.partition.flushing import Flusher
+from pykafka_broker.log.partition.append_errors import append_failed
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.state import LogState
 
 logger = logging.getLogger(__name__)
 
 
 def noted_offset(names: Iterable[str]) -> int | None:
-    """What the notes in a folder say; None if there is none. Of several the last one written is true."""
+    """The offset that the notes in a folder tell, None if there is none. Of several the last is true."""
     parsed = [parse_offset_file(name) for name in names if name.endswith(DENSE_SUFFIX)]
     return max([found[0] for found in parsed if found is not None], default=None)
 
@@ -34,58 +36,65 @@ def noted_offset(names: Iterable[str]) -> int | None:
 class Density:
     """The note of one log. Any thread."""
 
-    __slots__ = ("_dense_from", "_files", "_flusher", "_lock", "noted")
+    __slots__ = ("_appends_dense_from", "_environment", "_folder", "_lock", "_state", "dense_from")
 
-    def __init__(self, files: FileSystem, flusher: Flusher, log_end_offset: int) -> None:
-        self._files = files
-        self._flusher = flusher
+    def __init__(
+        self, state: LogState, environment: Environment, folder: LogFolder, *, dense_from: int | None
+    ) -> None:
+        self._state = state
+        self._environment = environment
+        self._folder = folder
         self._lock = threading.Lock()
-        #: Nothing is missing from here on but what was lost; None: nobody knows.
-        self.noted: int | None = None
-        #: What this process appends is dense; None while it copies.
-        self._dense_from: int | None = log_end_offset
+        #: From here on offsets are missing only where they were lost; None if that is not noted.
+        self.dense_from = dense_from
+        #: From here on this process appends without gaps; None while it copies.
+        self._appends_dense_from: int | None = state.log_end_offset
 
     def begin(self) -> None:
         """Make a note if there is none. May wait for the disk."""
         with self._lock:
-            if self.noted is not None or self._dense_from is None:
+            if self.dense_from is not None or self._appends_dense_from is None:
                 return
             try:
-                if self._flusher.create(offset_file(self._dense_from, DENSE_SUFFIX)):
-                    self.noted = self._dense_from
+                if self._folder.create_file(offset_file(self._appends_dense_from, DENSE_SUFFIX)):
+                    self.dense_from = self._appends_dense_from
             except OSError as error:  # then the log is not judged
-                logger.debug("%s: no note of gaps can be made: %s", self._flusher.directory, error)
+                logger.debug("%s: no note of gaps can be made: %s", self._state.directory, error)
 
     def allow_gaps_below(self, offset: int) -> None:
-        """Compaction is about to leave out what it likes below `offset`. Waits for the disk.
+        """Compaction is about to leave out records below `offset`. Waits for the disk.
 
         Raises:
-            OSError: the disk refused; then nothing may be left out.
+            OSError: the disk refused; then no record may be left out.
         """
         with self._lock:
-            if self._dense_from is not None:
-                self._dense_from = max(self._dense_from, offset)
-            if self.noted is None or self.noted >= offset:
+            if self._appends_dense_from is not None:
+                self._appends_dense_from = max(self._appends_dense_from, offset)
+            if self.dense_from is None or self.dense_from >= offset:
                 return
-            old, new = offset_file(self.noted, DENSE_SUFFIX), offset_file(offset, DENSE_SUFFIX)
-            if self._flusher.rename(old, new):
-                self._files.sync_directory(self._flusher.directory)
-                self.noted = offset
+            old, new = offset_file(self.dense_from, DENSE_SUFFIX), offset_file(offset, DENSE_SUFFIX)
+            if self._folder.rename_file(old, new):
+                self._folder.sync()
+                self.dense_from = offset
 
     def copies_gaps(self) -> None:
-        """What is about to be appended has gaps, as a copy of a compacted log has. May wait for the disk.
+        """The next append has gaps, as a copy of a compacted log has. May wait for the disk.
 
         Raises:
-            OSError: the disk refused; then it must not be appended.
+            KafkaError: KAFKA_STORAGE_ERROR, the disk refused; then there must be no append.
         """
-        with self._lock:
-            self._dense_from = None
-            if self.noted is not None:
-                self._flusher.remove([offset_file(self.noted, DENSE_SUFFIX)])
-                self._files.sync_directory(self._flusher.directory)
-                self.noted = None
+        try:
+            with self._lock:
+                self._appends_dense_from = None
+                if self.dense_from is not None:
+                    self._folder.remove_files([offset_file(self.dense_from, DENSE_SUFFIX)])
+                    self._folder.sync()
+                    self.dense_from = None
+        except OSError as error:
+            state = self._state
+            raise append_failed(self._environment, state.name, state.active, error) from error
 
-    def ends_copying(self, log_end_offset: int) -> None:
-        """What comes now is appended by this broker."""
+    def ends_copying(self) -> None:
+        """From the log end on, this broker appends again."""
         with self._lock:
-            self._dense_from = log_end_offset
+            self._appends_dense_from = self._state.log_end_offset

@@ -11,193 +11,135 @@ call the next one a success.
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.disk.files import directory_name, join, sync_file
-from pykafka_broker.log.disk.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_file
+from pykafka_broker.log.disk.files import directory_name, sync_file
+from pykafka_broker.log.partition.append_errors import storage_error
+from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.producer_snapshots import Snapshot
-from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.log.segment.segment import Segment, segment_ends
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
+
+logger = logging.getLogger(__name__)
 
 
 class Flusher:
-    """What of one log is durable, and the only one who makes it so."""
+    """Makes one log durable. Worker-safe."""
 
     __slots__ = (
         "_environment",
         "_failure",
-        "_making_lock",
-        "_names_lock",
-        "_unsynced",
-        "_unsynced_lock",
-        "directory",
+        "_folder",
+        "_pending_snapshots",
+        "_state",
         "lock",
-        "pending_snapshots",
-        "recovery_point",
-        "retired",
+        "snapshot_offset",
     )
 
     def __init__(
-        self, environment: Environment, directory: str, *, recovery_point: int, is_new: bool
+        self, state: LogState, environment: Environment, folder: LogFolder, *, snapshot_offset: int
     ) -> None:
+        self._state = state
         self._environment = environment
-        self.directory = directory
-        #: Everything below is on stable storage.
-        self.recovery_point = recovery_point
+        self._folder = folder
+        #: Of the newest producer snapshot, on disk or pending; -1 if there is none.
+        self.snapshot_offset = snapshot_offset
         #: Snapshots that are still to be written, oldest first.
-        self.pending_snapshots: list[Snapshot] = []
-        #: Small files and folders whose latest change is not durable; a new log has not even its own name.
-        self._unsynced: set[str] = set()
-        if is_new:
-            parent = directory_name(directory)
-            self._unsynced = {join(directory, PARTITION_METADATA), self._epochs_path, directory, parent}
-        #: The folder belongs to somebody else now.
-        self.retired = False
+        self._pending_snapshots: list[Snapshot] = []
         self._failure: OSError | None = None
+        ends = segment_ends(state.segments, state.log_end_offset)
+        for segment, end in zip(state.segments[:-1], ends, strict=False):
+            segment.is_flushed = end <= state.recovery_point
         #: One flush at a time; held while waiting for the disk, so the event loop takes it for truncation
         #: only.
         self.lock = threading.Lock()
-        #: Held while side files are written or renamed in a worker thread.
-        self._names_lock = threading.Lock()
-        #: Held while what an append needs is made: producers wait for that, and for nothing else.
-        self._making_lock = threading.Lock()
-        #: Held for a moment only.
-        self._unsynced_lock = threading.Lock()
 
-    @property
-    def _epochs_path(self) -> str:
-        return join(self.directory, LEADER_EPOCH_CHECKPOINT)
+    # --- producer snapshots -----------------------------------------------------------------------
 
-    def note_epochs(self) -> None:
-        """The leader epochs were replaced."""
-        self._note({self._epochs_path, self.directory})
+    def take_snapshot(self, offset: int) -> None:
+        """Have the next flush write the producers as they are now, at `offset`. Event loop."""
+        self._pending_snapshots.append(Snapshot(offset, self._state.producers.producers.values()))
+        self.snapshot_offset = offset
 
-    def note_names(self) -> None:
-        """A file was created or renamed in the folder."""
-        self._note({self.directory})
+    def drop_pending_snapshots(self) -> None:
+        """The log is being truncated: what was to be written is of producers as they are no longer."""
+        self._pending_snapshots.clear()
 
-    def _note(self, paths: set[str]) -> None:
-        with self._unsynced_lock:
-            self._unsynced = self._unsynced | paths
+    # --- flushing ---------------------------------------------------------------------------------
 
-    def relocate(self, directory: str) -> None:
-        """The folder has been renamed to `directory`; the caller holds `lock`."""
-        old, self.directory = self.directory, directory
-        with self._unsynced_lock:
-            moved = {
-                path if path == directory_name(old) else directory + path[len(old) :]
-                for path in self._unsynced
-            }
-            self._unsynced = moved | {directory, directory_name(directory)}
+    def flush(self) -> int:
+        """Return once everything appended before the call is on stable storage; the new recovery point.
 
-    def retire(self) -> None:
-        """The folder is about to be renamed: no worker touches a file of it by name from now on."""
-        self.retired = True
-
-    def settle(self) -> None:
-        """Return when no worker touches a file of the retired folder by name any more. May take long."""
-        with self._names_lock, self._making_lock:
-            assert self.retired
-
-    def set_aside(self, segments: Sequence[Segment], suffix: str) -> None:
-        """Rename the files of deleted segments. Worker thread."""
-        with self._names_lock:
-            for segment in segments if not self.retired else ():
-                segment.files.set_all_aside(suffix)
-
-    def rename(self, old: str, new: str) -> bool:
-        """Rename a file of the folder, if there is one; False if the folder is somebody else's. Worker
-        thread.
+        KAFKA_STORAGE_ERROR means it is not; after a failed sync the whole directory is out of service,
+        because the disk lost data that it had taken.
         """
-        files = self._environment.files
-        with self._names_lock:
-            if not self.retired and files.exists(join(self.directory, old)):
-                files.rename(join(self.directory, old), join(self.directory, new))
-            return not self.retired
+        self._flush_up_to(self._state.log_end_offset)
+        return self._state.recovery_point
 
-    def replace_epochs(self, encoded: Callable[[], bytes]) -> None:
-        """Replace the file of leader epochs, unless another log has the folder. May wait for the disk."""
-        with self._making_lock:
-            if not self.retired:
-                self._environment.files.replace_file(self._epochs_path, encoded(), sync=False)
-                self.note_epochs()
+    def flush_closed(self) -> None:
+        """Make all but the active segment durable; errors as of `flush`."""
+        self._flush_up_to(self._state.active.base_offset)
 
-    def create_segment(self, base_offset: int, index_interval_bytes: int) -> Segment | None:
-        """Make the files of a new segment; None if another log has the folder. May wait for the disk."""
-        with self._making_lock:
-            if self.retired:
-                return None
-            path = join(self.directory, offset_file(base_offset, ""))
-            return Segment.create(self._environment.files, path, base_offset, index_interval_bytes)
+    def flush_in_background(self) -> None:
+        """As `flush`, for the write-behind of a large segment; an error is logged."""
+        try:
+            self.flush()
+        except KafkaError as error:
+            self._warn("not flushed in the background", error)
 
-    def create(self, name: str) -> bool:
-        """Make an empty file in the folder; False if the folder is somebody else's. Worker thread."""
-        with self._names_lock:
-            if not self.retired:
-                self._environment.files.write_file(join(self.directory, name), b"", sync=False)
-                self.note_names()
-            return not self.retired
+    def flush_closed_in_background(self) -> None:
+        """As `flush_closed`, after a roll; an error is logged."""
+        try:
+            self.flush_closed()
+        except KafkaError as error:
+            self._warn("the rolled segment is not flushed yet", error)
 
-    def remove(self, names: Sequence[str]) -> None:
-        """Remove files of the folder, unless it is somebody else's. Worker thread."""
-        with self._names_lock:
-            for name in names if not self.retired else ():
-                self._environment.files.remove(join(self.directory, name))
+    def _warn(self, what: str, error: KafkaError) -> None:
+        self._environment.warn(what, f"{self._state.name}: {what}: {error}")
 
-    def flush(self, segments: Sequence[Segment], target: int) -> None:
-        """Make everything below `target` durable. Worker-safe.
+    def _flush_up_to(self, target: int) -> None:
+        # The target was read before the segments: an append in between may roll.
+        try:
+            self._flush(self._state.segments, target)
+        except OSError as error:
+            raise storage_error(self._state.name, error) from error
 
-        `target` must be read before `segments`: an append in between may roll.
-
-        Raises:
-            OSError: it is not durable.
-        """
+    def _flush(self, segments: Sequence[Segment], target: int) -> None:
+        state = self._state
         with self.lock:
             if self._failure is not None:
                 raise self._failure
             closed = [segment for segment in segments[:-1] if not segment.is_flushed]
-            if self.retired or (target <= self.recovery_point and not closed and not self.pending_snapshots):
+            is_durable = target <= state.recovery_point and not closed and not self._pending_snapshots
+            if state.retired or is_durable:
                 return
             try:
-                snapshots = self._write_side_files(closed)
+                snapshots = self._folder.write_side_files(closed, self._pending_snapshots)
             except OSError as error:
                 self._environment.write_failed(error)
                 raise
             try:
                 self._sync(snapshots, closed, segments[-1] if segments[-1].base_offset < target else None)
             except OSError as error:
-                if not self.retired and error.errno not in EXHAUSTED_ERRORS:
+                if not state.retired and error.errno not in EXHAUSTED_ERRORS:
                     self._failure = error
                     self._environment.sync_failed(error)
                 raise
-            self.recovery_point = max(self.recovery_point, target)
-
-    def _write_side_files(self, closed: Sequence[Segment]) -> list[Snapshot]:
-        """Write what is kept in memory; the snapshots among it."""
-        files, written = self._environment.files, []
-        with self._names_lock:
-            if self.retired:
-                return []
-            for segment in closed:
-                segment.give_back_reserve()
-                segment.save_indexes(final=True)
-            while self.pending_snapshots:
-                self.pending_snapshots[0].write(files, self.directory)
-                self.note_names()
-                written.append(self.pending_snapshots.pop(0))
-        return written
+            state.recovery_point = max(state.recovery_point, target)
 
     def _sync(self, snapshots: Sequence[Snapshot], closed: Sequence[Segment], active: Segment | None) -> None:
         """Files first, then the folders that name them."""
-        files = self._environment.files
+        files, directory = self._environment.files, self._state.directory
         for snapshot in snapshots:
-            snapshot.sync(files, self.directory)
-        with self._unsynced_lock:
-            unsynced, self._unsynced = self._unsynced, set()
+            snapshot.sync(files, directory)
+        unsynced = self._folder.take_unsynced()
         try:
-            folders = (self.directory, directory_name(self.directory))
+            folders = (directory, directory_name(directory))
             for path in sorted(unsynced.difference(folders)):
                 sync_file(files, path)
             for segment in closed:
@@ -211,5 +153,27 @@ class Flusher:
                 if folder in unsynced:
                     files.sync_directory(folder)
         except OSError:
-            self._note(unsynced)
+            self._folder.note_unsynced(unsynced)
             raise
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def close_in_order(self) -> bool:
+        """Leave the log so that the next start needs no recovery; whether that worked."""
+        state = self._state
+        active = state.active
+        try:
+            if active.has_torn_tail:
+                active.cut_torn_tail()
+            is_empty = state.log_end_offset == state.segments[0].base_offset
+            if self.snapshot_offset != state.log_end_offset and not is_empty:
+                self.take_snapshot(state.log_end_offset)
+            self.flush()
+            with self.lock:
+                active.give_back_reserve()
+                active.save_indexes(final=True)
+                active.sync(with_indexes=True)
+        except (OSError, KafkaError) as error:
+            logger.error("%s could not be closed in order: %s", state.name, error)
+            return False
+        return True

@@ -8,17 +8,18 @@
 * last stable offset: the high watermark, or the start of the oldest transaction whose outcome is not below
   it; read-committed consumers see nothing past it.
 * log start offset: what retention or DeleteRecords left.
+* recovery point: everything below is on stable storage.
 
-`ReadableLog` reads it, `WritableLog` makes it grow, `PartitionLog` makes it shrink.
+`LogReader` reads the state, `LogWriter` makes the log grow, `LogTrimmer` makes it shrink, `Flusher` makes it
+durable, `Compaction` replaces segments. They share one `LogState` and hold no offsets of their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal, NamedTuple, Optional
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
-from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.names import partition_folder
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.producers import ProducerState, ProducerStates
@@ -27,106 +28,138 @@ from pykafka_broker.log.segment.segment import Segment
 Limit = Literal["high_watermark", "last_stable", "log_end"]
 
 
+class LogIdentity(NamedTuple):
+    """Which partition a log is of, and the folder it lies in."""
+
+    directory: str
+    topic: str
+    partition: int
+    topic_id: bytes
+
+    @property
+    def name(self) -> str:
+        """As Kafka prints it: "orders-3"."""
+        return partition_folder(self.topic, self.partition)
+
+
+class OpenedLog(NamedTuple):
+    """What opening a folder, or making a new one, has found: where the state of a log begins."""
+
+    #: Oldest first, at least one.
+    segments: tuple[Segment, ...]
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    #: Everything below is on stable storage.
+    recovery_point: int
+    epochs: LeaderEpochs
+    producers: ProducerStates
+    #: Of the newest producer snapshot; -1 if there is none.
+    snapshot_offset: int = -1
+    #: Where the last compaction ended; None if there was none.
+    cleaned_offset: Optional[int] = None
+    #: From here on offsets are missing only where they were lost; None if that is not noted.
+    dense_from: Optional[int] = None
+    #: The folder and its files were just made: not even their names are durable.
+    is_new: bool = False
+
+
 class LogState:
-    """Segments, offsets, producers, and who waits for a change of them. Event loop only."""
+    """Segments, offsets, producers, and who is told of a change. Event loop only, except where said."""
 
     __slots__ = (
-        "_active",
-        "_config",
-        "_environment",
-        "_latest_epoch",
-        "_roll_ms",
+        "active",
+        "cleaned_offset",
         "closed",
-        "directory",
+        "config",
         "epochs",
         "high_watermark",
+        "identity",
         "last_stable_offset",
+        "latest_epoch",
         "log_end_offset",
         "log_start_offset",
         "name",
         "offline",
         "on_advance",
-        "partition",
         "producers",
+        "recovery_point",
+        "retired",
+        "roll_ms",
         "segments",
-        "topic",
-        "topic_id",
     )
 
-    def __init__(
-        self,
-        environment: Environment,
-        directory: str,
-        topic: str,
-        partition: int,
-        topic_id: bytes,
-        config: LogConfig,
-        *,
-        segments: tuple[Segment, ...],
-        log_start_offset: int,
-        log_end_offset: int,
-        high_watermark: int,
-        epochs: LeaderEpochs,
-        producers: ProducerStates,
-    ) -> None:
-        self._environment = environment
-        self.directory = directory
-        self.topic = topic
-        self.partition = partition
+    def __init__(self, identity: LogIdentity, config: LogConfig, opened: OpenedLog) -> None:
+        #: Replaced when the folder gets another name, or the topic id becomes known.
+        self.identity = identity
         #: As Kafka prints it: "orders-3".
-        self.name = partition_folder(topic, partition)
-        self.topic_id = topic_id
-        self.config = config
+        self.name = identity.name
+        self.reconfigure(config)
         #: Oldest first, never empty; replaced, not changed, so that a held tuple stays what it was.
-        self.segments = segments
-        self._active = segments[-1]
-        self.log_start_offset = log_start_offset
-        self.log_end_offset = log_end_offset
-        self.high_watermark = max(log_start_offset, min(high_watermark, log_end_offset))
-        self.epochs = epochs
-        self._latest_epoch = epochs.latest
-        self.producers = producers
-        producers.on_high_watermark(self.high_watermark)
+        self.segments = opened.segments
+        #: The last segment, the one that is appended to.
+        self.active = opened.segments[-1]
+        self.log_start_offset = opened.log_start_offset
+        self.log_end_offset = opened.log_end_offset
+        self.high_watermark = max(opened.log_start_offset, min(opened.high_watermark, opened.log_end_offset))
+        self.recovery_point = opened.recovery_point
+        #: Where the last compaction ended; None if there was none.
+        self.cleaned_offset = opened.cleaned_offset
+        self.epochs = opened.epochs
+        #: The newest leader epoch in the log, -1 if none.
+        self.latest_epoch = opened.epochs.latest
+        self.producers = opened.producers
+        self.producers.on_high_watermark(self.high_watermark)
         self.last_stable_offset = self.high_watermark
-        self._update_last_stable_offset()
-        #: Called with the log, on the event loop, whenever high watermark, last stable or log start offset
-        #: moved, or the log was closed.
-        self.on_advance: list[Callable[[Any], object]] = []
+        self.update_last_stable_offset()
+        #: Called, on the event loop, whenever high watermark, last stable or log start offset moved, or the
+        #: log was closed.
+        self.on_advance: list[Callable[[LogState], object]] = []
         #: The error that took this log out of service; every append is refused with it.
         self.offline: OSError | None = None
+        #: Nothing may be appended any more.
         self.closed = False
+        #: The partition was deleted: no worker may touch a file of the folder by its name.
+        self.retired = False
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.name}, [{self.log_start_offset}, {self.log_end_offset}))"
 
-    @property
-    def config(self) -> LogConfig:
-        """The settings; may be replaced at any time."""
-        return self._config
-
-    @config.setter
-    def config(self, config: LogConfig) -> None:
-        self._config = config
+    def reconfigure(self, config: LogConfig) -> None:
+        """Go by these settings from now on."""
+        self.config = config
         # What is still being written cannot be compacted: max.compaction.lag.ms bounds the age of a segment
         # too.
         lag_ms = config.max_compaction_lag_ms if config.is_compacted else LONG_MAX
-        self._roll_ms = min(config.segment_ms, lag_ms)
+        self.roll_ms = min(config.segment_ms, lag_ms)
 
     @property
-    def latest_epoch(self) -> int:
-        """The newest leader epoch in the log, -1 if none."""
-        return self._latest_epoch
+    def directory(self) -> str:
+        """The folder of the log."""
+        return self.identity.directory
 
     @property
     def size_bytes(self) -> int:
         """Bytes of batches in all segments, as DescribeLogDirs reports them."""
         return sum([segment.size for segment in self.segments])
 
+    @property
+    def unflushed_messages(self) -> int:
+        """Offsets that a power cut may still take."""
+        return self.log_end_offset - self.recovery_point
+
+    @property
+    def was_compacted(self) -> bool:
+        """Whether compaction is known to be, or to have been, at work here."""
+        return self.config.is_compacted or self.cleaned_offset is not None
+
     def active_producers(self) -> list[ProducerState]:
         """What DescribeProducers shows."""
         return list(self.producers.producers.values())
 
-    # --- watermarks -------------------------------------------------------------------------------
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers idle for `producer.id.expiration.ms`; returns how many."""
+        return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     def advance_high_watermark(self, offset: int) -> None:
         """Raise the high watermark to `offset`, at most to the log end; lower values are ignored."""
@@ -138,19 +171,20 @@ class LogState:
         producers = self.producers
         if producers.unreplicated or producers.ongoing:
             producers.on_high_watermark(offset)
-            self._update_last_stable_offset()
+            self.update_last_stable_offset()
         else:
             self.last_stable_offset = offset
         if self.on_advance:
             self.wake_waiting()
 
-    def _update_last_stable_offset(self) -> None:
+    def update_last_stable_offset(self) -> None:
+        """Bring the last stable offset in line with producers, high watermark and log start offset."""
         unstable = self.producers.first_unstable_offset()
         stable = self.high_watermark if unstable is None else min(unstable, self.high_watermark)
         self.last_stable_offset = max(stable, self.log_start_offset)
 
     def wake_waiting(self) -> None:
-        """Call everybody who wants to know that something about this log has changed."""
+        """Call all who want to know that something about this log has changed."""
         for callback in tuple(self.on_advance):
             callback(self)
 

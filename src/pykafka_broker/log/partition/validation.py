@@ -135,17 +135,14 @@ def prepare_client_batch(
     now_ms: int,
     config: LogConfig,
     produce_version: int = LATEST_PRODUCE_VERSION,
-    internal_topic: bool = False,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
 ) -> Prepared:
     """The batch of a Produce request, checked and with its offsets; a writable payload is changed in place.
 
-    `topic_partition` is for the words of errors. `internal_topic` refuses the batch as clients may not write
-    there. `limit_bytes` bounds what the batch may decompress to when it has to be decompressed.
+    `topic_partition` is for the words of errors. `limit_bytes` bounds the size of a compressed batch when it
+    is decompressed.
     """
     header = check_one_batch(payload, produce_version)
-    if internal_topic:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "Clients may not append to an internal topic")
     _check_header(payload, header, config)
 
     attributes = header.attributes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile, PartitionKey, decode_offsets, encode_offsets
 from pykafka_broker.log.disk.directories import LogDir
@@ -43,6 +43,18 @@ def read_offsets(files: FileSystem, log_dir: LogDir, name: str) -> dict[Partitio
         logger.warning("%s is not readable (%s); set aside as %s.bad", path, error, name)
         files.rename(path, path + ".bad")
         return {}
+
+
+class CheckpointedOffsets(NamedTuple):
+    """The entries of one log in the checkpoints; these defaults stand where a checkpoint has none."""
+
+    recovery_point: Optional[int] = None
+    log_start_offset: int = 0
+    high_watermark: int = 0
+    cleaned_offset: Optional[int] = None
+
+
+NOTHING_CHECKPOINTED = CheckpointedOffsets()
 
 
 class Content(NamedTuple):

@@ -26,8 +26,9 @@ from pykafka_broker.log.disk.names import (
     parse_partition_folder,
 )
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
-from pykafka_broker.log.recovery.offset_checkpoints import CHECKPOINTS, read_offsets
+from pykafka_broker.log.recovery.offset_checkpoints import CHECKPOINTS, CheckpointedOffsets, read_offsets
 
 logger = logging.getLogger(__name__)
 
@@ -141,16 +142,15 @@ async def open_directory(
         directory = join(log_dir.path, name)
         log = open_log(
             log_dir.environment,
-            directory,
-            key[0],
-            key[1],
-            read_topic_id(files, directory) or UNKNOWN_TOPIC_ID,
+            LogIdentity(directory, *key, read_topic_id(files, directory) or UNKNOWN_TOPIC_ID),
             config_for(key[0]),
+            CheckpointedOffsets(
+                recovery_points.get(key),
+                log_starts.get(key, 0),
+                high_watermarks.get(key, 0),
+                cleaned_offsets.get(key),
+            ),
             clean=clean,
-            recovery_point=recovery_points.get(key),
-            log_start_offset=log_starts.get(key, 0),
-            high_watermark=high_watermarks.get(key, 0),
-            cleaned_offset=cleaned_offsets.get(key),
             now_ms=now_ms(),
         )
         progress.advance()

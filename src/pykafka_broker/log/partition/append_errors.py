@@ -1,0 +1,30 @@
+"""What a disk that refuses to take records leads to, wherever the append meets it."""
+
+from __future__ import annotations
+
+import logging
+
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+def storage_error(name: str, error: OSError) -> KafkaError:
+    """What a producer to the log `name` is answered."""
+    return KafkaError(
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        f"Error while appending records to {name}: {error.strerror or error}",
+    )
+
+
+def append_failed(environment: Environment, name: str, segment: Segment, error: OSError) -> KafkaError:
+    """Take back what was half written, and report the error; what the producer is answered."""
+    if segment.has_torn_tail:
+        try:
+            segment.cut_torn_tail()
+        except OSError:
+            logger.debug("cannot cut the torn tail of %s now, the next append will", segment.path)
+    environment.write_failed(error)
+    return storage_error(name, error)

@@ -1,0 +1,76 @@
+"""Leader epochs as a log keeps them on disk: `leader-epoch-checkpoint` follows appends and truncations."""
+
+from __future__ import annotations
+
+from pykafka_broker.log.disk.checkpoints import EpochEntry, encode_epochs
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+
+class EpochFile:
+    """Keeps the epochs of one log, and the file that names them. Event loop, except where said."""
+
+    __slots__ = ("_environment", "_folder", "_state", "is_saved")
+
+    def __init__(self, state: LogState, environment: Environment, folder: LogFolder) -> None:
+        self._state = state
+        self._environment = environment
+        self._folder = folder
+        #: The file says what `LogState.epochs` says.
+        self.is_saved = True
+
+    def begin(self, epoch: int) -> None:
+        """Lead from here on, so that the log can say where `epoch` starts before anything is appended.
+
+        Nothing is written before the first batch.
+        """
+        if self._state.epochs.assign(epoch, self._state.log_end_offset):
+            self.is_saved = False
+
+    def start(self, epoch: int, start_offset: int) -> None:
+        """The first batch of `epoch` is about to be written: name the epoch in the file (not synced) before,
+        for recovery refuses epochs it has not heard of.
+
+        Raises:
+            KafkaError: FENCED_LEADER_EPOCH, a batch of a later epoch is in the log.
+            OSError: the disk refused.
+        """
+        epochs = self._state.epochs
+        if epoch < epochs.latest:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH,
+                f"Append to {self._state.name} under leader epoch {epoch} after one under {epochs.latest}",
+            )
+        if epochs.assign(epoch, start_offset) or not self.is_saved:
+            self.save()
+        self._state.latest_epoch = epoch
+
+    def save(self) -> None:
+        """Write the file. May wait for the disk. Worker-safe.
+
+        Raises:
+            OSError: the disk refused.
+        """
+        self.is_saved = False
+        entries: tuple[EpochEntry, ...] = ()
+
+        def encoded() -> bytes:
+            nonlocal entries
+            entries = self._state.epochs.entries
+            return encode_epochs(entries)
+
+        self._folder.replace_epochs(encoded)
+        self.is_saved = self._state.epochs.entries is entries
+
+    def save_later(self) -> None:
+        """For a change that nothing depends on: an epoch too many in the file does no harm."""
+
+        def save() -> None:
+            try:
+                self.save()
+            except OSError as error:
+                self._environment.write_failed(error)
+
+        self._environment.run_later(save)

@@ -1,0 +1,136 @@
+"""From one segment to the next: the active one is closed, and the log goes on in a new one.
+
+Making the files of a segment may wait for the disk. Where producers can wait for it, the append raises
+`NamesDue` instead; the log manager then has a worker thread make the files (`make_names`), and the append is
+repeated. While that goes on (`makes_names`) all such appends wait.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.append_errors import append_failed, storage_error
+from pykafka_broker.log.partition.epoch_file import EpochFile
+from pykafka_broker.log.partition.flushing import Flusher
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.records.crc import crc32c
+
+
+class Roller:
+    """Begins the segments of one log. Event loop, except where said."""
+
+    __slots__ = ("_environment", "_epoch_file", "_flusher", "_folder", "makes_names", "state")
+
+    def __init__(
+        self,
+        state: LogState,
+        environment: Environment,
+        folder: LogFolder,
+        flusher: Flusher,
+        epoch_file: EpochFile,
+    ) -> None:
+        self.state = state
+        self._environment = environment
+        self._folder = folder
+        self._flusher = flusher
+        self._epoch_file = epoch_file
+        #: A thread is making files of the log: appends that can wait for them have to.
+        self.makes_names = False
+        state.active.jitter_ms = self.jitter_ms(state.active)
+
+    def roll(self) -> None:
+        """Close the active segment and start the next one at the log end offset; nothing happens if it is
+        empty.
+        """
+        state = self.state
+        if state.active.size:
+            try:
+                self.roll_to(state.log_end_offset)
+            except OSError as error:
+                raise append_failed(self._environment, state.name, state.active, error) from error
+
+    def roll_to(self, base_offset: int) -> None:
+        """Go on in a new segment that begins at `base_offset`.
+
+        Raises:
+            OSError: the disk refuses, or the partition was deleted.
+        """
+        active = self.state.active
+        if active.has_torn_tail:
+            active.cut_torn_tail()
+        self._go_on_in(self._made(base_offset))
+
+    def make_names(self, base_offset: int | None) -> Segment | None:
+        """Write the leader epochs, if that is due, and make the segment that is to begin at `base_offset`, if
+        there is one; the segment, for `adopt`. Worker thread; nothing may be appended meanwhile.
+
+        Raises:
+            OSError: the disk refuses, or the partition was deleted.
+        """
+        if not self._epoch_file.is_saved:
+            self._epoch_file.save()
+        return None if base_offset is None else self._made(base_offset)
+
+    def adopt(self, new: Segment) -> None:
+        """Go on in a segment that `make_names` has made.
+
+        Raises:
+            OSError: the disk refuses to cut off what a failed append has left.
+        """
+        active = self.state.active
+        assert new.base_offset == self.state.log_end_offset > active.base_offset
+        if active.has_torn_tail:
+            active.cut_torn_tail()
+        self._go_on_in(new)
+
+    def names_refused(self, error: OSError) -> KafkaError:
+        """What those who wait to append are answered when `make_names` or `adopt` has failed."""
+        state = self.state
+        if not state.retired:
+            return append_failed(self._environment, state.name, state.active, error)
+        return storage_error(state.name, error)
+
+    def jitter_ms(self, segment: Segment) -> int:
+        """How much earlier than `segment.ms` says a segment is rolled, by `segment.jitter.ms`: differs from
+        segment to segment, so that not all roll at once.
+        """
+        limit_ms = min(self.state.config.segment_jitter_ms, self.state.roll_ms)
+        return crc32c(segment.path.encode()) % limit_ms if limit_ms > 0 else 0
+
+    def _made(self, base_offset: int) -> Segment:
+        """A new segment's files; with `preallocate`, the disk keeps room for all of it. What is left of that
+        goes back when the segment is closed.
+        """
+        new = self._folder.create_segment(base_offset)
+        if new is None:
+            raise OSError(errno.ESTALE, "the partition was deleted")
+        config = self.state.config
+        if config.preallocate:
+            new.reserve(config.segment_bytes)
+        return new
+
+    def _go_on_in(self, new: Segment) -> None:
+        state = self.state
+        new.jitter_ms = self.jitter_ms(new)
+        state.segments = (*state.segments, new)
+        state.active = new
+        self._folder.note_names()
+        self._flusher.take_snapshot(new.base_offset)
+        self._environment.run_in_turn(self._flusher.flush_closed_in_background)
+
+
+class NamesDue(Exception):
+    """Before the append a file has to be made, or replaced, which may wait for the disk longer than any write
+    does. Nothing has been written; `LogManager.make_names` sees to it, and then the append is to be repeated.
+    """
+
+    def __init__(self, roller: Roller, base_offset: int | None) -> None:
+        super().__init__(f"{roller.state.name} needs a file before it can grow")
+        #: Of the log that needs the file.
+        self.roller = roller
+        #: Of the segment that has to begin; None if leader epochs are to be written.
+        self.base_offset = base_offset

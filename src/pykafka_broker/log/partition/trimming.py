@@ -1,0 +1,243 @@
+"""What goes away from a log: by retention, by DeleteRecords, by truncation.
+
+Event loop, except where said. Segments that retention removes leave the log at once; their files are renamed
+in a worker thread, and removed `file.delete.delay.ms` later. Truncation waits for the disk: nothing else may
+happen to the log meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import join
+from pykafka_broker.log.disk.names import DELETED_SUFFIX, offset_file
+from pykafka_broker.log.partition.compaction import Compaction
+from pykafka_broker.log.partition.density import Density
+from pykafka_broker.log.partition.epoch_file import EpochFile
+from pykafka_broker.log.partition.flushing import Flusher
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.log.partition.producer_snapshots import ProducerFiles, snapshot_offsets
+from pykafka_broker.log.partition.read_plan import segment_number
+from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expired_segments
+from pykafka_broker.log.partition.rolling import NamesDue, Roller
+from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.log.segment.segment import Segment, segment_ends
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+logger = logging.getLogger(__name__)
+
+
+class LogTrimmer:
+    """Removes from one log."""
+
+    __slots__ = (
+        "_compaction",
+        "_density",
+        "_environment",
+        "_epoch_file",
+        "_flusher",
+        "_folder",
+        "_roller",
+        "_state",
+    )
+
+    def __init__(
+        self,
+        state: LogState,
+        environment: Environment,
+        folder: LogFolder,
+        flusher: Flusher,
+        epoch_file: EpochFile,
+        roller: Roller,
+        density: Density,
+        compaction: Compaction,
+    ) -> None:
+        self._state = state
+        self._environment = environment
+        self._folder = folder
+        self._flusher = flusher
+        self._epoch_file = epoch_file
+        self._roller = roller
+        self._density = density
+        self._compaction = compaction
+
+    # --- the beginning ----------------------------------------------------------------------------
+
+    def delete_records(self, before_offset: int) -> int:
+        """DeleteRecords: nothing below `before_offset` (-1: the high watermark) is served again; the new
+        log start.
+        """
+        state = self._state
+        if before_offset == -1:
+            before_offset = state.high_watermark
+        if before_offset < 0 or before_offset > state.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {before_offset} of partition {state.name} "
+                f"since it is larger than the high watermark {state.high_watermark}",
+            )
+        self.advance_log_start_offset(before_offset)
+        return state.log_start_offset
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Raise the log start offset; segments wholly below go at the next `apply_retention`."""
+        state = self._state
+        if offset <= state.log_start_offset:
+            return
+        state.log_start_offset = offset
+        state.high_watermark = max(state.high_watermark, offset)
+        state.producers.on_high_watermark(offset)
+        state.update_last_stable_offset()
+        if state.epochs.truncate_from_start(offset):
+            self._epoch_file.save_later()
+        state.wake_waiting()
+
+    def apply_retention(self, now_ms: int, *, defers_names: bool = False) -> int:
+        """Remove the segments that are due by start offset, size and time; returns how many.
+
+        Where that is to wait for no disk, `expired` has been asked before.
+
+        Raises:
+            NamesDue: everything has expired, so another segment has to be begun before; with `defers_names`.
+        """
+        state = self._state
+        if self._compaction.is_under_way or (defers_names and self._roller.makes_names):
+            return 0
+        expired = self.expired(now_ms)
+        count = expired.segments
+        if count == len(state.segments):
+            if defers_names and state.active.size:
+                raise NamesDue(self._roller, state.log_end_offset)
+            try:
+                self._roller.roll()
+            except KafkaError:
+                if count == 1:
+                    raise
+                count -= 1  # there is no room for another segment before the others have gone
+        if count == 0:
+            return 0
+        gone = state.segments[:count]
+        state.segments = state.segments[count:]
+        logger.info(
+            "%s: deleting %d segments up to offset %d, %d bytes (%s)",
+            state.name,
+            len(gone),
+            state.segments[0].base_offset,
+            sum([segment.size for segment in gone]),
+            ", ".join(sorted(set(expired.reasons))),
+        )
+        self._discard(gone)
+        self.advance_log_start_offset(state.segments[0].base_offset)
+        return len(gone)
+
+    def expired(self, now_ms: int) -> Expired:
+        """What retention would remove now. Worker-safe; may wait for the disk, for each segment once."""
+        state = self._state
+        segments, log_end_offset = state.segments, state.log_end_offset
+        facts = [
+            SegmentFacts(s.base_offset, end, s.size, s.newest_timestamp_or_mtime)
+            for s, end in zip(segments, segment_ends(segments, log_end_offset), strict=True)
+        ]
+        return expired_segments(
+            facts,
+            state.config,
+            now_ms=now_ms,
+            log_start_offset=state.log_start_offset,
+            high_watermark=state.high_watermark,
+        )
+
+    def _discard(self, segments: Iterable[Segment]) -> None:
+        """Take segments out of the folder's view now, off the disk after `file.delete.delay.ms`; in worker
+        threads.
+        """
+        gone = tuple(segments)
+
+        def set_aside() -> None:
+            try:
+                self._folder.set_segments_aside(gone, DELETED_SUFFIX)
+            except OSError as error:
+                self._environment.write_failed(error)
+
+        def unlink() -> None:
+            for segment in gone:
+                segment.files.remove_all(DELETED_SUFFIX)
+
+        self._environment.run_later(set_aside)
+        self._environment.bury(unlink, self._state.config.file_delete_delay_ms)
+
+    # --- the end ----------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget everything from `offset` on (a follower whose leader has another history). May wait for
+        disks.
+        """
+        state = self._state
+        if offset >= state.log_end_offset:
+            return
+        if offset < state.segments[0].base_offset:
+            self.reset_to(offset)
+            return
+        logger.info("%s: truncating to offset %d", state.name, offset)
+        with self._flusher.lock:
+            self._compaction.on_truncation()
+            keep = segment_number(state.segments, offset) + 1
+            gone, state.segments = state.segments[keep:], state.segments[:keep]
+            state.active = active = state.segments[-1]
+            active.jitter_ms = self._roller.jitter_ms(active)
+            for segment in reversed(gone):  # a crash in between leaves no hole
+                segment.files.remove_all()
+            active.truncate_to(offset)
+            self._end_at(offset)
+
+    def reset_to(self, offset: int) -> None:
+        """Throw everything away and start empty at `offset`. May wait for disks."""
+        state = self._state
+        logger.info("%s: starting over at offset %d", state.name, offset)
+        self._density.copies_gaps()
+        with self._flusher.lock:
+            self._compaction.on_truncation()
+            for segment in state.segments:
+                segment.files.remove_all()
+            path = join(state.directory, offset_file(offset, ""))
+            interval_bytes = state.config.index_interval_bytes
+            state.active = Segment.create(self._environment.files, path, offset, interval_bytes)
+            state.active.jitter_ms = self._roller.jitter_ms(state.active)
+            state.segments = (state.active,)
+            state.log_start_offset = offset
+            state.epochs.truncate_from_start(offset)
+            self._end_at(offset)
+
+    def skip_to(self, offset: int) -> None:
+        """End at a later offset: compaction has left nothing before it in the log that this is a copy of."""
+        state = self._state
+        self._density.copies_gaps()
+        if state.active.size == 0:
+            state.segments = state.segments[:-1]
+            state.active.files.remove_all()
+        self._roller.roll_to(offset)
+        state.log_end_offset = state.producers.end_offset = offset
+
+    def _end_at(self, offset: int) -> None:
+        """Bring everything that follows from the log end in line with a lower one."""
+        state = self._state
+        state.log_end_offset = offset
+        state.log_start_offset = min(state.log_start_offset, offset)
+        if state.cleaned_offset is not None:
+            state.cleaned_offset = min(state.cleaned_offset, offset)
+        state.recovery_point = min(state.recovery_point, offset)
+        self._flusher.drop_pending_snapshots()
+        if state.epochs.truncate_from_end(offset):
+            self._epoch_file.save()
+        state.latest_epoch = state.epochs.latest
+        files = self._environment.files
+        names = [entry.name for entry in files.entries(state.directory)]
+        rebuilt = ProducerFiles(files, state.directory, snapshot_offsets(names)).rebuild(
+            state.segments, state.log_start_offset, offset
+        )
+        state.producers = rebuilt.producers
+        self._flusher.snapshot_offset = rebuilt.snapshot_offset
+        state.high_watermark = max(min(state.high_watermark, offset), state.log_start_offset)
+        state.update_last_stable_offset()
+        state.wake_waiting()

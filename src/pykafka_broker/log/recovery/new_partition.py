@@ -1,0 +1,49 @@
+"""A new partition's folder: its files, and the log in it."""
+
+from __future__ import annotations
+
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.checkpoints import encode_epochs, encode_partition_metadata
+from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.files import join
+from pykafka_broker.log.disk.names import (
+    DENSE_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    offset_file,
+)
+from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.partition.producers import ProducerStates
+from pykafka_broker.log.partition.state import LogIdentity, OpenedLog
+from pykafka_broker.log.segment.segment import Segment
+
+
+def create_log(
+    environment: Environment, identity: LogIdentity, config: LogConfig, *, start_offset: int = 0
+) -> PartitionLog:
+    """A new partition in a new folder; FileExistsError if a log is there already."""
+    files, directory = environment.files, identity.directory
+    files.make_directory(directory)
+    metadata = encode_partition_metadata(identity.topic_id)
+    files.write_file(join(directory, PARTITION_METADATA), metadata, sync=False)
+    path = join(directory, offset_file(start_offset, ""))
+    segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
+    if config.preallocate:
+        segment.reserve(config.segment_bytes)
+    segment.release_file()  # thousands of new partitions need no descriptor before their first record
+    if config.is_compacted:
+        files.write_file(join(directory, offset_file(start_offset, DENSE_SUFFIX)), b"", sync=False)
+    files.write_file(join(directory, LEADER_EPOCH_CHECKPOINT), encode_epochs(()), sync=False)
+    opened = OpenedLog(
+        segments=(segment,),
+        log_start_offset=start_offset,
+        log_end_offset=start_offset,
+        high_watermark=start_offset,
+        recovery_point=start_offset,
+        epochs=LeaderEpochs(),
+        producers=ProducerStates(start_offset),
+        dense_from=start_offset if config.is_compacted else None,
+        is_new=True,
+    )
+    return PartitionLog(environment, identity, config, opened)

@@ -31,9 +31,9 @@ from interop.conformance.wire import (
     Closed,
     NoAnswer,
     Wire,
-    correlation_id_of,
     read_answer,
 )
+from pykafka_broker.client.frames import correlation_id_of
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import API_NAMES, module_name
 from pykafka_broker.protocol.messages.create_topics import (
@@ -150,7 +150,7 @@ class Talk:
         self.side = side
         self.transcript = transcript if transcript is not None else Transcript()
         self.names = names or Names(side.fixed, side.ports)
-        self.wire = Wire(side.address, client_id)
+        self.wire = Wire.to(side.address, client_id)
         self.opened: list[Talk] = []
         self.created: list[str] = []
 
@@ -338,7 +338,7 @@ class Talk:
         """Delete the topics of the conversation, as far as they are still there."""
         names = [name for each in (self, *self.opened) for name in each.created]
         if names:
-            wire = Wire(self.side.address, "conformance")
+            wire = Wire.to(self.side.address, "conformance")
             topics = [DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names]
             wire.send(DeleteTopicsRequest(topics=topics, topic_names=[], timeout_ms=10_000), 6)
             wire.receive()

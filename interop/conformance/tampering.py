@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from interop.conformance.wire import Closed, NoAnswer, Wire
-from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.messages import response_type
+from pykafka_broker.client.frames import read_response
+from pykafka_broker.protocol.compile import Buffer, encode
 from pykafka_broker.protocol.messages.headers import ResponseHeader, response_header_version
 
 Change = Callable[[int, int, Any], Any]
@@ -49,7 +49,7 @@ class Tampering:
             threading.Thread(target=self._serve, args=(client,), daemon=True).start()
 
     def _serve(self, accepted: socket.socket) -> None:
-        client, broker = Wire.over(accepted), Wire(self.broker_address, None)
+        client, broker = Wire(accepted, None), Wire.to(self.broker_address, None)
         with contextlib.suppress(Closed, NoAnswer), contextlib.closing(client), contextlib.closing(broker):
             while True:
                 request = client.receive()
@@ -59,14 +59,12 @@ class Tampering:
                     return
                 client.send_frame(changed)
 
-    def _changed(self, request: bytes, response: bytes) -> bytes | None:
+    def _changed(self, request: Buffer, response: Buffer) -> bytes | None:
         api_key, version = struct.unpack_from(">hh", request)
-        header_version = response_header_version(api_key, version)
-        head, body = decode(ResponseHeader, header_version, response)
-        message, _ = decode(response_type(api_key), version, response, body)
-        changed = self.change(api_key, version, message)
+        answer = read_response(api_key, version, response)
+        changed = self.change(api_key, version, answer.message)
         if changed is None:
             return None
-        return encode(head, header_version) + (
-            changed if isinstance(changed, bytes) else encode(changed, version)
-        )
+        header = ResponseHeader(correlation_id=answer.correlation_id)
+        body = changed if isinstance(changed, bytes) else encode(changed, version)
+        return encode(header, response_header_version(api_key, version)) + body

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interop.frames.kafka import CLIENT_ID, Kafka
+from pykafka_broker.client.frames import request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages import add_raft_voter as adding
 from pykafka_broker.protocol.messages import allocate_producer_ids as allocating
@@ -26,7 +27,6 @@ from pykafka_broker.protocol.messages import unregister_broker as unregistering
 from pykafka_broker.protocol.messages import update_raft_voter as updating
 from pykafka_broker.protocol.messages import vote as voting
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
-from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 from pykafka_broker.protocol.schema import api_key_of
 from pykafka_broker.testing.apache.broker import CLUSTER_ID
 
@@ -212,13 +212,10 @@ class Quorum:
     def envelope(self, version: int) -> Any:
         """A forwarded UnregisterBroker of a broker that is not there."""
         inner = unregistering.UnregisterBrokerRequest(broker_id=77)
-        api_key = api_key_of(inner)
-        header = RequestHeader(
-            request_api_key=api_key, request_api_version=0, correlation_id=1, client_id=CLIENT_ID
-        )
+        header = request_header(api_key_of(inner), 0, 1, CLIENT_ID)
         principal = DefaultPrincipalData(type="User", name="ANONYMOUS", token_authenticated=False)
         return enveloping.EnvelopeRequest(
-            request_data=encode(header, request_header_version(api_key, 0)) + encode(inner, 0),
+            request_data=header + encode(inner, 0),
             request_principal=b"\0\0" + encode(principal, 0),
             client_host_address=socket.inet_aton("127.0.0.1"),
         )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import CLOSED, E, Talk
-from interop.conformance.wire import header
+from pykafka_broker.client.frames import request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 
 API_VERSIONS = 18
+
+
+def header(version: int) -> bytes:
+    return request_header(API_VERSIONS, version, 1, "conformance")
 
 
 def asking(name: str = "conformance", version: str = "1.0") -> ApiVersionsRequest:
@@ -36,29 +40,29 @@ def a_client_must_say_who_it_is_in_plain_words(talk: Talk) -> None:
 @conversation(LATEST)
 def versions_that_are_not_served_get_the_oldest_answer(talk: Talk) -> None:
     for version in (5, 6, 100, 32767):
-        body = header(API_VERSIONS, version, 1, "conformance") + encode(asking(), 4)
+        body = header(version) + encode(asking(), 4)
         talk.send_frame(API_VERSIONS, 0, body).answer(E.UNSUPPORTED_VERSION)
 
 
 @conversation(LATEST)
 def a_version_that_is_not_served_is_not_even_read(talk: Talk) -> None:
-    body = header(API_VERSIONS, 5, 1, "conformance")
+    body = header(5)
     talk.send_frame(API_VERSIONS, 0, body).answer(E.UNSUPPORTED_VERSION)
 
 
 @conversation(LATEST)
 def negative_versions_get_the_oldest_answer(talk: Talk) -> None:
-    body = header(API_VERSIONS, -1, 1, "conformance")
+    body = header(-1)
     talk.send_frame(API_VERSIONS, 0, body).answer(E.UNSUPPORTED_VERSION)
 
 
 @conversation("3+")
 def bytes_behind_the_body_are_left_alone(talk: Talk) -> None:
-    body = header(API_VERSIONS, talk.version, 1, "conformance") + encode(asking(name=""), talk.version)
+    body = header(talk.version) + encode(asking(name=""), talk.version)
     talk.send_frame(API_VERSIONS, talk.version, body + b"more").answer(E.INVALID_REQUEST)
 
 
 @conversation("3+")
 def a_body_that_ends_early_closes_the_connection(talk: Talk) -> None:
-    body = header(API_VERSIONS, talk.version, 1, "conformance") + encode(asking(), talk.version)
+    body = header(talk.version) + encode(asking(), talk.version)
     talk.send_frame(API_VERSIONS, talk.version, body[:-3]).answer(CLOSED)

@@ -8,6 +8,7 @@ from interop.conformance.batches import MADE_MS, batch
 from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import CLOSED, E, Talk, Topic
 from interop.conformance.transactions import Producer
+from pykafka_broker.client.frames import request_header
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -814,9 +815,7 @@ def a_topic_between_two_of_the_same_id_is_answered_apart(talk: Talk) -> None:
 
 @conversation("4-6")
 def null_topics_are_no_array(talk: Talk) -> None:
-    from interop.conformance.wire import header
-
-    body = header(1, talk.version, 1, "conformance")
+    body = request_header(1, talk.version, 1, "conformance")
     body += bytes.fromhex("ffffffff 00000000 00000000 00000001 00") + b"\xff\xff\xff\xff"
     talk.send_frame(1, talk.version, body).answer(CLOSED)
 

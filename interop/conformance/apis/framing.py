@@ -6,7 +6,7 @@ import struct
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import ANY, E, Talk
-from interop.conformance.wire import header
+from pykafka_broker.client.frames import framed, request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -16,8 +16,8 @@ PRODUCE, FETCH, METADATA, LIST_GROUPS, API_VERSIONS, ENVELOPE, VOTE = 0, 1, 3, 1
 MAX_REQUEST_BYTES = 100 * 1024 * 1024
 
 
-def frame(body: bytes) -> bytes:
-    return struct.pack(">i", len(body)) + body
+def header(api_key: int, version: int) -> bytes:
+    return request_header(api_key, version, 1, "conformance")
 
 
 def asking(version: int, *names: str) -> bytes:
@@ -25,7 +25,7 @@ def asking(version: int, *names: str) -> bytes:
     request = MetadataRequest(
         topics=[MetadataRequestTopic(name=name) for name in names], allow_auto_topic_creation=False
     )
-    return header(METADATA, version, 1, "conformance") + encode(request, version)
+    return header(METADATA, version) + encode(request, version)
 
 
 def closes(talk: Talk, data: bytes) -> None:
@@ -50,7 +50,7 @@ def a_frame_above_the_limit(talk: Talk) -> None:
 
 def listing_groups(states: bytes, tags: bytes = b"\0") -> bytes:
     """A ListGroups request of groups in these states."""
-    return header(LIST_GROUPS, 4, 1, "conformance") + states + tags
+    return header(LIST_GROUPS, 4) + states + tags
 
 
 @conversation
@@ -81,23 +81,23 @@ def another_protocol(talk: Talk) -> None:
 
 @conversation
 def a_header_that_ends_early(talk: Talk) -> None:
-    closes(talk, frame(b"\x00\x03"))
+    closes(talk, framed(b"\x00\x03"))
 
 
 @conversation
 def a_header_without_client_id(talk: Talk) -> None:
-    closes(talk, frame(struct.pack(">hhi", METADATA, 1, 1)))
+    closes(talk, framed(struct.pack(">hhi", METADATA, 1, 1)))
 
 
 @conversation
 def a_client_id_that_is_null(talk: Talk) -> None:
-    body = header(METADATA, 1, 7, None) + struct.pack(">i", 0)
+    body = request_header(METADATA, 1, 7, None) + struct.pack(">i", 0)
     talk.send_frame(METADATA, 1, body).answer()
 
 
 @conversation
 def a_client_id_longer_than_the_frame(talk: Talk) -> None:
-    closes(talk, frame(struct.pack(">hhih", METADATA, 1, 1, 500) + b"short"))
+    closes(talk, framed(struct.pack(">hhih", METADATA, 1, 1, 500) + b"short"))
 
 
 @conversation
@@ -108,53 +108,53 @@ def a_client_id_that_is_not_utf_8(talk: Talk) -> None:
 
 @conversation
 def an_api_nobody_knows(talk: Talk) -> None:
-    closes(talk, frame(struct.pack(">hhih", 999, 0, 1, -1)))
+    closes(talk, framed(struct.pack(">hhih", 999, 0, 1, -1)))
 
 
 @conversation
 def a_negative_api(talk: Talk) -> None:
-    closes(talk, frame(struct.pack(">hhih", -1, 0, 1, -1)))
+    closes(talk, framed(struct.pack(">hhih", -1, 0, 1, -1)))
 
 
 @conversation
 def apis_that_are_gone(talk: Talk) -> None:
     for api_key in (4, 5, 6, 7):
-        closes(talk.another(), frame(struct.pack(">hhih", api_key, 0, 1, -1)))
+        closes(talk.another(), framed(struct.pack(">hhih", api_key, 0, 1, -1)))
 
 
 @conversation
 def apis_of_controllers(talk: Talk) -> None:
     for api_key in (VOTE, ENVELOPE):
-        closes(talk.another(), frame(header(api_key, 0, 1, "conformance") + bytes(20)))
+        closes(talk.another(), framed(header(api_key, 0) + bytes(20)))
 
 
 @conversation
 def a_version_above_those_served(talk: Talk) -> None:
-    closes(talk, frame(header(METADATA, 14, 1, "conformance") + bytes(3)))
+    closes(talk, framed(header(METADATA, 14) + bytes(3)))
 
 
 @conversation
 def a_negative_version(talk: Talk) -> None:
-    closes(talk, frame(struct.pack(">hhih", METADATA, -1, 1, -1) + bytes(4)))
+    closes(talk, framed(struct.pack(">hhih", METADATA, -1, 1, -1) + bytes(4)))
 
 
 @conversation
 def versions_below_those_served(talk: Talk) -> None:
     for api_key, version in ((PRODUCE, 2), (PRODUCE, 0), (FETCH, 3)):
-        closes(talk.another(), frame(struct.pack(">hhih", api_key, version, 1, -1) + bytes(20)))
+        closes(talk.another(), framed(struct.pack(">hhih", api_key, version, 1, -1) + bytes(20)))
 
 
 @conversation
 def a_body_that_ends_early(talk: Talk) -> None:
     for version in (1, 13):
         whole = asking(version, "a-topic")
-        closes(talk.another(), frame(whole[:-3]))
+        closes(talk.another(), framed(whole[:-3]))
 
 
 @conversation
 def a_body_without_bytes(talk: Talk) -> None:
     for version in (1, 13):
-        closes(talk.another(), frame(header(METADATA, version, 1, "conformance")))
+        closes(talk.another(), framed(header(METADATA, version)))
 
 
 @conversation
@@ -167,9 +167,9 @@ def bytes_behind_the_body_are_left_alone(talk: Talk) -> None:
 
 @conversation
 def an_array_longer_than_the_frame(talk: Talk) -> None:
-    closes(talk.another(), frame(header(METADATA, 1, 1, "conformance") + struct.pack(">i", 1_000_000)))
-    closes(talk.another(), frame(header(METADATA, 1, 1, "conformance") + struct.pack(">i", 2**31 - 1)))
-    closes(talk.another(), frame(header(METADATA, 13, 1, "conformance") + b"\xff\xff\xff\xff\x0f"))
+    closes(talk.another(), framed(header(METADATA, 1) + struct.pack(">i", 1_000_000)))
+    closes(talk.another(), framed(header(METADATA, 1) + struct.pack(">i", 2**31 - 1)))
+    closes(talk.another(), framed(header(METADATA, 13) + b"\xff\xff\xff\xff\x0f"))
 
 
 @conversation("0", alone=True)
@@ -181,18 +181,18 @@ def an_array_of_negative_length_is_null(talk: Talk) -> None:
 
 @conversation
 def a_string_longer_than_the_frame(talk: Talk) -> None:
-    closes(talk, frame(header(METADATA, 1, 1, "conformance") + struct.pack(">ih", 1, 500) + b"short"))
+    closes(talk, framed(header(METADATA, 1) + struct.pack(">ih", 1, 500) + b"short"))
 
 
 @conversation
 def a_null_where_none_may_be(talk: Talk) -> None:
-    closes(talk.another(), frame(header(METADATA, 4, 1, "conformance") + struct.pack(">ihb", 1, -1, 0)))
-    closes(talk.another(), frame(header(METADATA, 9, 1, "conformance") + b"\x02\x00\x00\x00\x00\x00\x00"))
+    closes(talk.another(), framed(header(METADATA, 4) + struct.pack(">ihb", 1, -1, 0)))
+    closes(talk.another(), framed(header(METADATA, 9) + b"\x02\x00\x00\x00\x00\x00\x00"))
 
 
 @conversation
 def a_number_that_never_ends(talk: Talk) -> None:
-    closes(talk, frame(header(METADATA, 13, 1, "conformance") + b"\xff" * 12))
+    closes(talk, framed(header(METADATA, 13) + b"\xff" * 12))
 
 
 @conversation
@@ -210,7 +210,7 @@ def tags_that_nobody_knows(talk: Talk) -> None:
 
 @conversation
 def tags_in_the_header_that_nobody_knows(talk: Talk) -> None:
-    head = header(API_VERSIONS, 3, 1, "conformance")
+    head = header(API_VERSIONS, 3)
     assert head[-1] == 0
     request = ApiVersionsRequest(client_software_name="", client_software_version="")
     body = head[:-1] + b"\x01\x63\x02no" + encode(request, 3)
@@ -219,12 +219,12 @@ def tags_in_the_header_that_nobody_knows(talk: Talk) -> None:
 
 @conversation
 def more_tags_than_the_frame_holds(talk: Talk) -> None:
-    closes(talk, frame(asking(13, "a-topic")[:-1] + b"\x05"))
+    closes(talk, framed(asking(13, "a-topic")[:-1] + b"\x05"))
 
 
 @conversation
 def a_tag_longer_than_the_frame(talk: Talk) -> None:
-    closes(talk, frame(asking(13, "a-topic")[:-1] + b"\x01\x05\x7fx"))
+    closes(talk, framed(asking(13, "a-topic")[:-1] + b"\x01\x05\x7fx"))
 
 
 @conversation
@@ -244,15 +244,15 @@ def what_came_before_a_bad_frame_is_answered(talk: Talk) -> None:
 
 @conversation
 def frames_in_one_piece_are_answered_in_their_order(talk: Talk) -> None:
-    first, second = (header(METADATA, 4, number, "c") + encode(EMPTY, 4) for number in (11, 12))
-    talk.send_bytes(frame(first) + frame(second))
+    first, second = (request_header(METADATA, 4, number, "c") + encode(EMPTY, 4) for number in (11, 12))
+    talk.send_bytes(framed(first) + framed(second))
     for _ in range(2):
         talk.next_answer(METADATA, 4).answer()
 
 
 @conversation
 def a_frame_in_single_bytes(talk: Talk) -> None:
-    for byte in frame(header(METADATA, 4, 1, "c") + encode(EMPTY, 4)):
+    for byte in framed(request_header(METADATA, 4, 1, "c") + encode(EMPTY, 4)):
         talk.send_bytes(bytes([byte]))
     talk.next_answer(METADATA, 4).answer()
 

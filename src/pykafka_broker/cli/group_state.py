@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from pykafka_broker.cli.offsets import LATEST, list_offsets
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
-from pykafka_broker.client.frames import api_key_of
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from pykafka_broker.protocol.schema import api_key_of
 
 
 class TopicPartition(NamedTuple):

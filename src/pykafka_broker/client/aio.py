@@ -26,11 +26,12 @@ from typing import Any, Protocol, Self
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
 from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result
-from pykafka_broker.client.frames import FrameCutter, api_key_of
+from pykafka_broker.client.frames import FrameCutter
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.protocol.schema import api_key_of
 
 #: How much one receive may bring.
 LANDING_BYTES = 64 * 1024

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
 from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result, Step, drive
-from pykafka_broker.client.frames import FrameCutter, api_key_of
+from pykafka_broker.client.frames import FrameCutter
 from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
 from pykafka_broker.client.retries import first_attempt
 from pykafka_broker.protocol.compile import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages import API_NAMES
+from pykafka_broker.protocol.schema import api_key_of
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.client.conversation import Ask, Conversation
 from pykafka_broker.client.frames import (
-    api_key_of,
     correlation_id_of,
     has_response,
     read_response,
@@ -31,7 +30,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.schema import api_key_of, schema_of
 
 SOFTWARE_NAME = "pykafka-broker"
 #: The first version in which a client tells its name; brokers that do not know it answer in version 0.

@@ -25,19 +25,12 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.schema import api_key_of
 
 #: Fetch responses may be as large as the request allows; more than this is no response.
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 _unpack_length = LENGTH.unpack_from
-
-
-def api_key_of(request: object) -> int:
-    """The API key of a request message or of its class."""
-    api_key = schema_of(request).api_key
-    assert api_key is not None, request
-    return api_key
 
 
 def has_response(request: object) -> bool:
@@ -60,9 +53,9 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
     return encode(header, request_header_version(api_key, version))
 
 
-def framed(payload: bytes) -> bytes:
+def framed(payload: Buffer) -> bytes:
     """`payload` with its length in front."""
-    return LENGTH.pack(len(payload)) + payload
+    return b"".join((LENGTH.pack(len(payload)), payload))
 
 
 def request_frame(

@@ -23,6 +23,7 @@ from pykafka_broker.protocol.schema import schema_of
 
 SOURCE = Path(pykafka_broker.__file__).parent
 TESTS = Path(__file__).parent
+REPOSITORY = TESTS.parent
 MODULES = sorted(SOURCE.rglob("*.py"))
 
 # --- APIs ---------------------------------------------------------------------------------------------
@@ -201,6 +202,21 @@ def imported_by(node: ast.AST) -> list[str]:
     if isinstance(node, ast.ImportFrom):
         return [(node.module or "").split(".")[0]]
     return []
+
+
+def test_tests_interop_and_bench_do_not_import_each_other() -> None:
+    """All of them import `pykafka_broker.testing`, which has what they share."""
+    folders = {"tests", "interop", "bench"}
+    found = {
+        (path.relative_to(REPOSITORY).as_posix(), name)
+        for folder in folders
+        for path in (REPOSITORY / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        for name in imported_by(node)
+        if name in folders - {folder}
+    }
+
+    assert found == set()
 
 
 def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:

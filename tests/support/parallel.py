@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: One Spark serves the tests of its folder.
 TOGETHER = ("tests/spark/",)
 #: Their tests take seconds each, because they start brokers; so do those beside Apache Kafka.
-LONG = ("tests/spark/", "tests/exchange/", "tests/torture/", "interop/")
+LONG = ("tests/spark/", "tests/exchange/", "tests/torture/", "interop/", "bench/")
 
 
 @pytest.hookimpl(optionalhook=True)

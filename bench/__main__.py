@@ -32,7 +32,7 @@ def options() -> argparse.Namespace:
         asked = [part for part in getattr(chosen, name).split(",") if part]
         if unknown := [part for part in asked if part not in known]:
             parser.error(f"unknown {name}: {', '.join(unknown)} (there are {', '.join(known)})")
-        # In the order in which they are declared, whatever the order they are asked for.
+        # In the order in which they are declared, not in which they are asked for.
         setattr(chosen, name, [part for part in known if part in asked])
     return chosen
 

@@ -1,8 +1,8 @@
 """A storm: the leaders of hundreds of classic groups want a rebalance in the same moment.
 
-Every member speaks over a connection of its own, as clients do, and beats twice a second. What counts is how
-long it takes until every group has its next assignment, whether anybody has lost its place meanwhile, and how
-long the slowest heartbeat has waited.
+Every member speaks over a connection of its own, as clients do, and beats twice a second. Measured are the
+time until every group has its next assignment, the members that lost their place meanwhile, and the wait of
+the slowest heartbeat.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The stored results of runs, which `python -m interop --store` writes and whoever shows them reads:
+"""The stored results of runs, which `python -m interop --store` writes and pages read:
 `results/matrix.json` of the clients, `results/spark.json` of the releases of Spark.
 """
 

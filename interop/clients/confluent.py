@@ -136,7 +136,7 @@ class ConfluentTransactions(Transactions):
             self.producer.abort_transaction(TIMEOUT_S)
 
     def close(self) -> None:
-        """It goes when nobody holds it any more."""
+        """The client is closed when its last reference goes."""
 
 
 class Confluent(Client):

@@ -20,7 +20,7 @@ with the consumer protocol. So is a producer with a transactional id: `transacti
 of `Client.transactions` and the id `producer`), then `transactions.begin`, `transactions.send`,
 `transactions.commit`, `transactions.abort` and `transactions.close`.
 
-At the end of its stdin a driver exits at once and says goodbye to nobody: a killed test is a killed client.
+At the end of its stdin a driver exits at once without leaving its groups: a killed test is a killed client.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def run(command: Sequence[str], folder: Path, **more_environment: str) -> None:
 def built(language: str, build: Callable[[Path], None]) -> Path:
     """The folder of a copy of `interop/clients/<language>`, in which `build` has been run for these sources.
 
-    The folder is replaced as a whole: whoever runs the former build keeps it until it ends.
+    The folder is replaced as a whole: a process that runs the former build keeps it until it ends.
     """
     sources = sorted(path for path in (HERE / language).rglob("*") if path.is_file())
     fingerprint = hashlib.sha256()

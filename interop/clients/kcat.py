@@ -177,7 +177,7 @@ class Kcat(Client):
                 if len(run) > 1:
                     stdin = b"".join((record.value or b"") + b"\n" for record in run)
                 elif first.value:
-                    # A file is one message, whatever is in it.
+                    # A file is one message, even with line ends in it.
                     stdin = b""
                     Path(file.name).write_bytes(first.value)
                     arguments += [file.name]

@@ -114,7 +114,7 @@ def assigns_at_once(talk: Talk, group: str) -> None:
 
 
 def known(talk: Talk, group: str, topic: Topic) -> None:
-    """Wait until the coordinator knows a topic; nothing of it is compared. Nobody else is in `group`."""
+    """Wait until the coordinator knows a topic; nothing of it is compared. `group` has no other member."""
     deadline = time.monotonic() + SET_UP_TIMEOUT_S
     while not owning(talk.send(joining(group, "somebody", topic), version=1).receive()):
         if time.monotonic() > deadline:

@@ -199,7 +199,7 @@ def every_topic(version: int) -> dict[str, str]:
 
 
 def a_group(talk: Talk, label: str = "group") -> str:
-    """The name of a group that nobody is in, whose coordinator is ready."""
+    """The name of an empty group whose coordinator is ready."""
     group = talk.name(label)
     talk.do(FindCoordinatorRequest(coordinator_keys=[group], key_type=0))
     talk.do(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)]))

@@ -1,6 +1,6 @@
 """Members of classic groups on random walks, each at a connection of its own: a request may have to wait.
 
-A seat says what its member believes, and hears every answer. Whoever is answered within a short while is
+A seat says what its member believes, and hears every answer. A seat that is answered within a short while is
 heard in the order of the seats, so that two brokers that answer the same members are told alike.
 """
 
@@ -19,7 +19,7 @@ from pykafka_broker.protocol.messages.join_group import JoinGroupResponse
 from pykafka_broker.protocol.messages.leave_group import LeaveGroupResponse
 from pykafka_broker.protocol.messages.sync_group import SyncGroupResponse
 
-#: Nobody is answered any more if nobody was for so long.
+#: No seat is answered any more if none was for so long.
 QUIET_S = 0.4
 #: No walk lasts as long.
 SESSION_MS = 120_000
@@ -99,7 +99,7 @@ class Seats:
         self.settle()
 
     def settle(self) -> None:
-        """Hear whoever is answered."""
+        """Hear the seats that are answered."""
         heard: list[tuple[Seat, Pending, Any]] = []
         while waiting := {seat.talk.wire.socket: seat for seat in self.all if seat.pending is not None}:
             ready, _, _ = select.select(list(waiting), [], [], QUIET_S)

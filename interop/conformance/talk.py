@@ -209,7 +209,7 @@ class Talk:
             time.sleep(PAUSE_S)
 
     def send_bytes(self, data: bytes) -> None:
-        """Whatever it is, as it is."""
+        """Send bytes that need not be a request."""
         self.wire.send_bytes(data)
 
     def send_frame(self, api_key: int, version: int, frame: bytes) -> Pending:

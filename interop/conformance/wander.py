@@ -3,7 +3,7 @@
     python -m interop.conformance.wander [--seed N] [--walks K] [--steps S] [--about transactions,classic]
 
 A walk asks what comes to its mind: right and wrong epochs, old and new clients, ends without beginnings.
-Every answer is compared as in a conversation that somebody wrote; what a walk does next depends on its seed
+Every answer is compared as in a written conversation; what a walk does next depends on its seed
 and on the answers alone. A walk that differs is told with its seed, and one that shows something new becomes
 a conversation of its own in `apis/`.
 
@@ -121,7 +121,7 @@ class Transactions:
 
     def settle(self, held: Held) -> None:
         if held.producer_id < 0:
-            return  # nobody's producer id would be told as 0, which may be somebody's
+            return  # no producer id would be shown as 0, which may be a producer's
         self.talk.ask(
             DescribeTransactionsRequest(transactional_ids=[held.id]),
             ANY,
@@ -480,9 +480,9 @@ class Classic:
         return {name: subscribed(data) for name in names}
 
     def join(self, seat: Seat) -> None:
-        """A static member comes anew as often as it comes back; few say to be somebody else.
+        """A static member comes anew as often as it comes back; few use the name of another.
 
-        Nobody joins twice at once: the first join of the two is answered here, and never by Apache Kafka.
+        No member joins twice at once: the first join of the two is answered here, and never by Apache Kafka.
         """
         member_id: str | None = None
         if seat.instance is not None and self.chance.random() < 0.4:
@@ -514,7 +514,7 @@ class Classic:
         self.talk.ask(request, ANY, version=self.chance.choice((7, 8, 9)))
 
     def look(self, _seat: Seat) -> None:
-        """While nobody waits: then all ids are known by which members are told apart."""
+        """While no member waits: then all ids are known by which members are told apart."""
         if not any(seat.pending for seat in self.seats.all):
             request = DescribeGroupsRequest(groups=[self.group])
             self.talk.ask(request, ANY, version=5, in_any_order={"members": "member_id"})

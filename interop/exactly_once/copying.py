@@ -174,7 +174,7 @@ def copied(copiers: Sequence[Program]) -> int:
 
 
 def still_runs(program: Program) -> bool:
-    """A copier gives up when an answer takes too long; whoever runs one starts it again."""
+    """A copier gives up when an answer takes too long; its caller starts it again."""
     if program.status is None:
         return True
     if program.status == 0:

@@ -66,7 +66,7 @@ def values(
 
 
 def end_offsets(address: str, partitions: Sequence[TopicPartition]) -> dict[int, int]:
-    """Where the log ends, whatever the state of the transactions in it."""
+    """Where the log ends, open transactions included."""
     admin = AdminClient({"bootstrap.servers": address, **QUIET})
     latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # it has no annotations
     asked = admin.list_offsets(

@@ -38,7 +38,7 @@ APIS = {
 
 
 def apache() -> tuple[ApacheBroker, str]:
-    """A broker with short answers, an authorizer that lets everybody do all, and a SASL listener."""
+    """A broker with short answers, an authorizer that allows everything, and a SASL listener."""
     sasl_address = f"127.0.0.1:{free_port()}"
     broker = ApacheBroker(
         {

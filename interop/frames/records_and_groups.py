@@ -91,7 +91,7 @@ ASSIGNMENT = b"\x00\x01" + encode(
 
 
 class RecordsAndGroups:
-    """One method per API: whatever must happen before, and then the request to capture."""
+    """One method per API: it prepares the broker and returns the request to capture."""
 
     def __init__(self, kafka: Kafka) -> None:
         self.kafka = kafka

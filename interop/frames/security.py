@@ -23,7 +23,7 @@ SCRAM_SHA_256 = 1
 
 
 class Security:
-    """`kafka` is whoever asks next: a connection without a name, or one signed in as USER."""
+    """`kafka` is the connection of the next request: one without a name, or one signed in as USER."""
 
     def __init__(self, kafka: Kafka, sasl_address: str) -> None:
         self.kafka = self.anonymous = kafka

@@ -1,4 +1,4 @@
-"""What is acknowledged stays, whatever happens to the broker's process."""
+"""Acknowledged records outlive every way in which the broker's process ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make reencode` can fail: whatever Apache Kafka's classes answer otherwise is a complaint."""
+"""`make reencode` can fail: every other answer of Apache Kafka's classes is a complaint."""
 
 from __future__ import annotations
 

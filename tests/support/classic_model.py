@@ -1,9 +1,9 @@
 """Random lives of a classic group: clients that do what real ones do, ghosts of former ones, and what must
-hold whatever happens.
+always hold.
 
-`World` is one group and its clients by a seed. After each step the group's books agree, somebody watches over
-everyone who is waited for, what the log says is what was agreed, and nobody was told what contradicts what
-others were told. Left in peace, the clients settle.
+`World` is one group and its clients by a seed. After each step the group's books agree, each member that is
+waited for has a timer, the log says what was agreed, and no client was told what contradicts what others were
+told. Left in peace, the clients settle.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Client:
             self.life.refused += 1
             self.forget()
         elif answer.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
-            assert self.life.is_reloaded, "everybody brings the same protocol"
+            assert self.life.is_reloaded, "all clients bring the same protocol"
             self.forget()
         elif answer.error is not ErrorCode.NONE:
             assert answer.error in (ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -241,7 +241,7 @@ class World:
             client.restart()
 
     def haunt(self, member_id: str, instance: str) -> None:
-        """A replaced member that is still running says something; nobody must believe it."""
+        """A replaced member that is still running says something; the group must not believe it."""
         group = self.group.state.classic("g")
         owner = None if group is None else group.static_members.get(instance)
         if group is None or owner in (None, member_id):
@@ -261,9 +261,9 @@ class World:
         assert int(generation) == client.generation, "a share of another generation"
         assert self.assigned[client.generation][member_id] == share
         if client.instance is None:
-            assert member_id == client.member_id, "somebody else's share"
+            assert member_id == client.member_id, "the share of another client"
         else:
-            assert member_id.startswith(client.instance), "somebody else's share"
+            assert member_id.startswith(client.instance), "the share of another client"
 
     # ---- what must hold ----
 
@@ -288,12 +288,12 @@ class World:
             assert len(group.members) - len(group.static_members) <= self.max_size, "too many members"
         assert group.generation >= self.generation, "generations only grow"
         self.generation = group.generation
-        self.somebody_watches(group)
+        self.every_wait_has_a_timer(group)
         if self.agreed is not None:
             assert replay(self.group.log).groups["g"] == self.agreed, "the log says something else"
 
-    def somebody_watches(self, group: ClassicGroup) -> None:
-        """Whoever is waited for has a timer that ends the wait."""
+    def every_wait_has_a_timer(self, group: ClassicGroup) -> None:
+        """Each member that is waited for has a timer that ends the wait."""
         timers = self.group.timers
         for member_id in (*group.members, *group.pending_members):
             member = group.members.get(member_id)
@@ -305,10 +305,10 @@ class World:
         if group.unsynced and group.phase in (Phase.COMPLETING_REBALANCE, Phase.STABLE):
             assert ("sync", "g") in timers, "an assignment without an end"
         if group.phase is Phase.COMPLETING_REBALANCE and group.leader_id in group.syncing:
-            raise AssertionError("the leader has spoken, and nobody was told")
+            raise AssertionError("the leader has spoken, and no member was told")
 
     def settle(self) -> None:
-        """Left in peace, everybody for whom there is room becomes a member of one generation, and stays."""
+        """Left in peace, each client that finds room becomes a member of one generation, and stays."""
         for _ in range(500):
             for client in self.clients:
                 if client.step == client.work:

@@ -45,7 +45,7 @@ RANGE = (Protocol("range", subscription("t")),)
 
 
 class GroupWorld:
-    """The groups of one shard, the time, and everybody who waits."""
+    """The groups of one shard, the time, and the requests that wait."""
 
     def __init__(self, state: Groups | None = None, **config: Any) -> None:
         self.config = GroupCoordinatorConfig(**config)

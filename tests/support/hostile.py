@@ -27,7 +27,7 @@ from pykafka_broker.testing.messages import as_of, everything, full, messages
 
 CODES = {"i8": "b", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "f64": "d", "boolean": "?"}
 
-#: Varints as nobody writes them: one without an end, one longer than any, one that takes five bytes for a 0.
+#: Varints as no client writes them: one without an end, one that is too long, and a 0 in five bytes.
 ENDLESS_VARINT = b"\xff" * 12
 OVERLONG_VARINT = b"\x80" * 5 + b"\x01"
 LONG_ZERO = b"\x80\x80\x80\x80\x00"

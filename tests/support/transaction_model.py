@@ -46,7 +46,7 @@ class World:
         self.files = [MemoryFiles() for _ in range(PARTITIONS)]
         self.logs = [new_log(files) for files in self.files]
         self.stable = [0] * PARTITIONS
-        #: Requests on their way that nobody waits for any more.
+        #: Requests on their way whose callers have given up.
         self.late: list[Callable[[], object]] = []
         #: Partitions that have their marker, for each decision that is being carried out.
         self.marked: dict[WriteMarkers, set[TopicPartition]] = {}

@@ -37,7 +37,7 @@ ID = "payments"
 
 
 class TransactionWorld:
-    """The transactions of one shard, the time, everybody who waits, and the markers on their way."""
+    """The transactions of one shard, the time, the requests that wait, and the markers on their way."""
 
     def __init__(self, state: Transactions | None = None, **config: int) -> None:
         self.config = TransactionConfig(**config)

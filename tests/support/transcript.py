@@ -1,7 +1,7 @@
 """Transcripts of group conversations: what is said stands at the margin, what follows from it is indented.
 
     join a                       a joins group g (`as=x` to join under another client's member id)
-    sync a a=0,1 b=2             a asks for its assignment, and brings everybody's if it leads
+    sync a a=0,1 b=2             a asks for its assignment, and brings those of all if it leads
     heartbeat a | leave a b | leave instance=x | commit a t-0=5 | commit - t-0=5 | fetch | describe | reload
     at 3000                      time passes; timers fire
 

@@ -27,7 +27,7 @@ def a_group_with_one_member(talk: Talk) -> None:
 def a_group_that_moves_partitions_from_one_member_to_the_other(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic(partitions=2)
     epoch = joined(talk, group, "m", topic)
-    # The partitions are dealt out anew a second after the last time, when somebody is heard of.
+    # The partitions are dealt out anew a second after the last time, at the next heartbeat of a member.
     talk.ask(joining(group, "n", topic), until=lambda answer: answer.member_epoch > epoch)
     talk.ask(describing(group), in_any_order=BY_ID)
 

@@ -17,7 +17,7 @@ UNKNOWN_ID = bytes.fromhex("0123456789abcdef0123456789abcdef")
 
 
 def delete(*names: str, timeout_ms: int = 10_000) -> DeleteTopicsRequest:
-    """By name, whatever the version."""
+    """By name, in every version."""
     return DeleteTopicsRequest(
         topic_names=list(names),
         topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID) for name in names],

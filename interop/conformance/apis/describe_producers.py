@@ -183,7 +183,7 @@ def a_producer_that_writes_no_more_is_forgotten(talk: Talk) -> None:
     are_left(talk, topic, 0)
     first = data(0, 2)
     for each in (first, first, data(7, 1)):
-        talk.ask(producing(topic, each), ANY)  # as of somebody new
+        talk.ask(producing(topic, each), ANY)  # as of a new producer
     are_left(talk, topic, 1)
     are_left(talk, topic, 0)
     talk.ask(producing(topic, data(7, 1)))  # in the middle of its sequence

@@ -93,7 +93,7 @@ def known_codecs(talk: Talk) -> list[Codec]:
 
 
 def new_producer(talk: Talk) -> int:
-    """A producer id that nobody else has."""
+    """A producer id that no other producer has."""
     answer = talk.do(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
     producer_id: int = answer.producer_id
     return producer_id
@@ -1016,7 +1016,7 @@ def transactional_batches_are_appended_when_their_partition_was_added(talk: Talk
     read_back(talk, topic)
 
 
-@conversation("0+", alone=True)  # Apache takes the words of whoever asks the coordinator at the same time
+@conversation("0+", alone=True)  # Apache takes the words of another request that the coordinator has
 def transactional_batches_of_a_partition_that_was_not_added(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
     refused = E.TRANSACTION_ABORTABLE if talk.version == 11 else E.INVALID_TXN_STATE
@@ -1050,7 +1050,7 @@ def transactional_batches_of_a_transactional_id_nobody_knows(talk: Talk) -> None
     talk.ask(request, E.INVALID_PRODUCER_ID_MAPPING)
 
 
-@conversation("0+", alone=True)  # Apache takes the words of whoever asks the coordinator at the same time
+@conversation("0+", alone=True)  # Apache takes the words of another request that the coordinator has
 def transactional_batches_after_the_end_of_their_transaction(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
     producer.adds(topic)
@@ -1179,7 +1179,7 @@ def a_transaction_begins_with_any_sequence_but_goes_on_in_order(talk: Talk) -> N
 
 @conversation(LATEST)
 def a_batch_that_the_coordinator_turned_away_holds_up_nobody_else(talk: Talk) -> None:
-    """Under the producer id of somebody whose transaction is open: that one writes on."""
+    """Under the producer id of another producer, whose transaction is open: that one writes on."""
     topic, producer, other = talk.topic(), TransactionalProducer(talk), TransactionalProducer(talk, "other")
     producer.writes(topic, b"first")
     strange = other.batch(

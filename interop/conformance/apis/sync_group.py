@@ -1,4 +1,4 @@
-"""SyncGroup: the leader hands in the assignment, everybody gets its share."""
+"""SyncGroup: the leader hands in the assignment, each member gets its share."""
 
 from __future__ import annotations
 

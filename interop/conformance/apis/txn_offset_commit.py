@@ -140,7 +140,7 @@ def an_older_epoch_than_the_present_one(talk: Talk) -> None:
     talk.ask(fenced, E.INVALID_PRODUCER_EPOCH)
 
 
-@conversation("0-4", alone=True)  # Apache takes the words of whoever asks the coordinator at the same time
+@conversation("0-4", alone=True)  # Apache takes the words of another request that the coordinator has
 def offsets_that_were_not_added_to_the_transaction(talk: Talk) -> None:
     topic, producer, group = talk.topic(), Producer(talk), group_of(talk)
     error = E.TRANSACTION_ABORTABLE if talk.version >= 4 else E.INVALID_TXN_STATE

@@ -2,7 +2,7 @@
 
 everything()                   every class that is declared as a message of its own
 full(cls)                      one object with no field left at its default
-messages(cls)                  a strategy for objects, whatever their version
+messages(cls)                  a strategy for objects of any version
 as_of(message, version)        what of a message that version can carry
 """
 

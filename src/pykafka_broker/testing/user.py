@@ -80,7 +80,7 @@ class User:
         return self._correlation_id
 
     def write_bytes(self, data: bytes) -> None:
-        """Send these bytes, whatever they are."""
+        """Send bytes that need not be a request."""
         self._stream.write(data)
 
     async def read(self, api_key: int, version: int) -> Any:

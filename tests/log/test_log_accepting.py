@@ -8,7 +8,8 @@ from contextlib import suppress
 import pytest
 
 from pykafka_broker.log.check.accept_loss import accept, losses
-from pykafka_broker.log.check.partition_check import check_partition, mend
+from pykafka_broker.log.check.mend import mend
+from pykafka_broker.log.check.partition_check import check_partition
 from pykafka_broker.log.disk.names import DAMAGED_SUFFIX, offset_file
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -78,7 +79,7 @@ def as_served(files: MemoryFiles, **settings: object) -> PartitionLog:
 def repaired(files: MemoryFiles) -> None:
     checked = check_partition(files, FOLDER)
     mend(files, checked.findings)
-    accept(files, FOLDER, checked.partition, losses(checked.findings))
+    accept(files, FOLDER, checked.totals, losses(checked.findings))
 
 
 @pytest.mark.parametrize("policy", ["compact", "delete"])

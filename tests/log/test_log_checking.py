@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.check.partition_check import Checked, check_partition, open_segments
+from pykafka_broker.log.check.findings import CheckResult
+from pykafka_broker.log.check.partition_check import check_partition, open_segments
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import Entry, OsFileSystem
-from pykafka_broker.log.segment.batch_walk import walk
+from pykafka_broker.log.segment.header_walk import walk_headers
 from pykafka_broker.testing.memory_files import Inode, MemoryFile, MemoryFiles
 from tests.log.cleaner.test_cleaning import COMPACT, a_broker, a_log, cleaned, fill
 
@@ -68,7 +69,7 @@ async def states_under_constant_cleaning() -> list[State]:
     return states
 
 
-def looked_through(files: MemoryFiles) -> Checked:
+def looked_through(files: MemoryFiles) -> CheckResult:
     for _ in range(LOOKS - 1):
         try:
             return check_partition(files, FOLDER, is_in_use=True)
@@ -93,7 +94,7 @@ async def test_segments_that_a_broker_removes_are_read_as_they_were_when_they_we
         offsets = [
             header.base_offset
             for segment in open_segments(files, FOLDER)
-            for _, header in walk(segment.file.pread, 0, segment.size)
+            for _, header in walk_headers(segment.file.pread, 0, segment.size)
         ]
         assert offsets
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.log.check.partition_check import Remedy, check_partition
+from pykafka_broker.log.check.findings import Remedy
+from pykafka_broker.log.check.partition_check import check_partition
 from pykafka_broker.log.disk.names import DENSE_SUFFIX, offset_file
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
-from pykafka_broker.log.segment.swap import recovery
+from pykafka_broker.log.segment.swap import steps_at_start
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -177,7 +178,7 @@ def test_a_note_stays_over_clean_stops_and_whatever_the_policy_is():
         assert len(records(log)) == BATCHES
         assert log.close()
         assert notes(files) == [0]
-    assert recovery(names(files), lambda name: 0) == []
+    assert steps_at_start(names(files), lambda name: 0) == []
 
 
 def test_what_a_closed_segment_has_lost_while_the_broker_was_down_is_refused_above_the_note():

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.log.check.partition_check import Remedy, check_partition, mend
+from pykafka_broker.log.check.findings import Remedy
+from pykafka_broker.log.check.mend import mend
+from pykafka_broker.log.check.partition_check import check_partition
 from pykafka_broker.log.check.scrubber import job_for, scrub
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin

@@ -20,7 +20,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
-from pykafka_broker.log.segment.batch_walk import Scan
+from pykafka_broker.log.segment.batch_scan import BatchScan
 from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.index import TIME_ENTRY_BYTES
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -498,7 +498,7 @@ def test_a_scan_is_happy_with_batches_larger_than_its_buffer():
     for size in (3_000_000, 10, 1_500_000):
         append(log, b"x" * size)
 
-    scan = Scan(log.state.segments[0].file.pread, log.state.size_bytes, 0)
+    scan = BatchScan(log.state.segments[0].file.pread, log.state.size_bytes, 0)
 
     assert [header.base_offset for _, header in scan] == [0, 1, 2]
     assert scan.valid_end == log.state.size_bytes

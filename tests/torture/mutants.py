@@ -170,9 +170,9 @@ def serve_past_the_high_watermark() -> None:
 
 @mutant("lost", plans=TWO_KILLS)
 def drop_the_last_batch_at_recovery() -> None:
-    from pykafka_broker.log.segment.batch_walk import Scan
+    from pykafka_broker.log.segment.batch_scan import BatchScan
 
-    original = Scan.__iter__
+    original = BatchScan.__iter__
 
     def __iter__(self: Any) -> Iterator[Any]:  # noqa: N807
         before, held = None, None
@@ -183,7 +183,7 @@ def drop_the_last_batch_at_recovery() -> None:
         if before is not None:
             self.valid_end, self.next_offset = before
 
-    Scan.__iter__ = __iter__  # type: ignore[method-assign]
+    BatchScan.__iter__ = __iter__  # type: ignore[method-assign]
 
 
 # --- bugs that want of room, descriptors or speed must show ----------------------------------------

@@ -32,7 +32,7 @@ from pykafka_broker.log.partition.producers import ProducerState
 from pykafka_broker.log.partition.stored_checks import StoredChecks
 from pykafka_broker.log.recovery import found_log
 from pykafka_broker.log.recovery import offset_checkpoints as offset_files
-from pykafka_broker.log.segment.batch_walk import Scan
+from pykafka_broker.log.segment.batch_scan import BatchScan
 from pykafka_broker.log.segment.damage import Damage as Damaged
 from pykafka_broker.log.segment.index import OffsetIndex
 from pykafka_broker.log.segment.index_pair import IndexPair
@@ -332,8 +332,8 @@ def refuse_a_start_over_a_garbled_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 def cut_a_log_where_it_is_damaged(patch: pytest.MonkeyPatch) -> None:
     """As Apache Kafka does: what follows the damage goes too."""
-    patch.setattr(Scan, "_next_good", lambda self, position: None)
-    patch.setattr(Scan, "tail_damage", lambda self, next_offset: Damaged(0, self._size, 0, next_offset))
+    patch.setattr(BatchScan, "_next_good", lambda self, position: None)
+    patch.setattr(BatchScan, "tail_damage", lambda self, next_offset: Damaged(0, self._size, 0, next_offset))
 
 
 def stop_at_unreadable_leader_epochs(patch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import click
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.cli.wording import counted, human_size
-from pykafka_broker.log.check.partition_check import Checked, Remedy
+from pykafka_broker.log.check.findings import CheckResult, Remedy
 
 #: How many partitions `log stats` shows on a terminal without --all: the largest that have records.
 LARGEST = 20
@@ -64,7 +64,7 @@ class Report:
         self.problems: list[tuple[Cell, ...]] = []
         self.mended = 0
 
-    def add(self, folder: str, checked: Checked, *, in_use: bool) -> None:
+    def add(self, folder: str, checked: CheckResult, *, in_use: bool) -> None:
         """What was found in a partition."""
         partition, findings = checked
         values = [FindingResult(f.path, f.text, f.remedy.name.lower()) for f in findings]
@@ -113,7 +113,7 @@ class Report:
         )
 
 
-def _check_lines(folder: str, checked: Checked, *, in_use: bool) -> Iterator[str]:
+def _check_lines(folder: str, checked: CheckResult, *, in_use: bool) -> Iterator[str]:
     """The verdict on a partition, and what was found."""
     partition, findings = checked
     verdict = "ok" if not findings else f"{len(findings)} problems"

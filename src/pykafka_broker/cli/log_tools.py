@@ -19,14 +19,9 @@ from pykafka_broker.cli.dump_log import dump_log
 from pykafka_broker.cli.log_report import PartitionStats, Report, Verified, stats_line, stats_table
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.log.check.accept_loss import accept, losses
-from pykafka_broker.log.check.partition_check import (
-    Checked,
-    Remedy,
-    check_partition,
-    mend,
-    open_segments,
-    segment_offsets,
-)
+from pykafka_broker.log.check.findings import CheckResult, Remedy
+from pykafka_broker.log.check.mend import mend
+from pykafka_broker.log.check.partition_check import check_partition, open_segments, segment_offsets
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.log.disk.files import FileLockedError, OsFileSystem, lock_holder
 from pykafka_broker.log.disk.names import (
@@ -131,7 +126,7 @@ def repair(paths: tuple[str, ...], dry_run: bool, accepts_loss: bool, show_all: 
                             + f" accepted as lost ({damage.end_position - damage.position} bytes)"
                         )
                 if not dry_run:
-                    accept(files, folder, checked.partition, lost)
+                    accept(files, folder, checked.totals, lost)
                     findings = check_partition(files, folder).findings
             left += sum(finding.remedy is Remedy.NONE for finding in findings)
     report.end(show_all=show_all)
@@ -159,7 +154,7 @@ def stats(paths: tuple[str, ...], show_all: bool, output: Output) -> int:
 
 def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) -> PartitionStats:
     """What there is in a partition, by batch headers."""
-    from pykafka_broker.log.segment.batch_walk import walk
+    from pykafka_broker.log.segment.header_walk import walk_headers
 
     opened = open_segments(OsFileSystem(), folder)
     segments = [(segment.base_offset, segment.size) for segment in opened]
@@ -168,7 +163,7 @@ def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) 
     batches = records = 0
     oldest = newest = -1
     for segment in opened:
-        for _, header in walk(segment.file.pread, 0, segment.size):
+        for _, header in walk_headers(segment.file.pread, 0, segment.size):
             batches += 1
             records += header.records_count
             end_offset = header.next_offset
@@ -245,11 +240,11 @@ def _log_directory(path: str) -> str:
 
 def _checked(
     paths: tuple[str, ...], in_use: Mapping[str, int], output: Output
-) -> Iterator[tuple[str, Checked]]:
+) -> Iterator[tuple[str, CheckResult]]:
     """Every partition with what was found in it."""
     files = OsFileSystem()
 
-    def check(folder: str, advance: Callable[[int], object], is_last_look: bool) -> Checked:
+    def check(folder: str, advance: Callable[[int], object], is_last_look: bool) -> CheckResult:
         is_in_use = _log_directory(folder) in in_use
         return check_partition(files, folder, advance, is_in_use=is_in_use, is_last_look=is_last_look)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, combinations
 
 from pykafka_broker.log.disk.names import offset_file
-from pykafka_broker.log.segment.swap import Renaming, into_service, out_of_service, recovery, to_swap
+from pykafka_broker.log.segment.swap import Renaming, into_service, out_of_service, steps_at_start, to_swap
 
 KINDS = (".log", ".index", ".timeindex")
 BASE, END = 100, 300
@@ -47,7 +47,7 @@ def done(files: Folder, steps: Iterable[Renaming]) -> Folder:
 
 
 def recovered(files: Folder) -> Folder:
-    return done(files, recovery(files, lambda name: END))
+    return done(files, steps_at_start(files, lambda name: END))
 
 
 def subsets(steps: list[Renaming]) -> Iterator[tuple[Renaming, ...]]:
@@ -78,7 +78,7 @@ def test_a_recovery_that_is_cut_short_is_recovered_from() -> None:
         files = before()
         for phase in phases:
             files = done(files, phase)
-        steps = recovery(files, lambda name: END)
+        steps = steps_at_start(files, lambda name: END)
         for count in range(len(steps)):
             assert recovered(done(files, steps[:count])) == after(), steps[:count]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pykafka_broker.log.check.partition_check import Finding, Partition, Remedy
+from pykafka_broker.log.check.findings import Finding, PartitionTotals, Remedy
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join, write_fully
 from pykafka_broker.log.disk.names import (
     DAMAGED_SUFFIX,
@@ -43,11 +43,11 @@ def losses(findings: Sequence[Finding]) -> dict[str, list[Damage]]:
     return {path: sorted(damages) for path, damages in found.items()}
 
 
-def accept(files: FileSystem, directory: str, partition: Partition, lost: dict[str, list[Damage]]) -> None:
+def accept(files: FileSystem, directory: str, totals: PartitionTotals, lost: dict[str, list[Damage]]) -> None:
     """Make gaps of these ranges of a partition that was checked just now."""
     if not lost:
         return
-    _raise_note(files, directory, partition, max(damages[-1].next_offset for damages in lost.values()))
+    _raise_note(files, directory, totals, max(damages[-1].next_offset for damages in lost.values()))
     for path, damages in lost.items():
         base = path[: -len(LOG_SUFFIX)]
         files.remove(base + DAMAGED_SUFFIX)
@@ -58,13 +58,13 @@ def accept(files: FileSystem, directory: str, partition: Partition, lost: dict[s
         files.sync_directory(directory)
 
 
-def _raise_note(files: FileSystem, directory: str, partition: Partition, next_offset: int) -> None:
+def _raise_note(files: FileSystem, directory: str, totals: PartitionTotals, next_offset: int) -> None:
     """Say that from `next_offset` on nothing is missing but what was lost. A log without a note may have
     gaps anywhere: of it this is only certain behind its end.
     """
     names = [entry.name for entry in files.entries(directory)]
     noted = noted_offset(names)
-    raised = partition.end_offset if noted is None else max(noted, next_offset)
+    raised = totals.end_offset if noted is None else max(noted, next_offset)
     if raised == noted:
         return
     files.write_file(join(directory, offset_file(raised, DENSE_SUFFIX)), b"", sync=True)

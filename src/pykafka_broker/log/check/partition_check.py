@@ -1,113 +1,46 @@
-"""Looking through the files of a partition: what is wrong with them, and what can be done about it.
+"""Checking all files of a partition: reads every byte and changes nothing. Blocking.
 
-`check_partition` reads everything and changes nothing; `mend` does what a finding offers, and nobody else
-may have the folder then. Blocking.
+What can be found, and what can be done about it: `findings.py`. `mend.py` does it.
 
 A folder that a broker is using can be checked too. Its last segment is being written, and is read as far as
-it holds whole batches; what the broker has under way (replaced segments, files to be deleted) is no finding.
-All segments are opened before the first is read, so what the broker removes meanwhile can be read to the end.
-
-| found | offered |
-|---|---|
-| damage before good batches or another segment | fenced (`.damaged`): reads there get CORRUPT_MESSAGE |
-| the last segment ends in half a batch | cut off, as a start after a crash would |
-| an index that does not fit its log | removed; the broker makes it anew when it needs it |
-| an unreadable snapshot, window or leader epochs | removed; rebuilt from the log at the next start |
-| partition.metadata missing or unreadable | nothing: the broker does, when the metadata knows the topic |
-| `.cleaned`, `.swap`, `.deleted`, `.tmp` | nothing: the next start finishes or removes them |
+it holds whole batches; work that the broker has under way (replaced segments, files to be deleted) is no
+finding. All segments are opened before the first is read, so a segment that the broker removes meanwhile can
+be read to the end.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from enum import Enum
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from pykafka_broker.log.disk.checkpoints import (
-    MalformedFile,
-    decode_epochs,
-    decode_offsets,
-    decode_partition_metadata,
+from pykafka_broker.log.check.findings import CheckResult, Finding, PartitionTotals, Remedy, vanishing
+from pykafka_broker.log.check.segment_check import check_indexes, check_log
+from pykafka_broker.log.check.side_file_check import (
+    check_leftovers,
+    check_metadata,
+    check_snapshots,
+    read_epochs,
 )
+from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_offsets
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join
 from pykafka_broker.log.disk.names import (
-    CLEANED_SUFFIX,
     CLEANER_CHECKPOINT,
-    DAMAGED_SUFFIX,
-    DELETED_SUFFIX,
-    DENSE_SUFFIX,
-    INDEX_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     METADATA_TOPIC,
-    PARTITION_METADATA,
-    SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
-    TEMPORARY_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    WINDOW_SUFFIX,
     offset_file,
     parse_offset_file,
     parse_partition_folder,
 )
 from pykafka_broker.log.partition.density import noted_offset
-from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
-from pykafka_broker.log.partition.producers import CorruptSnapshotError, read_snapshot, restore_windows
-from pykafka_broker.log.segment.aborted_txns import read_aborted_txns
-from pykafka_broker.log.segment.batch_walk import Scan, no_epoch_known
-from pykafka_broker.log.segment.damage import Damage
-from pykafka_broker.log.segment.index import InvalidIndexError, OffsetIndex, TimeIndex
-from pykafka_broker.log.segment.scan import is_dense_but_for, survey
+from pykafka_broker.log.segment.batch_scan import BatchScan, no_epoch_known
 from pykafka_broker.log.segment.segment import Segment
-from pykafka_broker.log.segment.segment_files import SegmentFiles
-from pykafka_broker.log.segment.trust import Trust
+from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 
 #: How often a folder is listed anew whose segments are removed between the listing and the opening: each time
 #: a broker has removed one within a millisecond or so.
 LISTINGS = 1_000
-_LEFTOVERS = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX, TEMPORARY_SUFFIX)
-
-
-class Remedy(Enum):
-    """What `mend` would do."""
-
-    NONE = "nothing that can be done here"
-    START = "the next start of the broker sees to it"
-    FENCE = "fence it off: reads of these offsets get CORRUPT_MESSAGE, all others are served"
-    CUT = "cut it off"
-    REMOVE = "remove the file: it is made anew from the log"
-    FENCED = "fenced off already"
-
-
-class Finding(NamedTuple):
-    """Something wrong with a file."""
-
-    path: str
-    text: str
-    remedy: Remedy
-    #: Of damage and torn ends: where it lies.
-    damage: Damage | None = None
-
-
-class Partition(NamedTuple):
-    """What was gone through."""
-
-    segments: int
-    bytes: int
-    batches: int
-    records: int
-    #: Where the log ends, or ended when it was read.
-    end_offset: int = 0
-
-
-class Checked(NamedTuple):
-    """The outcome of one partition."""
-
-    partition: Partition
-    findings: Sequence[Finding]
 
 
 def segment_offsets(files: FileSystem, directory: str) -> list[tuple[int, int]]:
@@ -149,49 +82,92 @@ def check_partition(
     *,
     is_in_use: bool = False,
     is_last_look: bool = False,
-) -> Checked:
-    """Read every byte of a partition's folder. `on_bytes` hears how many bytes of the logs have been read.
+) -> CheckResult:
+    """Read every byte of a partition's folder. `on_bytes` is told how many bytes of the logs have been read.
 
     Raises:
         FileNotFoundError: there is no such folder; or of one in use, what was read looks odd, but the broker
             has replaced it meanwhile: look again. A last look leaves out what was found in replaced segments.
     """
-    findings: list[Finding] = []
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
+    findings = [] if is_in_use else [*check_leftovers(directory, names)]
+    epochs, problem = read_epochs(files, directory)
     present = {join(directory, name) for name in names}
     findings += [
-        Finding(join(directory, name), "is left over from work that was cut short", Remedy.START)
-        for name in sorted(names)
-        if name.endswith(_LEFTOVERS) and not name.endswith(DENSE_SUFFIX) and not is_in_use
-    ]
-    epochs, problem = _read_epochs(files, directory)
-    findings += [
         finding
-        for finding in (*_check_metadata(files, directory), *problem)
+        for finding in (*check_metadata(files, directory), *problem)
         if finding.path in present or not _is_new_metadata_log(directory, names)
     ]
-    whole = open_segments(files, directory)
-    segments = [(segment.base_offset, segment.size) for segment in whole]
-    batches = records = end_offset = 0
-    found = survey(whole, epochs.epoch_for_offset)
-    may_have_gaps = found.has_gaps or _was_cleaned(files, directory)
-    epoch_of = epochs.epoch_for_offset
+    segments = open_segments(files, directory)
+    listed = [(segment.base_offset, segment.size) for segment in segments]
+    found = survey(segments, epochs.epoch_for_offset)
     if found.contradicts_epochs:
-        epoch_of = no_epoch_known
         path = join(directory, LEADER_EPOCH_CHECKPOINT)
         findings.append(Finding(path, "contradicts the log", Remedy.REMOVE))
-    for number, (base_offset, size) in enumerate(segments):
-        following = segments[number + 1][0] if number + 1 < len(segments) else None
-        segment = whole[number]
-        pread = _metered(segment.file.pread, on_bytes)
-        scan = Scan(
-            pread,
-            size,
-            base_offset,
-            epoch_of=epoch_of,
-            gaps_allowed=may_have_gaps or is_in_use,
+    folder = _Folder(
+        files,
+        directory,
+        names,
+        segments,
+        no_epoch_known if found.contradicts_epochs else epochs.epoch_for_offset,
+        last_gap=found.last_gap,
+        may_have_gaps=found.has_gaps or _was_cleaned(files, directory),
+        is_in_use=is_in_use,
+    )
+    batches = records = end_offset = 0
+    for number in range(len(segments)):
+        checked = folder.check(number, on_bytes)
+        batches += checked.batches
+        records += checked.records
+        end_offset = checked.end_offset
+        findings += checked.findings
+    findings += check_snapshots(files, directory, names, is_in_use=is_in_use)
+    if is_in_use and findings:
+        replaced = set(listed[:-1]).difference(segment_offsets(files, directory))
+        if replaced and not is_last_look:
+            raise FileNotFoundError(errno.ENOENT, "Segments were compacted meanwhile", directory)
+        gone = {base_offset for base_offset, _ in replaced}
+        findings = [finding for finding in findings if _base_offset(finding.path) not in gone]
+    total = sum([size for _, size in listed])
+    return CheckResult(PartitionTotals(len(segments), total, batches, records, end_offset), findings)
+
+
+class _CheckedSegment(NamedTuple):
+    """What was read in one segment, and what is wrong with it."""
+
+    batches: int
+    records: int
+    end_offset: int
+    findings: Sequence[Finding]
+
+
+class _Folder(NamedTuple):
+    """What the check of a segment needs to know about the partition."""
+
+    files: FileSystem
+    directory: str
+    names: set[str]
+    segments: Sequence[Segment]
+    epoch_of: Callable[[int], int]
+    #: See `Survey`.
+    last_gap: int
+    may_have_gaps: bool
+    is_in_use: bool
+
+    def check(self, number: int, on_bytes: Callable[[int], object]) -> _CheckedSegment:
+        """Read the segment of this number."""
+        segment = self.segments[number]
+        is_last = number + 1 == len(self.segments)
+        following = None if is_last else self.segments[number + 1].base_offset
+        scan = BatchScan(
+            _metered(segment.file.pread, on_bytes),
+            segment.size,
+            segment.base_offset,
+            epoch_of=self.epoch_of,
+            gaps_allowed=self.may_have_gaps or self.is_in_use,
             following_offset=following,
         )
+        batches = records = 0
         places: dict[int, int] = {}
         timestamps: dict[int, int] = {}
         for position, header in scan:
@@ -199,40 +175,23 @@ def check_partition(
             records += header.records_count
             places[position] = header.last_offset
             timestamps[header.last_offset] = header.max_timestamp
-        end_offset = scan.next_offset
-        is_written = is_in_use and following is None
-        is_short = scan.valid_end == size and following is not None and end_offset < following
-        is_hole = False
-        if is_short and following is not None:
-            # Read now: a cleaner at work has raised it before what was just read.
-            noted = noted_offset(entry.name for entry in files.entries(directory))
-            if noted is not None and found.last_gap < noted:
-                is_hole = following > noted
-            else:
-                is_hole = not may_have_gaps and is_dense_but_for(segment, whole)
-        findings += _judge_scan(segment, scan, following, names, is_written=is_written, is_hole=is_hole)
+        is_written = self.is_in_use and is_last
+        is_hole = following is not None and self._is_hole(segment, scan, following)
+        findings = [*check_log(segment, scan, following, self.names, is_written=is_written, is_hole=is_hole)]
         if not is_written:
-            with _vanishing(is_in_use):
-                findings += _check_indexes(files, segment, names, places, timestamps)
-    findings += _check_snapshots(files, directory, names, is_in_use=is_in_use)
-    if is_in_use and findings:
-        replaced = set(segments[:-1]).difference(segment_offsets(files, directory))
-        if replaced and not is_last_look:
-            raise FileNotFoundError(errno.ENOENT, "Segments were compacted meanwhile", directory)
-        gone = {base_offset for base_offset, _ in replaced}
-        findings = [finding for finding in findings if _base_offset(finding.path) not in gone]
-    total = sum([size for _, size in segments])
-    return Checked(Partition(len(segments), total, batches, records, end_offset), findings)
+            with vanishing(self.is_in_use):
+                findings += check_indexes(self.files, segment, self.names, places, timestamps)
+        return _CheckedSegment(batches, records, scan.next_offset, findings)
 
-
-@contextmanager
-def _vanishing(is_in_use: bool) -> Iterator[None]:
-    """Files that a broker removes before they are read, with the segment they belong to, are no finding."""
-    try:
-        yield
-    except FileNotFoundError:
-        if not is_in_use:
-            raise
+    def _is_hole(self, segment: Segment, scan: BatchScan, following: int) -> bool:
+        """Whether offsets are missing before the next segment that were lost rather than compacted away."""
+        if scan.valid_end != segment.size or scan.next_offset >= following:
+            return False
+        # Read now: a cleaner at work has raised it before the segment was read.
+        noted = noted_offset(entry.name for entry in self.files.entries(self.directory))
+        if noted is not None and self.last_gap < noted:
+            return following > noted
+        return not self.may_have_gaps and is_dense_but_for(segment, self.segments)
 
 
 def _base_offset(path: str) -> int | None:
@@ -275,163 +234,3 @@ def _is_new_metadata_log(directory: str, names: set[str]) -> bool:
     folder = parse_partition_folder(directory.rsplit("/", 1)[-1])
     is_metadata_log = folder is not None and folder.topic == METADATA_TOPIC
     return is_metadata_log and not any(name.endswith(LOG_SUFFIX) for name in names)
-
-
-def _check_metadata(files: FileSystem, directory: str) -> Iterator[Finding]:
-    path = join(directory, PARTITION_METADATA)
-    try:
-        decode_partition_metadata(files.read_file(path))
-    except FileNotFoundError:
-        yield Finding(path, "is missing", Remedy.START)
-    except MalformedFile as error:
-        yield Finding(path, f"is not readable: {error}", Remedy.START)
-
-
-def _read_epochs(files: FileSystem, directory: str) -> tuple[LeaderEpochs, list[Finding]]:
-    path = join(directory, LEADER_EPOCH_CHECKPOINT)
-    try:
-        return LeaderEpochs(decode_epochs(files.read_file(path))), []
-    except FileNotFoundError:
-        return LeaderEpochs(), [Finding(path, "is missing", Remedy.START)]
-    except MalformedFile as error:
-        return LeaderEpochs(), [Finding(path, f"is not readable: {error}", Remedy.REMOVE)]
-
-
-def _judge_scan(
-    segment: Segment,
-    scan: Scan,
-    following: int | None,
-    names: set[str],
-    *,
-    is_written: bool,
-    is_hole: bool,
-) -> Iterator[Finding]:
-    path = segment.path + LOG_SUFFIX
-    known: tuple[Damage, ...] = ()
-    if offset_file(segment.base_offset, DAMAGED_SUFFIX) in names:
-        try:
-            segment.trust.load_damages()
-            known = segment.trust.damages
-        except FileNotFoundError:  # a broker has removed it together with the segment
-            known = ()
-        except (ValueError, TypeError):
-            yield Finding(segment.path + DAMAGED_SUFFIX, "is not readable", Remedy.REMOVE)
-    damages = list(scan.damages)
-    if scan.valid_end < segment.size and not is_written:
-        if following is None:
-            torn = scan.tail_damage(scan.next_offset)
-            text = f"ends in {segment.size - scan.valid_end} bytes that are no batch, at offset {torn[2]}"
-            # The start of a broker knows how far the log was synced, and decides.
-            remedy = Remedy.START if _is_sound_at(segment, scan.valid_end) else Remedy.CUT
-            yield Finding(path, text, remedy, torn)
-        else:
-            damages.append(scan.tail_damage(following))
-    elif following is not None and (missing := scan.tail_damage(following)) in known:
-        damages.append(missing)
-    elif is_hole and following is not None:
-        text = f"offsets {missing.first_offset} to {missing.next_offset - 1} are missing behind it"
-        yield Finding(path, text, Remedy.NONE, missing)
-    for damage in damages:
-        yield Finding(
-            path,
-            f"offsets {damage.first_offset} to {damage.next_offset - 1} are damaged "
-            f"(bytes {damage.position} to {damage.end_position})",
-            Remedy.FENCED if damage in known else Remedy.FENCE,
-            damage,
-        )
-
-
-def _is_sound_at(segment: Segment, position: int) -> bool:
-    """Whether a batch with the right checksum begins there, be its offset or epoch what they may."""
-    scan = Scan(
-        segment.file.pread, segment.size, segment.base_offset, gaps_allowed=True, start_position=position
-    )
-    return next(iter(scan), (None, None))[0] == position
-
-
-def _check_indexes(
-    files: FileSystem,
-    segment: Segment,
-    names: set[str],
-    places: dict[int, int],
-    timestamps: dict[int, int],
-) -> Iterator[Finding]:
-    def read(suffix: str) -> bytes | None:
-        present = offset_file(segment.base_offset, suffix) in names
-        return files.read_file(segment.path + suffix) if present else None
-
-    base_offset = segment.base_offset
-    if (data := read(INDEX_SUFFIX)) is not None:
-        try:
-            for offset, position in OffsetIndex.from_bytes(data, base_offset, max(segment.size, 1)):
-                if places.get(position) != offset:
-                    raise InvalidIndexError(
-                        f"position {position} does not hold a batch up to offset {offset}"
-                    )
-        except InvalidIndexError as error:
-            yield Finding(segment.path + INDEX_SUFFIX, str(error), Remedy.REMOVE)
-    if (data := read(TIME_INDEX_SUFFIX)) is not None:
-        try:
-            for timestamp, offset in TimeIndex.from_bytes(data, base_offset):
-                if timestamps.get(offset) != timestamp:
-                    raise InvalidIndexError(f"no batch up to offset {offset} has timestamp {timestamp}")
-        except InvalidIndexError as error:
-            yield Finding(segment.path + TIME_INDEX_SUFFIX, str(error), Remedy.REMOVE)
-    if (data := read(TXN_INDEX_SUFFIX)) is not None:
-        try:
-            read_aborted_txns(data)
-        except InvalidIndexError as error:
-            yield Finding(segment.path + TXN_INDEX_SUFFIX, str(error), Remedy.NONE)
-
-
-def _check_snapshots(
-    files: FileSystem, directory: str, names: set[str], *, is_in_use: bool
-) -> Iterator[Finding]:
-    for name in sorted(names):
-        parsed = parse_offset_file(name)
-        if parsed is not None and parsed[1] == SNAPSHOT_SUFFIX:
-            with _vanishing(is_in_use):
-                yield from _check_snapshot(files, directory, parsed[0], names)
-
-
-def _check_snapshot(files: FileSystem, directory: str, offset: int, names: set[str]) -> Iterator[Finding]:
-    path = join(directory, offset_file(offset, SNAPSHOT_SUFFIX))
-    try:
-        states = read_snapshot(files.read_file(path))
-    except CorruptSnapshotError as error:
-        yield Finding(path, str(error), Remedy.REMOVE)
-        return
-    window = offset_file(offset, WINDOW_SUFFIX)
-    if window in names:
-        try:
-            restore_windows(states, files.read_file(join(directory, window)))
-        except CorruptSnapshotError as error:
-            yield Finding(join(directory, window), str(error), Remedy.REMOVE)
-
-
-def mend(files: FileSystem, findings: Sequence[Finding]) -> int:
-    """Do what is offered; how many findings that concerned. The folder must be nobody else's."""
-    done = 0
-    fences: dict[str, list[Damage]] = {}
-    for finding in findings:
-        if finding.remedy is Remedy.REMOVE:
-            files.remove(finding.path)
-        elif finding.remedy is Remedy.CUT:
-            assert finding.damage is not None
-            file = files.open(finding.path)
-            file.truncate(finding.damage.position)
-            file.sync()
-        elif finding.remedy in (Remedy.FENCE, Remedy.FENCED):
-            assert finding.damage is not None
-            fences.setdefault(finding.path, []).append(finding.damage)
-            if finding.remedy is Remedy.FENCED:
-                continue
-        else:
-            continue
-        done += 1
-    for path, damages in fences.items():
-        base = path[: -len(LOG_SUFFIX)]
-        trust = Trust(SegmentFiles(files, base))
-        trust.damages = tuple(sorted(damages))
-        trust.save_damages()
-    return done

@@ -21,7 +21,7 @@ from pykafka_broker.log.disk.files import Buffer, File, FileSystem, join
 from pykafka_broker.log.disk.names import LOG_SUFFIX, offset_file
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.segment.batch_walk import Scan, sound_end
+from pykafka_broker.log.segment.batch_scan import BatchScan, verified_end
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 
 logger = logging.getLogger(__name__)
@@ -85,7 +85,7 @@ def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> S
         try:
             file = files.open(join(job.directory, offset_file(base_offset, LOG_SUFFIX)), writable=False)
             read = partial(_read, file, meter)
-            found = sound_end(
+            found = verified_end(
                 read,
                 0,
                 size,
@@ -96,7 +96,7 @@ def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> S
                 following_offset=next_base_offset,
             )
             if found is None:  # odd, or once compacted
-                scan = Scan(
+                scan = BatchScan(
                     file.pread, size, base_offset, epoch_of=epoch_of, following_offset=next_base_offset
                 )
                 for _ in scan:

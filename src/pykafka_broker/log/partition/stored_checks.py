@@ -12,15 +12,10 @@ from collections.abc import Callable
 from pykafka_broker.log.partition.density import Density
 from pykafka_broker.log.partition.read_plan import segment_number
 from pykafka_broker.log.partition.state import LogState
-from pykafka_broker.log.segment.batch_walk import no_epoch_known
-from pykafka_broker.log.segment.scan import (
-    check_batches,
-    find_damages,
-    is_dense_but_for,
-    scan_segment,
-    survey,
-)
+from pykafka_broker.log.segment.batch_scan import no_epoch_known
 from pykafka_broker.log.segment.segment import Segment, segment_ends
+from pykafka_broker.log.segment.segment_scan import fence_damages, scan_segment, verify_batches
+from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +59,7 @@ class StoredChecks:
         indexes.
         """
         epoch_of = self._state.epochs.epoch_for_offset
-        if check_batches(segment, start, end, epoch_of=epoch_of, next_base_offset=next_base_offset):
+        if verify_batches(segment, start, end, epoch_of=epoch_of, next_base_offset=next_base_offset):
             return
         if next_base_offset is None or not self.check_segment(segment, next_base_offset):
             self.check_again(segment)
@@ -74,7 +69,7 @@ class StoredChecks:
         state = self._state
         segments = state.segments
         ends = dict(zip(segments, segment_ends(segments, state.log_end_offset), strict=True))
-        find_damages(
+        fence_damages(
             segment,
             state.name,
             next_offset=ends.get(segment, state.log_end_offset),

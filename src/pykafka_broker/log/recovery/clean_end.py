@@ -8,7 +8,7 @@ batch, an index or that offset says otherwise it was no clean stop, and the log 
 from __future__ import annotations
 
 from pykafka_broker.log.recovery.found_log import FoundLog
-from pykafka_broker.log.segment.batch_walk import Scan
+from pykafka_broker.log.segment.batch_scan import BatchScan
 from pykafka_broker.log.segment.segment import Segment
 
 
@@ -41,7 +41,7 @@ def _scanned_end(
     for damage in segment.trust.damages:
         if damage.end_position > start:
             start, start_offset = damage.end_position, damage.next_offset
-    scan = Scan(
+    scan = BatchScan(
         segment.file.pread,
         segment.size,
         segment.base_offset,

@@ -16,8 +16,9 @@ from pykafka_broker.log.config import LONG_MAX
 from pykafka_broker.log.disk.names import DENSE_SUFFIX
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.recovery.found_log import FoundLog
-from pykafka_broker.log.segment.batch_walk import walk
-from pykafka_broker.log.segment.scan import scan_segment, survey
+from pykafka_broker.log.segment.header_walk import walk_headers
+from pykafka_broker.log.segment.segment_scan import scan_segment
+from pykafka_broker.log.segment.survey import survey
 from pykafka_broker.protocol.records.batch import HEADER, HEADER_BYTES, MAGIC, BatchHeader
 
 logger = logging.getLogger(__name__)
@@ -112,7 +113,7 @@ def _believed_synced_end(found: FoundLog, synced_end: int, high_watermark: int) 
         return synced_end
     read = segment.file.pread
     position, next_offset = 0, segment.base_offset
-    for start, header in walk(read, 0, segment.size):
+    for start, header in walk_headers(read, 0, segment.size):
         position, next_offset = start + header.size_in_bytes, header.next_offset
     if position + HEADER_BYTES > segment.size:
         return synced_end

@@ -33,7 +33,7 @@ from pykafka_broker.log.partition.density import noted_offset
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.segment import swap
-from pykafka_broker.log.segment.batch_walk import walk
+from pykafka_broker.log.segment.header_walk import walk_headers
 from pykafka_broker.log.segment.index import InvalidIndexError
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.protocol.records.batch import BatchHeader
@@ -110,7 +110,7 @@ class FoundLog:
         directory = self.identity.directory
         entries = self.files.entries(directory, sizes_of=(LOG_SUFFIX, LOG_SUFFIX + SWAP_SUFFIX))
         sizes = {entry.name: entry.size for entry in entries}
-        steps = swap.recovery(sizes, lambda name: self._end_of_swap(name, sizes[name]))
+        steps = swap.steps_at_start(sizes, lambda name: self._end_of_swap(name, sizes[name]))
         for old, new in steps:
             path = join(directory, old)
             if new is None:
@@ -131,7 +131,7 @@ class FoundLog:
         assert parsed is not None
         end_offset = parsed[0]
         file = self.files.open(join(self.identity.directory, name), writable=False)
-        for _, header in walk(file.pread, 0, size):
+        for _, header in walk_headers(file.pread, 0, size):
             end_offset = header.next_offset
         return end_offset
 

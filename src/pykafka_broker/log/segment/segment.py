@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pykafka_broker.log.disk.files import Buffer, File, FileSystem, write_fully
 from pykafka_broker.log.disk.names import LOG_SUFFIX
 from pykafka_broker.log.segment.aborted_txns import AbortedTxns
-from pykafka_broker.log.segment.batch_walk import walk
+from pykafka_broker.log.segment.header_walk import walk_headers
 from pykafka_broker.log.segment.index import OffsetIndex, TimeIndex
 from pykafka_broker.log.segment.index_pair import IndexPair
 from pykafka_broker.log.segment.segment_files import SegmentFiles
@@ -191,9 +191,9 @@ class Segment:
         read, size = self.file.pread, self.size
         for damage in self.trust.damages:
             if damage.end_position > position:  # an index may point inside the range
-                yield from walk(read, position, damage.position)
+                yield from walk_headers(read, position, damage.position)
                 position = damage.end_position
-        yield from walk(read, position, size)
+        yield from walk_headers(read, position, size)
 
     def locate(self, offset: int) -> tuple[int, BatchHeader] | None:
         """(position, header) of the first batch whose last offset is >= `offset`. Worker-safe; may wait."""

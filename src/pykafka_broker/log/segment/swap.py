@@ -71,7 +71,7 @@ def into_service(base_offset: int) -> Iterator[Renaming]:
         yield Renaming(name + SWAP_SUFFIX, name)
 
 
-def recovery(names: Iterable[str], end_offset_of: Callable[[str], int]) -> list[Renaming]:
+def steps_at_start(names: Iterable[str], end_offset_of: Callable[[str], int]) -> list[Renaming]:
     """What a start has to do in a folder that holds these files. `end_offset_of` reads where the offsets of a
     `.log.swap` end.
     """

@@ -1,17 +1,16 @@
-"""Reading a log file that nobody vouches for: walk its batches, check each, tell a torn tail from damage
-inside.
+"""Reading batches without trusting the bytes: is each one sound, and if not, is it damaged or torn?
 
-Pure: bytes come from a `read(size, position)` callable. Two walks:
+Pure: bytes come from a `read(size, position)` callable. Every batch must have the right magic, length and
+CRC-32C, and also agree in what the CRC does not cover. Base offsets must ascend, and where they jump, as
+after compaction, the next batch must agree. Leader epochs must be those of the leader-epoch-checkpoint,
+which is written before the first batch of an epoch (or must not go back, where the checkpoint is lost).
 
-* `walk` trusts the bytes (a clean stop, or below the recovery point) and only reads headers;
-* `Scan` believes nothing: magic, length, CRC-32C of every batch, and what the CRC does not cover: base
-  offsets must ascend, and where they jump, as after compaction, what is behind must agree; leader epochs
-  must be those of the leader-epoch-checkpoint, which is written before the first batch of an epoch (or must
-  not go back, where it is lost).
+* `verified_end` is for batches that are most likely sound: it is fast, and stops at the first that is odd.
+* `BatchScan` is for a file that may be damaged: it finds where.
 
 A bad batch with a good one after it is *damage*: its range is reported, to be fenced off (CORRUPT_MESSAGE),
-and what follows is kept. A bad batch with nothing good after it is a *torn tail*, to be cut off. Kafka cuts
-in both cases and loses every acknowledged record after a flipped bit.
+and the batches behind it are kept. A bad batch with nothing good after it is a *torn tail*, to be cut off.
+Kafka cuts in both cases and loses every acknowledged record after a flipped bit.
 
 When the bad batch's length still makes sense, a good batch is looked for exactly behind it, which is cheap
 and cannot mistake a batch inside a record's value for one of the log's; only when the header itself is
@@ -41,30 +40,9 @@ from pykafka_broker.protocol.records.crc import Buffer, crc32c
 Read = Callable[[int, int], bytes]
 
 _CHUNK_BYTES = 1 << 20
-_WALK_BYTES = 4096
 
 
-def walk(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Headers of the batches in [position, end); ends early at something that cannot be a header.
-
-    Small batches are read many at a time, large ones by their header alone.
-    """
-    window, window_start = b"", position
-    while position + HEADER_BYTES <= end:
-        at = position - window_start
-        if at + HEADER_BYTES > len(window):
-            window, window_start, at = read(min(_WALK_BYTES, end - position), position), position, 0
-            if len(window) < HEADER_BYTES:
-                return
-        header = BatchHeader._make(HEADER.unpack_from(window, at))
-        size = header.batch_length + LOG_OVERHEAD_BYTES
-        if header.magic != MAGIC or header.batch_length < SMALLEST_BATCH_LENGTH or position + size > end:
-            return
-        yield position, header
-        position += size
-
-
-def sound_end(
+def verified_end(
     read: Callable[[int, int], Buffer],
     start: int,
     end: int,
@@ -75,11 +53,10 @@ def sound_end(
     epoch_of: Callable[[int], int],
     following_offset: int | None = None,
 ) -> int | None:
-    """Where a row of sound batches from `start` on ends, at `end` or behind it; None if one is not as it
-    should be. Offsets may jump where the batch behind agrees, or the one that follows the file.
+    """Where a row of sound batches from `start` on ends, at `end` or behind it; None if a batch is odd.
+    Offsets may jump where the batch behind agrees, or `following_offset`, the offset that follows the file.
 
-    What `Scan` finds out of a file that may be damaged, for one that most likely is not: 1 to 2 us a batch
-    where a scan takes 8, and the checksum (a GB takes 0.1 s).
+    Takes 1 to 2 us a batch where `BatchScan` takes 8, and the checksum (a GB takes 0.1 s).
     """
     position = start
     epoch = newest = -1
@@ -124,10 +101,8 @@ def sound_end(
     return position if epoch_of(newest) in (epoch, -1) else None
 
 
-class Scan:
-    """One pass over an untrusted segment: iterate for the good batches, then read `valid_end` and
-    `damages`.
-    """
+class BatchScan:
+    """One pass over a segment: iterate over the good batches, then read `valid_end` and `damages`."""
 
     def __init__(
         self,

@@ -16,38 +16,10 @@ from pykafka_broker.cluster.events import DirectoryAssignment, ProducerIdBlock
 from pykafka_broker.cluster.image import Endpoint
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.metadata.controller_channel import BrokerReports
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.server.BrokerServer")
-
-
-class ControllerChannel(Protocol):
-    """What a broker says to the active controller about itself; each answer comes when it is committed."""
-
-    async def register_broker(
-        self,
-        *,
-        listeners: Mapping[str, Endpoint],
-        directories: Iterable[bytes],
-        rack: str | None = None,
-        previous_broker_epoch: int = -1,
-    ) -> int: ...
-
-    async def unfence_broker(self, broker_epoch: int) -> None: ...
-
-    async def shut_down_broker(self, broker_epoch: int) -> None: ...
-
-    async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None: ...
-
-    def cordon(self, directories: Iterable[bytes]) -> None: ...
-
-    async def report_cordoned_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None: ...
-
-    async def assign_replicas_to_dirs(
-        self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
-    ) -> tuple[ErrorCode, ...]: ...
-
-    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock: ...
 
 
 class Replicas(Protocol):
@@ -61,7 +33,7 @@ class Replicas(Protocol):
 class BrokerLifecycle:
     """Registers the broker and keeps the controller informed about it. Event loop only."""
 
-    def __init__(self, controller: ControllerChannel, dirs: LogDirs, replicas: Replicas) -> None:
+    def __init__(self, controller: BrokerReports, dirs: LogDirs, replicas: Replicas) -> None:
         self._controller = controller
         self._dirs = dirs
         self._replicas = replicas

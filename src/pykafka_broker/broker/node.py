@@ -1,7 +1,7 @@
 """A running node: all its parts, built in the one order that works. The composition root.
 
 `start_node` does, in this order: reserve the addresses to listen on, lock the log directories and format new
-ones, read the metadata log and start the controller, open the partition logs, let clients queue up, register
+ones, read the metadata log and lead it, open the partition logs, let clients queue up, register
 the broker, make the logs that the metadata asks for, unfence the broker, load the coordinators, and accept
 connections. A client that connects finds a broker that answers every request. Beside each step stands how a
 stop, or a start that fails later, undoes it.
@@ -35,7 +35,7 @@ from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
 from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
-from pykafka_broker.broker.quorum import open_metadata, start_controller
+from pykafka_broker.broker.quorum import open_metadata, start_metadata
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import connection_limits, listener_limits
 from pykafka_broker.broker.start_reserve import StartReserve
@@ -43,7 +43,6 @@ from pykafka_broker.broker.storage import prepare_directories
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
-from pykafka_broker.controller.controller import Controller
 from pykafka_broker.coordination.coordinators import Coordinators
 from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
@@ -52,6 +51,8 @@ from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.metadata.controller_channel import ControllerChannel
+from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
@@ -77,7 +78,8 @@ class Node:
 
     foundation: Foundation
     logs: LogManager
-    controller: Controller
+    metadata: MetadataPublisher
+    controller: ControllerChannel
     replicas: ReplicaManager
     coordinators: Coordinators
     lifecycle: BrokerLifecycle
@@ -91,7 +93,7 @@ class Node:
     @property
     def image(self) -> ClusterImage:
         """The newest committed metadata."""
-        return self.controller.image
+        return self.metadata.image
 
 
 async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
@@ -107,7 +109,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     failures = DirectoryFailures(f.failure)
     logs: LogManager = build_logs(
         f,
-        config_for=lambda topic: _log_config(f, controller.image, topic),
+        config_for=lambda topic: _log_config(f, metadata.image, topic),
         on_dir_failure=lambda log_dir: failures.failed(logs.dirs, log_dir),
     )
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
@@ -123,9 +125,10 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     storage = open_metadata(f, logs)
     closing = _Closing(f, storage.log, logs)
     undo.push_async_callback(closing.close)
-    controller: Controller = await start_controller(f, storage, logs, cluster_id, undo)
+    metadata: MetadataPublisher
+    metadata, controller = await start_metadata(f, storage, logs, cluster_id, undo)
     config_follower = ConfigFollower(f.configs)
-    config_follower.apply(controller.image)
+    config_follower.apply(metadata.image)
     await logs.open_all()
 
     replicas = ReplicaManager(
@@ -137,12 +140,12 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     failures.subscribe(lifecycle.report_failed)
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
     cold_reads = ColdReads(f.threads.read, f.clock)
-    creation = TopicCreation(controller, controller, f.configs, f.clock)
+    creation = TopicCreation(controller, metadata, f.configs, f.clock)
     coordinators = Coordinators(
         CoordinatorPorts(
             clock=f.clock,
             configs=f.configs,
-            metadata=controller,
+            metadata=metadata,
             partitions=replicas,
             logs=logs,
             threads=f.threads,
@@ -163,14 +166,14 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     closing.broker_epoch = lifecycle.broker_epoch
     undo.push_async_callback(lifecycle.shut_down)
 
-    logs.set_strays_aside(lambda log: _is_placed_here(f.node_id, controller.image, log))
+    logs.set_strays_aside(lambda log: _is_placed_here(f.node_id, metadata.image, log))
     undo.push_async_callback(coordinators.close)
-    if (preparation := replicas.prepare(controller.image)) is not None:
+    if (preparation := replicas.prepare(metadata.image)) is not None:
         await preparation
     follower = MetadataFollower(config_follower, replicas, creation, coordinators, lifecycle)
-    follower.published(ClusterImage(), controller.image)
-    controller.prepare_with(replicas.prepare)
-    controller.subscribe(follower.published)
+    follower.published(ClusterImage(), metadata.image)
+    metadata.prepare_with(replicas.prepare)
+    metadata.subscribe(follower.published)
     log_dir_moves = _log_dir_moves(f, logs, replicas, lifecycle)
     undo.push_async_callback(log_dir_moves.stop)
     log_dir_moves.resume()
@@ -184,7 +187,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
         clock=f.clock,
         configs=f.configs,
         metadata=NodeMetadata(
-            f.node_id, controller, listeners, 0 if storage.static_voters else KRAFT_VERSION_LEVEL
+            f.node_id, metadata, listeners, 0 if storage.static_voters else KRAFT_VERSION_LEVEL
         ),
         controller=controller,
         topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
@@ -209,6 +212,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     return Node(
         foundation=f,
         logs=logs,
+        metadata=metadata,
         controller=controller,
         replicas=replicas,
         coordinators=coordinators,

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Iterable, Mapping
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.controller.controller import Controller
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.raft.format import random_uuid
 
@@ -21,17 +21,17 @@ class NodeMetadata:
     supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
 
     def __init__(
-        self, node_id: int, controller: Controller, listeners: Listeners, kraft_version: int
+        self, node_id: int, publisher: MetadataPublisher, listeners: Listeners, kraft_version: int
     ) -> None:
         self.node_id = node_id
         self.kraft_version = kraft_version
-        self._controller = controller
+        self._publisher = publisher
         self._listeners = listeners
 
     @property
     def image(self) -> ClusterImage:
         """The newest committed metadata."""
-        return self._controller.image
+        return self._publisher.image
 
     def advertised(self, broker_id: int, connection: ClientConnection) -> tuple[str, int] | None:
         """Host and port under which a client reaches a broker; None if it has no such listener."""

@@ -1,10 +1,14 @@
-"""The part of this node in the metadata quorum: it opens its metadata log and starts its controller."""
+"""The part of this node in the metadata quorum: it opens its metadata log, and leads it with its controller.
+
+Where other nodes lead, the channel to the controller is a remote one (`metadata/controller_channel.py`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import NamedTuple
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.storage import (
@@ -16,8 +20,14 @@ from pykafka_broker.broker.storage import (
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
-from pykafka_broker.controller.controller import Controller
+from pykafka_broker.controller.bootstrap import read_bootstrap_records
+from pykafka_broker.controller.local_channel import LocalControllerChannel
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.metadata.controller_channel import ControllerChannel
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
+from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.raft.storage import RaftStorage
 
 
@@ -40,45 +50,59 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
         raise unusable_metadata(config, error) from error
 
 
-async def start_controller(
+class Metadata(NamedTuple):
+    """The metadata of a node: what is published, and where changes are asked for."""
+
+    publisher: MetadataPublisher
+    controller: ControllerChannel
+
+
+async def start_metadata(
     foundation: Foundation,
     storage: RaftStorage,
     logs: LogManager,
     cluster_id: str,
     undo: AsyncExitStack,
-) -> Controller:
-    """The controller, with the newest metadata published.
+) -> Metadata:
+    """Start this node's replica of the metadata log; the newest metadata is published.
 
     Raises:
         LogDirError: this version cannot go by the metadata; the text says what to do.
     """
     config = foundation.config
-    controller = Controller(
+    rules = ControllerRules(
+        node_id=foundation.node_id,
+        cluster_id=cluster_id,
+        configs=NodeConfigRules(foundation.configs),
+        default_partitions=config["num.partitions"],
+        default_replication_factor=config["default.replication.factor"],
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        voters=(foundation.node_id,),
+    )
+    publisher = MetadataPublisher(cluster_id)
+    role = ControllerRole(
+        publisher,
+        rules,
+        foundation.timers,
+        read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
+    )
+    replica = MetadataReplica(
         storage,
         local_voter(config, logs),
-        ControllerRules(
-            node_id=foundation.node_id,
-            cluster_id=cluster_id,
-            configs=NodeConfigRules(foundation.configs),
-            default_partitions=config["num.partitions"],
-            default_replication_factor=config["default.replication.factor"],
-            session_timeout_ms=config["broker.session.timeout.ms"],
-            voters=(foundation.node_id,),
+        publisher,
+        ReplicaPorts(foundation.timers, foundation.threads.run_blocking, foundation.failure.set),
+        leadership=role,
+        snapshots=SnapshotSettings(
+            bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
+            interval_ms=config["metadata.log.max.snapshot.interval.ms"],
         ),
-        files=foundation.files,
-        metadata_directory=config.metadata_log_dir,
-        scheduler=foundation.timers,
-        run_blocking=foundation.threads.run_blocking,
-        on_failure=foundation.failure.set,
-        bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
-        snapshot_interval_ms=config["metadata.log.max.snapshot.interval.ms"],
     )
-    undo.push_async_callback(controller.close)
+    undo.push_async_callback(replica.close)
     try:
-        await controller.start()
+        await replica.start()
     except UNREADABLE_METADATA as error:
         raise unusable_metadata(config, error) from error
-    return controller
+    return Metadata(publisher, LocalControllerChannel(role, rules, foundation.timers))
 
 
 class NodeConfigRules(TableRules):

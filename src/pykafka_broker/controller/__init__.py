@@ -1,1 +1,1 @@
-"""The active controller: decides on metadata while this node leads the metadata log."""
+"""The controller: decides on metadata while this node leads the metadata log."""

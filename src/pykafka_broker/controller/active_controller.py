@@ -1,0 +1,108 @@
+"""The active controller: decides on metadata, from the moment this node leads the metadata log until it does
+not.
+
+    event -> core -> records appended to the metadata log -> committed -> published on this node -> answer
+
+A shard (machine/shard.py) over the core of cluster/controller.py. Its state runs ahead of the commit, so
+that each decision builds on the one before, and never leaves this file: the rest of the node sees committed
+images only. Once everything appended is published, the state goes on from the published image, and the node
+holds its metadata once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from pykafka_broker.cluster import events
+from pykafka_broker.cluster.brokers import activate
+from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
+from pykafka_broker.cluster.state import ControllerRules, ControllerState
+from pykafka_broker.controller.bootstrap import first_records
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
+from pykafka_broker.machine.step import Step
+from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.protocol.errors import KafkaError
+
+#: How long an answer waits for a disk that does not sync when the caller has not said how long: as long as
+#: Kafka's brokers wait for their controller.
+COMMIT_TIMEOUT_MS = 60_000
+
+
+class ActiveController:
+    """Decides over `log`. `state` is what the log says to its end."""
+
+    def __init__(
+        self, state: ControllerState, log: LeaderLog, scheduler: Scheduler, *, published_offset: int
+    ) -> None:
+        self._log = log
+        self._shard: Shard[ControllerState, events.Event] = Shard(
+            state,
+            ShardCore(self._transition, _timer_event),
+            ShardPorts(self._append, scheduler),
+            written=log.end_offset,
+            committed=published_offset,
+            commit_timeout_ms=COMMIT_TIMEOUT_MS,
+        )
+
+    @classmethod
+    def begin(
+        cls,
+        log: LeaderLog,
+        publisher: MetadataPublisher,
+        rules: ControllerRules,
+        scheduler: Scheduler,
+        bootstrap: Sequence[object],
+    ) -> ActiveController:
+        """Go on from what the log says: append the first records, and give every broker a session.
+
+        Raises:
+            KafkaError: the log could not be written.
+        """
+        base_offset = log.end_offset
+        image = publisher.replayed_image._replace(offset=base_offset - 1, epoch=log.epoch)
+        state = ControllerState(image, rules)
+        records = first_records(state, bootstrap, in_transaction=publisher.in_transaction)
+        if records:
+            # None of these record types has a second version.
+            log.append(records, MINIMUM_METADATA_VERSION)
+            state = state._replace(image=replay(image, records, offset=base_offset, epoch=log.epoch))
+        state = activate(state, scheduler.now_ms())
+        return cls(state, log, scheduler, published_offset=publisher.published_offset)
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        return self._log.end_offset
+
+    def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
+        """Decide now; the answer comes when the decision is committed and published."""
+        return self._shard.ask(event_with)
+
+    def on_published(self, image: ClusterImage, offset: int) -> None:
+        """The node shows `image`, and with it everything below `offset`: answer those who wait for it."""
+        shard = self._shard
+        shard.on_commit(offset)
+        if image.offset == shard.state.image.offset:
+            shard.state = shard.state._replace(image=image)
+
+    def close(self, error: KafkaError) -> None:
+        """Answer every caller that waits with `error`; the next leader decides what becomes of their
+        records.
+        """
+        self._shard.close(error)
+
+    def _transition(self, state: ControllerState, event: events.Event) -> Step[ControllerState]:
+        if state.next_offset != self._log.end_offset:
+            # Control records of raft, such as a new set of voters, take offsets too.
+            state = state._replace(image=state.image._replace(offset=self._log.end_offset - 1))
+        return transition(state, event)
+
+    def _append(self, records: tuple[object, ...]) -> int:
+        return self._log.append(records, self._shard.state.image.metadata_version)
+
+
+def _timer_event(_key: Hashable, now_ms: int) -> events.Event:
+    return events.ExpireSessions(now_ms)

@@ -1,0 +1,62 @@
+"""The first records of a leader: what brings the metadata log into a state to go on from.
+
+A metadata transaction that the last leader left half done is aborted. An empty log begins with what
+formatting has put into `bootstrap.checkpoint`: feature levels, perhaps SCRAM credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pykafka_broker.cluster.feature_control import elr_safety_records
+from pykafka_broker.cluster.features import ELR_VERSION
+from pykafka_broker.cluster.image import METADATA_VERSION
+from pykafka_broker.cluster.records import decode_record
+from pykafka_broker.cluster.state import ControllerState
+from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, decode_snapshot
+
+#: metadata.version 3.6-IV1: readers of older ones do not know what begins or ends a transaction.
+METADATA_TRANSACTIONS_VERSION = 13
+
+
+def read_bootstrap_records(files: FileSystem, metadata_directory: str) -> tuple[object, ...]:
+    """The records that formatting wants an empty log to begin with.
+
+    Raises:
+        OSError, MalformedFile, CorruptMetadataError: `bootstrap.checkpoint` cannot be read.
+    """
+    data = files.read_file(join(metadata_directory, BOOTSTRAP_CHECKPOINT))
+    return tuple(decode_record(value) for value in decode_snapshot(data).values)
+
+
+def feature_levels(records: Iterable[object]) -> dict[str, int]:
+    """The feature levels that records set."""
+    return {r.name: r.feature_level for r in records if isinstance(r, m.FeatureLevelRecord)}
+
+
+def first_records(
+    state: ControllerState, bootstrap: Sequence[object], *, in_transaction: bool
+) -> tuple[object, ...]:
+    """What a leader appends first, over `state`; `bootstrap` is empty where the log has begun already.
+
+    The bootstrap records are a metadata transaction, as those of Kafka's activation are, where there are
+    such transactions.
+    """
+    records: list[object] = []
+    if in_transaction:
+        records.append(m.AbortTransactionRecord(reason="Controller failover"))
+    if bootstrap:
+        levels = feature_levels(bootstrap)
+        first = list(bootstrap)
+        if levels.get(ELR_VERSION):
+            first += elr_safety_records(state)
+        if levels.get(METADATA_VERSION, 0) >= METADATA_TRANSACTIONS_VERSION:
+            first = [
+                m.BeginTransactionRecord(name="Bootstrap records"),
+                *first,
+                m.EndTransactionRecord(),
+            ]
+        records += first
+    return tuple(records)

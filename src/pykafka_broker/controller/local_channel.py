@@ -1,0 +1,281 @@
+"""The controller of this very node, as the node asks it: a `ControllerChannel` without a network.
+
+Time-outs live here, for the core has no clock: a change whose caller has no time left is not begun, and one
+that takes too long is answered with REQUEST_TIMED_OUT, although it may still happen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from pykafka_broker.cluster import events
+from pykafka_broker.cluster.configs import refused_by_broker
+from pykafka_broker.cluster.events import (
+    AlterConfigsResult,
+    ConfigChange,
+    CreatePartitionsResult,
+    CreateTopicResult,
+    DeleteTopicResult,
+    DirectoryAssignment,
+    FeatureUpdate,
+    HeartbeatResult,
+    NewConfigs,
+    NewPartitions,
+    NewTopic,
+    ProducerIdBlock,
+)
+from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.image import Endpoint, FeatureRange
+from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.controller.role import ControllerRole
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import Prompt
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.format import random_uuid
+
+#: Replicas whose directories are told in one event.
+MAX_ASSIGNMENTS = 2_250
+
+
+class LocalControllerChannel:
+    """Asks the controller in this process, on behalf of the node that `rules` name.
+
+    `metadata/controller_channel.py` says what each question means.
+    """
+
+    def __init__(self, role: ControllerRole, rules: ControllerRules, scheduler: Scheduler) -> None:
+        self._role = role
+        self._rules = rules
+        self._scheduler = scheduler
+        self._seed = random.getrandbits(63)
+        self._cordoned_directories: tuple[bytes, ...] = ()
+
+    async def _ask(self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None) -> Any:
+        """The result of an event; KafkaError when it was refused as a whole or took longer than allowed."""
+        if timeout_ms is not None and timeout_ms <= 0:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        answer = self._role.ask(event_with)
+        if timeout_ms is None or isinstance(answer, Prompt):
+            result = await answer
+        else:
+            deadline = self._scheduler.call_at(
+                self._scheduler.now_ms() + timeout_ms, lambda: _time_out(answer)
+            )
+            try:
+                result = await answer
+            finally:
+                deadline.cancel()
+        if isinstance(result, events.EventError):
+            raise KafkaError(result.error, result.message)
+        return result
+
+    # -- topics ----------------------------------------------------------------------------------------
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreateTopicResult, ...]:
+        asked = tuple(
+            topic if any(topic.topic_id) else topic._replace(topic_id=random_uuid()) for topic in topics
+        )
+        seed = self._next_seed()
+        try:
+            results: tuple[CreateTopicResult, ...] = await self._ask(
+                lambda token: events.CreateTopics(token, asked, seed, validate_only), timeout_ms
+            )
+        except KafkaError as error:
+            names = dict.fromkeys(topic.name for topic in asked)
+            return tuple(CreateTopicResult(name, error.code, _text(error)) for name in names)
+        return results
+
+    async def delete_topics(
+        self, topics: Iterable[tuple[str | None, bytes]], *, timeout_ms: int | None = None
+    ) -> tuple[DeleteTopicResult, ...]:
+        asked = tuple(topics)
+        try:
+            results: tuple[DeleteTopicResult, ...] = await self._ask(
+                lambda token: events.DeleteTopics(token, asked), timeout_ms
+            )
+        except KafkaError as error:
+            return tuple(
+                DeleteTopicResult(name, topic_id, error.code, _text(error)) for name, topic_id in asked
+            )
+        return results
+
+    async def create_partitions(
+        self, topics: Iterable[NewPartitions], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreatePartitionsResult, ...]:
+        asked = tuple(topics)
+        seed = self._next_seed()
+        try:
+            results: tuple[CreatePartitionsResult, ...] = await self._ask(
+                lambda token: events.CreatePartitions(token, asked, seed, validate_only), timeout_ms
+            )
+        except KafkaError as error:
+            names = dict.fromkeys(topic.name for topic in asked)
+            return tuple(CreatePartitionsResult(name, error.code, _text(error)) for name in names)
+        return results
+
+    def _next_seed(self) -> int:
+        """Where placement starts: elsewhere for each request."""
+        self._seed += 1
+        return self._seed
+
+    # -- configs ---------------------------------------------------------------------------------------
+
+    async def incremental_alter_configs(
+        self, resources: Iterable[ConfigChange], *, validate_only: bool = False
+    ) -> tuple[AlterConfigsResult, ...]:
+        asked = tuple(resources)
+        return await self._alter(
+            asked, lambda token, left: events.IncrementalAlterConfigs(token, left, validate_only)
+        )
+
+    async def alter_configs(
+        self, resources: Iterable[NewConfigs], *, validate_only: bool = False
+    ) -> tuple[AlterConfigsResult, ...]:
+        asked = tuple(resources)
+        return await self._alter(asked, lambda token, left: events.AlterConfigs(token, left, validate_only))
+
+    async def _alter(
+        self, asked: tuple[Any, ...], event: Callable[[int, tuple[Any, ...]], events.Event]
+    ) -> tuple[AlterConfigsResult, ...]:
+        keys = [(resource.resource_type, resource.name) for resource in asked]
+        refused: dict[tuple[int, str], tuple[ErrorCode, str | None]] = {}
+        for resource, key in zip(asked, keys, strict=True):
+            if keys.count(key) > 1:
+                refused[key] = (ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            elif why := refused_by_broker(resource, self._rules.node_id):
+                refused[key] = why
+        left = tuple(r for r, key in zip(asked, keys, strict=True) if key not in refused)
+        if left:
+            try:
+                results = await self._ask(lambda token: event(token, left))
+            except KafkaError as error:
+                results = [
+                    AlterConfigsResult(r.resource_type, r.name, error.code, _text(error)) for r in left
+                ]
+            refused.update({(r.resource_type, r.name): (r.error, r.message) for r in results})
+        return tuple(AlterConfigsResult(*key, *refused[key]) for key in keys)
+
+    # -- brokers ---------------------------------------------------------------------------------------
+
+    async def register_broker(
+        self,
+        *,
+        listeners: Mapping[str, Endpoint],
+        directories: Iterable[bytes],
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+        incarnation_id: bytes | None = None,
+        features: Mapping[str, FeatureRange] = NODE_FEATURES,
+    ) -> int:
+        epoch: int = await self._ask(
+            lambda token: events.RegisterBroker(
+                token,
+                self._scheduler.now_ms(),
+                self._rules.node_id,
+                self._rules.cluster_id,
+                incarnation_id or random_uuid(),
+                listeners,
+                features,
+                tuple(directories),
+                rack,
+                previous_broker_epoch,
+            )
+        )
+        return epoch
+
+    async def unfence_broker(self, broker_epoch: int) -> None:
+        await self._heartbeat(broker_epoch)
+
+    async def shut_down_broker(self, broker_epoch: int) -> None:
+        while not (await self._heartbeat(broker_epoch, want_shutdown=True)).should_shut_down:
+            pass
+
+    async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
+        await self._heartbeat(broker_epoch, offline_directories=tuple(directories))
+
+    def cordon(self, directories: Iterable[bytes]) -> None:
+        self._cordoned_directories = tuple(directories)
+
+    async def report_cordoned_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
+        self.cordon(directories)
+        await self._heartbeat(broker_epoch)
+
+    async def assign_replicas_to_dirs(
+        self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+    ) -> tuple[ErrorCode, ...]:
+        # As many go into one event as Apache Kafka's brokers put into one request.
+        outcomes: list[ErrorCode] = []
+        for start in range(0, len(assignments), MAX_ASSIGNMENTS):
+            some = tuple(assignments[start : start + MAX_ASSIGNMENTS])
+            outcomes += await self._ask(partial(self._assignment_event, broker_epoch, some))
+        return tuple(outcomes)
+
+    def _assignment_event(
+        self, broker_epoch: int, assignments: tuple[DirectoryAssignment, ...], token: int
+    ) -> events.Event:
+        return events.AssignReplicasToDirs(token, self._rules.node_id, broker_epoch, assignments)
+
+    async def _heartbeat(
+        self,
+        broker_epoch: int,
+        *,
+        want_shutdown: bool = False,
+        offline_directories: tuple[bytes, ...] = (),
+    ) -> HeartbeatResult:
+        result: HeartbeatResult = await self._ask(
+            lambda token: events.Heartbeat(
+                token,
+                self._scheduler.now_ms(),
+                self._rules.node_id,
+                broker_epoch,
+                # What is appended here has been applied here by the time the answer comes.
+                self._role.active.end_offset - 1,
+                want_shutdown=want_shutdown,
+                offline_directories=offline_directories,
+                cordoned_directories=self._cordoned_directories,
+            )
+        )
+        return result
+
+    async def register_controller(
+        self, listeners: Mapping[str, Endpoint], features: Mapping[str, FeatureRange] = NODE_FEATURES
+    ) -> None:
+        incarnation_id = random_uuid()
+        await self._ask(
+            lambda token: events.RegisterController(
+                token, self._rules.node_id, incarnation_id, listeners, features
+            )
+        )
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        await self._ask(lambda token: events.UnregisterBroker(token, broker_id))
+
+    # -- the rest --------------------------------------------------------------------------------------
+
+    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
+        block: ProducerIdBlock = await self._ask(
+            lambda token: events.AllocateProducerIds(token, self._rules.node_id, broker_epoch)
+        )
+        return block
+
+    async def update_features(
+        self, updates: Iterable[FeatureUpdate], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> None:
+        asked = tuple(updates)
+        await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+
+
+def _time_out(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
+
+
+def _text(error: KafkaError) -> str | None:
+    """What the error says beyond its code: Kafka sends no text with a bare code here."""
+    return None if error.message == error.code.message else error.message

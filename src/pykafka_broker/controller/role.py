@@ -1,0 +1,94 @@
+"""The controller role of a node: an active controller while the node leads the metadata log, none otherwise.
+
+The raft host tells it of leadership (`metadata/leadership.py`); channels ask it. The broker in the same
+process is not watched by heartbeats: if it dies, so does its controller. Sessions of brokers elsewhere come
+with the full quorum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pykafka_broker.cluster import events
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.controller.active_controller import ActiveController
+from pykafka_broker.controller.bootstrap import feature_levels
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.shard import Answer
+from pykafka_broker.metadata.feature_check import check_features
+from pykafka_broker.metadata.leadership import LeaderLog
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+
+class ControllerRole:
+    """The `Leadership` of a node that may lead.
+
+    `read_bootstrap` gives the records that an empty log begins with; it is called only if the log is empty.
+    """
+
+    def __init__(
+        self,
+        publisher: MetadataPublisher,
+        rules: ControllerRules,
+        scheduler: Scheduler,
+        *,
+        read_bootstrap: Callable[[], tuple[object, ...]],
+    ) -> None:
+        self._publisher = publisher
+        self._rules = rules
+        self._scheduler = scheduler
+        self._read_bootstrap = read_bootstrap
+        self._bootstrap: tuple[object, ...] = ()
+        self._active: ActiveController | None = None
+        #: Why no controller is active.
+        self._inactive = KafkaError(ErrorCode.NOT_CONTROLLER)
+        publisher.watch(self._on_published)
+
+    @property
+    def active(self) -> ActiveController:
+        """The active controller.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER, or why this node does not lead any more.
+        """
+        if self._active is None:
+            raise self._inactive
+        return self._active
+
+    def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
+        """Let the active controller decide; `event_with(token)` builds the event.
+
+        Raises:
+            KafkaError: no controller is active here.
+        """
+        return self.active.ask(event_with)
+
+    # -- leadership ------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Read what an empty log is to begin with.
+
+        Raises:
+            OSError, MalformedFile, CorruptMetadataError: that cannot be read, or is not for this version.
+        """
+        if not self._publisher.replayed_image.features:
+            self._bootstrap = self._read_bootstrap()
+            check_features(feature_levels(self._bootstrap))
+
+    def begin(self, log: LeaderLog) -> None:
+        """Decide from now on."""
+        bootstrap = () if self._publisher.replayed_image.features else self._bootstrap
+        self._active = ActiveController.begin(log, self._publisher, self._rules, self._scheduler, bootstrap)
+
+    def end(self, error: KafkaError) -> None:
+        """Decide no more: requests that wait, and those to come, get `error`."""
+        active, self._active = self._active, None
+        self._inactive = error
+        if active is not None:
+            active.close(error)
+
+    def _on_published(self, image: ClusterImage, offset: int) -> None:
+        if self._active is not None:
+            self._active.on_published(image, offset)

@@ -1,0 +1,18 @@
+"""Consecutive records of the metadata log, decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class MetadataBatch(NamedTuple):
+    """The records of `[base_offset, next_offset)`, written in leader epoch `epoch`.
+
+    `records` is empty where raft's own control records lie, which say nothing about the cluster.
+    """
+
+    base_offset: int
+    next_offset: int
+    epoch: int
+    records: Sequence[object] = ()

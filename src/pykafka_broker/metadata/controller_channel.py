@@ -1,0 +1,153 @@
+"""What the nodes of a cluster ask of the active controller, whichever node that is.
+
+`controller/local_channel.py` asks the controller of this very node. Where another node leads the metadata
+log, a `remote_channel.py` beside this file will ask it over `client/`, with the requests that Apache Kafka
+forwards (Envelope) and those that its brokers send (BrokerRegistration, BrokerHeartbeat,
+AllocateProducerIds, AssignReplicasToDirs). Callers hold a `ControllerChannel` and see no difference.
+
+Every answer comes when the change is committed and this node has published it, so a client that asks the
+same node next sees it. A question that is refused as a whole raises KafkaError with the code that the client
+is to see; NOT_CONTROLLER where no controller is active.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from pykafka_broker.cluster.events import (
+    AlterConfigsResult,
+    ConfigChange,
+    CreatePartitionsResult,
+    CreateTopicResult,
+    DeleteTopicResult,
+    DirectoryAssignment,
+    FeatureUpdate,
+    NewConfigs,
+    NewPartitions,
+    NewTopic,
+    ProducerIdBlock,
+)
+from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.image import Endpoint, FeatureRange
+from pykafka_broker.protocol.errors import ErrorCode
+
+
+class ClusterAdministration(Protocol):
+    """Changes that clients ask for.
+
+    `timeout_ms` is the caller's patience: REQUEST_TIMED_OUT after it, though the change may still happen; a
+    change whose caller has no time left is not begun.
+    """
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreateTopicResult, ...]:
+        """Create topics; a topic without an id gets a random one.
+
+        One result for each distinct name, in Kafka's order: duplicates last.
+        """
+        ...
+
+    async def delete_topics(
+        self, topics: Iterable[tuple[str | None, bytes]], *, timeout_ms: int | None = None
+    ) -> tuple[DeleteTopicResult, ...]:
+        """Delete topics given as (name, zero id) or (None, id).
+
+        The caller has looked whether `delete.topic.enable` allows it.
+        """
+        ...
+
+    async def create_partitions(
+        self, topics: Iterable[NewPartitions], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreatePartitionsResult, ...]:
+        """Add partitions to topics."""
+        ...
+
+    async def incremental_alter_configs(
+        self, resources: Iterable[ConfigChange], *, validate_only: bool = False
+    ) -> tuple[AlterConfigsResult, ...]:
+        """Change single keys; one result for each resource asked, in that order.
+
+        The caller makes the broker's own checks of BROKER values, and changes loggers itself.
+        """
+        ...
+
+    async def alter_configs(
+        self, resources: Iterable[NewConfigs], *, validate_only: bool = False
+    ) -> tuple[AlterConfigsResult, ...]:
+        """Replace all values; one result for each resource asked, in that order."""
+        ...
+
+    async def update_features(
+        self, updates: Iterable[FeatureUpdate], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> None:
+        """Change finalized feature levels; KafkaError with the reason when one of them cannot be."""
+        ...
+
+    async def unregister_broker(self, broker_id: int) -> None:
+        """Forget a broker; KafkaError if it is not known."""
+        ...
+
+
+class BrokerReports(Protocol):
+    """What the broker of this node tells the controller about itself, and gets from it."""
+
+    async def register_broker(
+        self,
+        *,
+        listeners: Mapping[str, Endpoint],
+        directories: Iterable[bytes],
+        rack: str | None = None,
+        previous_broker_epoch: int = -1,
+        incarnation_id: bytes | None = None,
+        features: Mapping[str, FeatureRange] = NODE_FEATURES,
+    ) -> int:
+        """Register the broker, fenced; returns its broker epoch.
+
+        `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
+        """
+        ...
+
+    async def unfence_broker(self, broker_epoch: int) -> None:
+        """The broker is ready: let it lead."""
+        ...
+
+    async def shut_down_broker(self, broker_epoch: int) -> None:
+        """The broker stops: take it out of what it leads and fence it.
+
+        It may stop serving when this returns.
+        """
+        ...
+
+    async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
+        """Log directories of the broker have failed: their partitions have no leader now."""
+        ...
+
+    def cordon(self, directories: Iterable[bytes]) -> None:
+        """These directories of the broker get no new replicas; the next heartbeat says so."""
+        ...
+
+    async def report_cordoned_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
+        """The same, said at once."""
+        ...
+
+    async def assign_replicas_to_dirs(
+        self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
+    ) -> tuple[ErrorCode, ...]:
+        """Say which log directories of the broker hold its replicas; an outcome for each."""
+        ...
+
+    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
+        """A block of producer ids for the broker."""
+        ...
+
+
+class ControllerChannel(ClusterAdministration, BrokerReports, Protocol):
+    """Everything that a node asks of the active controller."""
+
+    async def register_controller(
+        self, listeners: Mapping[str, Endpoint], features: Mapping[str, FeatureRange] = NODE_FEATURES
+    ) -> None:
+        """Write down how the controller of this node is reached (KIP-919)."""
+        ...

@@ -1,0 +1,50 @@
+"""What the raft host and the controller of a node are to each other.
+
+The host tells the controller when this node begins to lead the metadata log and when it stops; in between
+the controller appends to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pykafka_broker.protocol.errors import KafkaError
+
+
+class LeaderLog(Protocol):
+    """The metadata log as its leader uses it."""
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch."""
+        ...
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        ...
+
+    def append(self, records: Sequence[object], metadata_version: int) -> int:
+        """Append records, encoded for a finalized metadata.version; the log end offset after them.
+
+        Raises:
+            KafkaError: this node does not lead the log, or the log could not be written.
+        """
+        ...
+
+
+class Leadership(Protocol):
+    """Decides on metadata while this node leads the metadata log."""
+
+    def prepare(self) -> None:
+        """The node is about to stand for election. Raises what keeps it from leading."""
+        ...
+
+    def begin(self, log: LeaderLog) -> None:
+        """The node leads, and everything that earlier leaders committed has been handed over."""
+        ...
+
+    def end(self, error: KafkaError) -> None:
+        """The node does not lead any more: requests that wait are answered with `error`."""
+        ...

@@ -1,0 +1,220 @@
+"""The replica of the metadata log on this node, and the committed records it hands over.
+
+    load    the newest snapshot, and what else is known to be committed     -> listener.start_over, replay
+    boot    take up the role that the files give                            -> leadership.begin, if it leads
+    commit  everything below an offset is committed                         -> listener.commit, batch by batch
+
+The listener gets committed records in the order of the log, whether this node has led them or another one
+has: what this node appended as leader is handed over as the records it was given, everything else is read
+from the log and decoded. So a batch is decoded at most once, and never by the node that wrote it.
+
+At a start the high watermark is unknown until the quorum has a leader, so only the snapshot is handed over.
+A node that is the whole quorum knows more: its log is committed as far as it goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from pykafka_broker.cluster.image import CorruptMetadataError
+from pykafka_broker.cluster.records import decode_record, encode_record
+from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
+from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.metadata.batch import MetadataBatch
+from pykafka_broker.metadata.leadership import Leadership
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.quorum import Voter, VoterSet
+from pykafka_broker.raft.core.roles import Leader
+from pykafka_broker.raft.driver import RaftDriver
+from pykafka_broker.raft.snapshots import SnapshotId
+from pykafka_broker.raft.storage import Loaded, RaftStorage
+
+logger = logging.getLogger(__name__)
+
+
+class MetadataListener(Protocol):
+    """Gets the records of the metadata log, in order."""
+
+    def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
+        """Forget what came before: a snapshot stands for it."""
+        ...
+
+    def replay(self, batch: MetadataBatch) -> None:
+        """Take in a batch that the log held at the start; it may be shown with the next commit."""
+        ...
+
+    def commit(self, batch: MetadataBatch) -> None:
+        """Take in a batch, and show it and everything before it."""
+        ...
+
+
+class RaftHost:
+    """Owns the replica; the `LeaderLog` of this node's controller.
+
+    `leadership` is told when this node leads; None on a node that never does. `run_blocking` runs a job in a
+    worker thread. `on_failure` is told when the metadata log cannot be written or understood: a node without
+    metadata must stop.
+    """
+
+    def __init__(
+        self,
+        storage: RaftStorage,
+        local: Voter,
+        listener: MetadataListener,
+        leadership: Leadership | None,
+        *,
+        now_ms: Callable[[], int],
+        run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
+        on_failure: Callable[[Exception], None],
+    ) -> None:
+        self._storage = storage
+        self._local = local
+        self._listener = listener
+        self._leadership = leadership
+        self._report_failure = on_failure
+        self._driver = RaftDriver(
+            storage,
+            local,
+            now_ms=now_ms,
+            run_blocking=run_blocking,
+            on_commit=self.on_commit,
+            on_failure=lambda error: self.fail("written", error),
+        )
+        self._loaded: Loaded | None = None
+        #: Where the batches begin that have not been handed over.
+        self._next_offset = 0
+        #: What this node has appended as leader and not handed over.
+        self._led: deque[MetadataBatch] = deque()
+        #: The epoch that `leadership` was told of.
+        self._led_epoch: int | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The leader epoch."""
+        return self._driver.epoch
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes, committed or not."""
+        return self._storage.end_offset
+
+    @property
+    def voters(self) -> VoterSet:
+        """The newest voters, committed or not."""
+        return self._driver.state.log.voters
+
+    # -- life ------------------------------------------------------------------------------------------
+
+    def load(self) -> None:
+        """Read the files, and hand over what is known to be committed. May take long.
+
+        Raises:
+            CorruptMetadataError, MalformedFile: the files cannot be understood.
+        """
+        loaded = self._loaded = self._storage.load()
+        self._next_offset = loaded.start_offset
+        if loaded.snapshot is not None:
+            snapshot_id, values = loaded.snapshot
+            self._listener.start_over(snapshot_id, (decode_record(value) for value in values))
+        if loaded.view.voters.is_only_voter(self._local.key):
+            for batch in self._read(loaded.view.end_offset):
+                self._listener.replay(batch)
+                self._next_offset = batch.next_offset
+
+    def boot(self) -> None:
+        """Take up the role that the files give; a quorum of one leads when this returns.
+
+        Raises:
+            OtherVotersError: the log names other voters.
+            OSError, KafkaError: the disk failed.
+        """
+        assert self._loaded is not None, "not loaded"
+        if self._leadership is not None:
+            self._leadership.prepare()
+        loaded, self._loaded = self._loaded, None
+        self._driver.boot(loaded)
+        self._tell_leadership()
+
+    def resign(self, error: KafkaError) -> None:
+        """Lead no more: the node stops, or its log has failed. What was appended may still be committed."""
+        leadership, self._leadership = self._leadership, None
+        if leadership is not None:
+            leadership.end(error)
+
+    def fail(self, what: str, error: Exception) -> None:
+        """The log cannot be written, or read, any more: tell those who wait, and the node."""
+        logger.error("The metadata log cannot be %s: %s", what, error)
+        self.resign(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+        self._report_failure(error)
+
+    async def close(self) -> None:
+        """Return when everything appended is on disk, or cannot be."""
+        await self._driver.close()
+
+    # -- the log ---------------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[object], metadata_version: int) -> int:
+        """Append the records of one decision; the log end offset after them.
+
+        What users ask for fits into one batch, all or nothing. A broker that comes or goes may touch more
+        partitions than that; each of these records is true by itself.
+
+        Raises:
+            KafkaError: this node does not lead the log, or the log could not be written.
+        """
+        base_offset = self.end_offset
+        values = [encode_record(record, metadata_version) for record in records]
+        end_offset = self._driver.append(values[:MAX_RECORDS_PER_OPERATION])
+        for start in range(MAX_RECORDS_PER_OPERATION, len(values), MAX_RECORDS_PER_OPERATION):
+            try:
+                end_offset = self._driver.append(values[start : start + MAX_RECORDS_PER_OPERATION])
+            except KafkaError as error:
+                # Half of a decision is in the log: what is in memory does not say the same.
+                self.fail("written", error)
+                raise
+        self._led.append(MetadataBatch(base_offset, end_offset, self.epoch, records))
+        return end_offset
+
+    def on_commit(self, offset: int) -> None:
+        """Everything below `offset` is committed: hand over what has not been."""
+        try:
+            for batch in self._committed(offset):
+                self._next_offset = batch.next_offset
+                self._listener.commit(batch)
+        except (CorruptMetadataError, MalformedFile) as error:
+            self.fail("understood", error)
+            return
+        self._tell_leadership()
+
+    def _committed(self, offset: int) -> Iterator[MetadataBatch]:
+        """What lies between what has been handed over and `offset`."""
+        led = self._led
+        while led and led[0].next_offset <= offset:
+            yield from self._read(led[0].base_offset)
+            yield led.popleft()
+        yield from self._read(min(offset, led[0].base_offset) if led else offset)
+
+    def _read(self, end_offset: int) -> Iterator[MetadataBatch]:
+        """What has not been handed over of the log below `end_offset`, decoded."""
+        if self._next_offset < end_offset:
+            for base_offset, next_offset, epoch, values in self._storage.read(self._next_offset, end_offset):
+                records = () if values is None else tuple(decode_record(value) for value in values)
+                yield MetadataBatch(base_offset, next_offset, epoch, records)
+
+    def _tell_leadership(self) -> None:
+        """Let the controller begin once all that earlier leaders appended has been handed over, and end."""
+        if self._leadership is None:
+            return
+        role = self._driver.state.role
+        leads = isinstance(role, Leader) and role.start_offset <= self._next_offset
+        epoch = role.epoch if leads else None
+        if epoch == self._led_epoch:
+            return
+        if self._led_epoch is not None:
+            self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))
+        self._led_epoch = epoch
+        if epoch is not None:
+            self._leadership.begin(self)

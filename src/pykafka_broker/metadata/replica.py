@@ -1,0 +1,95 @@
+"""The metadata log on this node, put together: raft host, publisher and snapshotter, from start to stop.
+
+    boot -> elected -> the controller begins -> first commit -> published
+
+A node that never leads has the same parts and no `leadership`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.metadata.feature_check import check_features
+from pykafka_broker.metadata.leadership import Leadership
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.metadata.raft_host import RaftHost
+from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.storage import RaftStorage
+
+
+class ReplicaPorts(NamedTuple):
+    """What the replica needs of its node.
+
+    `run_blocking` runs a job in a worker thread. `on_failure` is told when the metadata log fails after the
+    start: a node without metadata must stop.
+    """
+
+    scheduler: Scheduler
+    run_blocking: Callable[[Callable[[], None]], Awaitable[None]]
+    on_failure: Callable[[Exception], None]
+
+
+class MetadataReplica:
+    """The replica of the metadata log on this node. `publisher` shows what it holds."""
+
+    def __init__(
+        self,
+        storage: RaftStorage,
+        local: Voter,
+        publisher: MetadataPublisher,
+        ports: ReplicaPorts,
+        *,
+        leadership: Leadership | None,
+        snapshots: SnapshotSettings,
+    ) -> None:
+        self.publisher = publisher
+        self._ports = ports
+        self._is_started = False
+        self.host = RaftHost(
+            storage,
+            local,
+            publisher,
+            leadership,
+            now_ms=ports.scheduler.now_ms,
+            run_blocking=ports.run_blocking,
+            on_failure=self._failed,
+        )
+        self._snapshotter = Snapshotter(
+            storage,
+            lambda: self.host.voters,
+            ports.scheduler,
+            run_blocking=ports.run_blocking,
+            settings=snapshots,
+        )
+        publisher.watch(self._snapshotter.on_published)
+
+    async def start(self) -> None:
+        """Read the log and take up a role; the published image is current when this returns.
+
+        Raises:
+            OtherVotersError, CorruptMetadataError, MalformedFile: the log is not one that this node can go
+                by.
+            OSError, KafkaError: the disk failed.
+        """
+        self.host.load()
+        check_features(self.publisher.replayed_image.features)
+        self.host.boot()
+        await self.publisher.published(self.host.end_offset)
+        self._is_started = True
+
+    async def close(self) -> None:
+        """Lead no more, and return when everything appended is on disk and what it says is published."""
+        self.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
+        await self.host.close()
+        await self.publisher.close()
+        if self._is_started:
+            await self._snapshotter.close(self.publisher.image)
+
+    def _failed(self, error: Exception) -> None:
+        self.publisher.fail(error)
+        if self._is_started:
+            self._ports.on_failure(error)

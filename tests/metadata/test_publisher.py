@@ -1,0 +1,120 @@
+"""Images made of committed batches: prepared for, published, watched, one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pykafka_broker.cluster.events import NewTopic
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.metadata.batch import MetadataBatch
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.snapshots import SnapshotId
+from pykafka_broker.testing.clock import settle
+from tests.support.metadata import Node
+
+
+async def test_a_subscriber_that_unsubscribes_hears_no_more():
+    node = Node()
+    controller = await node.start()
+    seen = []
+    unsubscribe = node.publisher.subscribe(lambda old, new: seen.append(new))
+    unsubscribe()
+    await controller.create_topics([NewTopic("orders")])
+    assert seen == []
+
+
+def topic(name: str, offset: int) -> MetadataBatch:
+    """A committed batch that creates one topic."""
+    record = m.TopicRecord(name=name, topic_id=name.encode().ljust(16))
+    return MetadataBatch(offset, offset + 1, 1, (record,))
+
+
+async def test_watchers_come_after_all_subscribers_and_are_told_how_far_it_goes():
+    publisher = MetadataPublisher("c")
+    order = []
+    publisher.watch(lambda image, offset: order.append(("watcher", image.offset, offset)))
+    publisher.subscribe(lambda old, new: order.append(("first", old.offset, new.offset)))
+    publisher.subscribe(lambda old, new: order.append(("second", old.offset, new.offset)))
+    publisher.commit(topic("a", 0))
+    assert order == [("first", -1, 0), ("second", -1, 0), ("watcher", 0, 1)]
+
+
+async def test_what_the_log_held_at_the_start_shows_with_the_first_commit():
+    publisher = MetadataPublisher("c")
+    seen = []
+    publisher.subscribe(lambda old, new: seen.append(sorted(new.topics)))
+    publisher.replay(topic("a", 0))
+    publisher.replay(topic("b", 1))
+    assert (seen, publisher.image, sorted(publisher.replayed_image.topics)) == (
+        [],
+        ClusterImage("c"),
+        ["a", "b"],
+    )
+    publisher.commit(MetadataBatch(2, 5, 2))
+    assert seen == [["a", "b"]]
+    assert (publisher.image.offset, publisher.image.epoch, publisher.published_offset) == (4, 2, 5)
+
+
+async def test_an_image_that_takes_long_to_prepare_for_lets_nothing_overtake_it():
+    publisher = MetadataPublisher("c")
+    gates = {"a": asyncio.Event(), "b": asyncio.Event()}
+    prepared = []
+
+    async def prepare(name):
+        await gates[name].wait()
+        prepared.append(name)
+
+    def preparer(image):
+        newest = max(image.topics)
+        return prepare(newest) if newest in gates else None
+
+    publisher.prepare_with(preparer)
+    for offset, name in enumerate("abc"):
+        publisher.commit(topic(name, offset))
+    assert sorted(publisher.replayed_image.topics) == ["a", "b", "c"], "a new leader goes on from all of it"
+    await settle()
+    assert publisher.published_offset == 0
+
+    gates["a"].set()
+    await publisher.published(1)
+    assert (prepared, sorted(publisher.image.topics)) == (["a"], ["a"])
+
+    gates["b"].set()
+    await publisher.published(3)
+    assert (prepared, sorted(publisher.image.topics)) == (["a", "b"], ["a", "b", "c"])
+
+
+async def test_a_preparation_that_fails_is_logged_and_the_image_published(caplog):
+    publisher = MetadataPublisher("c")
+
+    async def fail():
+        raise OSError("no room")
+
+    publisher.prepare_with(lambda image: fail())
+    publisher.commit(topic("a", 0))
+    await publisher.published(1)
+    assert sorted(publisher.image.topics) == ["a"]
+    assert "could not be prepared in advance" in caplog.text
+
+
+async def test_those_who_wait_for_an_offset_are_told_that_the_log_failed():
+    publisher = MetadataPublisher("c")
+    waiting = asyncio.ensure_future(publisher.published(1))
+    await settle()
+    publisher.fail(OSError("broken"))
+    with pytest.raises(OSError, match="broken"):
+        await waiting
+
+
+async def test_a_snapshot_replaces_everything_before_it():
+    publisher = MetadataPublisher("c")
+    publisher.commit(topic("old", 0))
+    record = m.TopicRecord(name="new", topic_id=b"n" * 16)
+    publisher.start_over(SnapshotId(10, 3), [record])
+    assert sorted(publisher.image.topics) == ["old"], "until the next commit"
+    publisher.commit(topic("newer", 10))
+    assert sorted(publisher.image.topics) == ["new", "newer"]
+    assert publisher.image.offset == 10

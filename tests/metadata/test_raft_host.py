@@ -1,0 +1,192 @@
+"""The raft host: what it hands over, decoded or as it was given, and when it tells of leadership."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from pykafka_broker.cluster.records import encode_record
+from pykafka_broker.metadata.batch import MetadataBatch
+from pykafka_broker.metadata.raft_host import RaftHost
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.driver import OtherVotersError
+from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, encode_snapshot
+from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.memory_files import MemoryFiles
+from tests.support.metadata import ENDPOINTS, FOLDER, VERSION, Worker, open_metadata_log
+
+LOCAL = Voter(ReplicaKey(1, b"d" * 16), ENDPOINTS)
+TOPICS = [m.TopicRecord(name=f"t{number}", topic_id=bytes([number]) * 16) for number in range(9)]
+
+
+class Story:
+    """The listener of a host and its leadership: keeps what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def start_over(self, snapshot_id, records):
+        self.told.append(("snapshot", snapshot_id, list(records)))
+
+    def replay(self, batch):
+        self.told.append(("replay", batch))
+
+    def commit(self, batch):
+        self.told.append(("commit", batch))
+
+    def prepare(self):
+        self.told.append("prepare")
+
+    def begin(self, log):
+        self.told.append(("begin", log.epoch, log.end_offset))
+
+    def end(self, error):
+        self.told.append(("end", error.code))
+
+
+class Hosted:
+    """A host over files in memory, which its `story` listens to."""
+
+    def __init__(self, files: MemoryFiles) -> None:
+        self.files = files
+        self.failures: list[Exception] = []
+        self.worker = Worker()
+        self.story = Story()
+        self.log = open_metadata_log(files)
+        self.storage = RaftStorage(files, self.log)
+        self.host = RaftHost(
+            self.storage,
+            LOCAL,
+            self.story,
+            self.story,
+            now_ms=lambda: 0,
+            run_blocking=self.worker.run,
+            on_failure=self.failures.append,
+        )
+
+    async def start(self) -> Hosted:
+        self.host.load()
+        self.host.boot()
+        await settle()
+        return self
+
+
+def formatted(*others: Voter) -> MemoryFiles:
+    files = MemoryFiles()
+    files.make_directory(FOLDER)
+    voters = VoterSet({voter.key.node_id: voter for voter in (LOCAL, *others)})
+    first = encode_snapshot((), voters, last_timestamp_ms=0, now_ms=0)
+    files.replace_file(f"{FOLDER}/{BOOTSTRAP_SNAPSHOT.file_name}", first, sync=True)
+    files.sync_directory("/data")
+    return files
+
+
+async def test_a_quorum_of_one_hands_over_its_log_leads_and_then_commits():
+    first = await Hosted(formatted()).start()
+    first.host.append(TOPICS[:2], VERSION)
+    await first.host.close()
+
+    again = await Hosted(first.files.killed()).start()
+
+    assert again.story.told == [
+        ("replay", MetadataBatch(0, 3, 1)),
+        ("replay", MetadataBatch(3, 5, 1, tuple(TOPICS[:2]))),
+        "prepare",
+        ("begin", 2, 6),
+        ("commit", MetadataBatch(5, 6, 2)),
+    ]
+
+
+async def test_what_this_node_leads_is_handed_over_as_it_was_given_and_only_after_the_commit():
+    hosted = await Hosted(formatted()).start()
+    hosted.worker.free.clear()
+    records = (TOPICS[0], TOPICS[1])
+    assert hosted.host.append(records, VERSION) == 5
+    await settle()
+    assert hosted.story.told[-1] == ("commit", MetadataBatch(0, 3, 1)), "not committed yet"
+
+    hosted.worker.free.set()
+    await hosted.host.close()
+
+    what, batch = hosted.story.told[-1]
+    assert (what, batch) == ("commit", MetadataBatch(3, 5, 1, records))
+    assert batch.records is records, "not decoded again"
+
+
+async def test_what_was_not_given_to_this_host_is_read_from_the_log_in_its_place():
+    hosted = await Hosted(formatted()).start()
+    hosted.worker.free.clear()
+    hosted.host.append((TOPICS[0],), VERSION)
+    hosted.storage.append_metadata([encode_record(TOPICS[1], VERSION)], epoch=1, now_ms=0)
+    hosted.host.append((TOPICS[2],), VERSION)
+    hosted.worker.free.set()
+    await hosted.host.close()
+    assert [(b.base_offset, *b.records) for _, b in hosted.story.told[-3:]] == [
+        (3, TOPICS[0]),
+        (4, TOPICS[1]),
+        (5, TOPICS[2]),
+    ]
+
+
+async def test_a_decision_of_many_batches_is_handed_over_as_one():
+    hosted = await Hosted(formatted()).start()
+    records = tuple(m.NoOpRecord() for _ in range(25_000))
+    assert hosted.host.append(records, VERSION) == 25_003
+    await hosted.host.close()
+    assert hosted.story.told[-1] == ("commit", MetadataBatch(3, 25_003, 1, records))
+    in_log = [batch.next_offset - batch.base_offset for batch in hosted.storage.read(3, 25_003)]
+    assert in_log == [10_000, 10_000, 5_000]
+
+
+async def test_half_of_a_decision_in_the_log_stops_the_node():
+    hosted = await Hosted(formatted()).start()
+    hosted.files.free_bytes = 150_000
+    with pytest.raises(KafkaError):
+        hosted.host.append([m.NoOpRecord()] * 25_000, VERSION)
+    assert len(hosted.failures) == 1
+    assert hosted.story.told[-1] == ("end", ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+async def test_nothing_but_the_snapshot_is_handed_over_while_the_commit_is_not_known():
+    alone = await Hosted(formatted()).start()
+    alone.host.append(TOPICS[:3], VERSION)
+    await alone.host.close()
+    voters = VoterSet({1: LOCAL, 2: Voter(ReplicaKey(2, b"e" * 16), ENDPOINTS)})
+    values = [encode_record(record, VERSION) for record in TOPICS[:2]]
+    alone.storage.write_snapshot(SnapshotId(6, 1), values, voters, last_timestamp_ms=0, now_ms=0)
+    alone.host.append(TOPICS[3:5], VERSION)
+    await alone.host.close()
+
+    one_of_two = Hosted(alone.files.killed())
+    one_of_two.host.load()
+
+    assert one_of_two.story.told == [("snapshot", SnapshotId(6, 1), TOPICS[:2])]
+    with pytest.raises(OtherVotersError):
+        one_of_two.host.boot()
+
+
+async def test_a_host_that_resigns_still_hands_over_what_is_committed():
+    hosted = await Hosted(formatted()).start()
+    hosted.worker.free.clear()
+    hosted.host.append((TOPICS[0],), VERSION)
+    hosted.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER))
+    hosted.worker.free.set()
+    await hosted.host.close()
+    assert hosted.story.told[-2:] == [
+        ("end", ErrorCode.NOT_CONTROLLER),
+        ("commit", MetadataBatch(3, 4, 1, (TOPICS[0],))),
+    ]
+
+
+async def test_a_disk_that_loses_a_sync_ends_the_leadership_and_commits_nothing():
+    hosted = await Hosted(formatted()).start()
+    before = list(hosted.story.told)
+    hosted.files.fail("sync", errno.EIO, path=".log")
+    hosted.host.append((TOPICS[0],), VERSION)
+    await hosted.host.close()
+    assert hosted.story.told == [*before, ("end", ErrorCode.KAFKA_STORAGE_ERROR)]
+    assert len(hosted.failures) == 1

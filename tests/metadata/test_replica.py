@@ -1,0 +1,42 @@
+"""The parts of a metadata replica together: start, stop, a broken disk."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from pykafka_broker.cluster.events import (
+    CreateTopicResult,
+    NewTopic,
+)
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from tests.support.metadata import Node
+
+
+async def test_after_close_nothing_is_begun():
+    node = Node()
+    controller = await node.start()
+    await node.close()
+    assert await controller.create_topics([NewTopic("orders")]) == (
+        CreateTopicResult("orders", ErrorCode.NOT_CONTROLLER, "The controller is shutting down."),
+    )
+
+
+async def test_a_disk_that_fails_answers_everybody_and_tells_the_node():
+    node = Node()
+    controller = await node.start()
+    node.files.fail("sync", errno.EIO, path=".log")
+
+    [result] = await controller.create_topics([NewTopic("orders")])
+
+    assert result.error is ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(node.failures) == 1
+    assert not node.image.topics
+
+
+async def test_a_disk_that_fails_at_the_start_stops_the_start():
+    node = Node()
+    node.files.fail("sync", errno.EIO, path=".log")
+    with pytest.raises(KafkaError):
+        await node.replica.start()

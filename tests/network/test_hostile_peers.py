@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis import APIS
+from pykafka_broker.client.frames import framed, request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import produce as producing
-from pykafka_broker.protocol.messages.headers import RequestHeader, request_header_version
 from pykafka_broker.protocol.records.batch import Codec
 from pykafka_broker.protocol.schema import blank, schema_of
 from pykafka_broker.testing.home import Home
@@ -36,10 +36,7 @@ RECORDS = join(record_pieces([(b"key", b"value", {})] * 3))
 
 
 def header(api_key: int, version: int) -> bytes:
-    said = RequestHeader(
-        request_api_key=api_key, request_api_version=version, correlation_id=7, client_id="hostile"
-    )
-    return encode(said, request_header_version(api_key, version))
+    return request_header(api_key, version, 7, "hostile")
 
 
 async def talk(home: Home, data: bytes) -> bytes:
@@ -55,10 +52,6 @@ async def talk(home: Home, data: bytes) -> bytes:
             return b""
         finally:
             writer.close()
-
-
-def framed(data: bytes) -> bytes:
-    return struct.pack(">i", len(data)) + data
 
 
 def resident_bytes() -> int:

@@ -8,21 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
+from pykafka_broker.client.frames import read_response, request_frame
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
 from pykafka_broker.network.shared import Shared
-from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.messages import response_type
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.fetch import FetchRequest
-from pykafka_broker.protocol.messages.headers import (
-    RequestHeader,
-    ResponseHeader,
-    request_header_version,
-    response_header_version,
-)
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -96,13 +89,7 @@ class Peer:
         key = message.api_key
         correlation_id = len(self._asked) + 1
         self._asked[correlation_id] = key, version
-        header = RequestHeader(
-            request_api_key=key,
-            request_api_version=version,
-            correlation_id=correlation_id,
-            client_id=client_id,
-        )
-        return frame(encode(header, request_header_version(key, version)) + encode(message, version))
+        return request_frame(message, version, correlation_id, client_id)
 
     def requests(self, *messages: Any) -> bytes:
         """Several requests, one after the other."""
@@ -119,10 +106,9 @@ class Peer:
             body = data[start:end]
             assert len(body) == size, "the last answer is cut"
             key, version = self._asked[int.from_bytes(body[:4], "big")]
-            header, pos = decode(ResponseHeader, response_header_version(key, version), body)
-            message, pos = decode(response_type(key), version, body, pos)
-            assert pos == len(body)
-            found.append((header.correlation_id, message))
+            response = read_response(key, version, body)
+            assert response.end == len(body)
+            found.append((response.correlation_id, response.message))
         return found
 
 

@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from tests.support.client import Client
+from pykafka_broker.testing import User
 from tests.torture.clients import TOPIC, Load, create_ledger, read_at_the_end
 from tests.torture.files import Plan
 from tests.torture.harness import PARTITIONS, TOPIC_CONFIG, TorturedBroker, tell
@@ -59,14 +59,14 @@ class Mover:
     async def _move(self) -> None:
         while not self._stop.is_set():
             try:
-                async with await Client.connect(self._address) as client:
+                async with await User.connect(self._address) as client:
                     while not self._stop.is_set():
                         await self._ask(client)
                         await asyncio.sleep(self._dice.uniform(0.01, 0.2))
             except (OSError, EOFError):
                 await asyncio.sleep(0.05)
 
-    async def _ask(self, client: Client) -> None:
+    async def _ask(self, client: User) -> None:
         partition, path = self._dice.randrange(PARTITIONS), self._dice.choice(self._directories)
         topics = [AlterReplicaLogDirTopic(name=TOPIC, partitions=[partition])]
         request = AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=topics)])

@@ -8,7 +8,7 @@
 
 Both services have the same parts. An API handler builds the event of its request; `service.answer(id,
 event_with, refused=...)` routes it to the shard of the id. `service.shards` loads and unloads partitions and
-holds the work that shards have started. `refusals` says what is answered where no shard takes the event, and
+holds the work that shards have started. `refusals` has the answers where no shard takes the event, and
 `settings` follows the broker's configuration and the cluster's metadata.
 
 A share coordinator (KIP-932) would be a third package, `share/`, with the same parts over one shard per

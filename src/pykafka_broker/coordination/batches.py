@@ -12,7 +12,7 @@ from pykafka_broker.protocol.records.batch import HEADER_BYTES
 
 #: Deletions that do not fit into one batch may be spread over several; anything else must stay together.
 MAX_TOMBSTONE_BATCH_BYTES = 512 * 1024
-#: What the record of a deletion has beside its key, at most.
+#: The bytes of a deletion's record beside its key, at most.
 TOMBSTONE_OVERHEAD_BYTES = 20
 
 #: Timestamp, key, value and headers of a record, as batches are built from.

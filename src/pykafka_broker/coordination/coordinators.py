@@ -1,7 +1,7 @@
 """The coordinators of one node, each with its service, its settings and its topic.
 
-This is where they are built. The broker tells them which partitions the node leads, what the metadata is and
-how it is configured; handlers ask the services.
+This is where they are built. The broker tells them which partitions the node leads, and brings new
+metadata and settings; handlers ask the services.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """All shards of one coordinator on this node: one for each partition of its topic that this node leads.
 
-What belongs to the coordinator (a group, a transactional id) lives in the shard of partition
+A group, or a transactional id, lives in the shard of partition
 `abs(hash(id)) % partitions`, with Java's hash, so that every broker agrees. A shard exists while this broker
 leads its partition:
 
@@ -8,8 +8,8 @@ leads its partition:
 
 Before the topic exists no broker is the coordinator of anything: NOT_COORDINATOR.
 
-Questions find their shard here. No question raises for what a client did, or for a shard that is not here:
-each says what is answered then.
+Requests find their shard here. None raises for an error of the client, or for a shard that is not here: each
+brings its answer for that case, `refused`.
 """
 
 from __future__ import annotations
@@ -43,18 +43,16 @@ class Loader(Protocol[StateOut]):
         ...
 
     def digest(self, count: int) -> bool:
-        """Work on what was added for about `count` records; True once nothing is left. Then nothing may be
-        added.
-        """
+        """Decode about `count` of the records added; True once none is left. After that none may be added."""
         ...
 
     def state(self) -> StateOut:
-        """What the log leads to."""
+        """The state that the log leads to."""
         ...
 
 
 class LoadedPartition(NamedTuple, Generic[State]):
-    """A partition that has been read to its end: what a shard is made of."""
+    """A partition that has been read to its end, of which a shard is made."""
 
     partition: int
     leader_epoch: int
@@ -66,7 +64,7 @@ class LoadedPartition(NamedTuple, Generic[State]):
 
 
 class _Loading(Generic[State, Event]):
-    """A partition whose log is being read, and what its shard is to be told afterwards."""
+    """A partition whose log is being read, and the actions that wait for its shard."""
 
     def __init__(self) -> None:
         self.high_watermark = 0
@@ -76,8 +74,7 @@ class _Loading(Generic[State, Event]):
 class Shards(Generic[State, Event]):
     """Routes questions to the shard of an id, and makes shards from logs.
 
-    `new_loader()` reads a log; `new_shard(loaded)` makes a shard of what it found and tells it that it has
-    been loaded.
+    `new_loader()` reads a log; `new_shard(loaded)` makes a shard of it and tells it that it has been loaded.
     """
 
     def __init__(
@@ -85,7 +82,7 @@ class Shards(Generic[State, Event]):
         new_loader: Callable[[], Loader[State]],
         new_shard: Callable[[LoadedPartition[State]], Shard[State, Event]],
     ) -> None:
-        #: What shards have started; it ends with its shard.
+        #: Work that shards have started; it ends with its shard.
         self.work = PartitionWork()
         self._new_loader = new_loader
         self._new_shard = new_shard

@@ -42,7 +42,7 @@ class TopicCreation:
             self._just_deleted.add(gone, self._clock.monotonic_ms())
 
     async def create_missing(self, names: Iterable[str]) -> None:
-        """Create what is missing of `names` with the broker's defaults.
+        """Create the missing ones of these topics with the broker's defaults.
 
         Invalid names are left alone, and a topic that was just deleted is left alone for a moment.
         """

@@ -88,7 +88,7 @@ class TransactionMarkers:
         return results
 
     def _append(self, partition: Partition, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
-        """Append the marker; what to wait for, None if there is nothing."""
+        """Append the marker; the acknowledgement to wait for, None if it is acknowledged."""
         end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
         return partition.acknowledged(end)
 

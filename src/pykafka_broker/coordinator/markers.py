@@ -1,4 +1,4 @@
-"""Transaction markers: what a transaction coordinator has written into every partition when one ends."""
+"""Transaction markers, which a transaction coordinator has written into every partition of a transaction."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pykafka_broker.coordinator.group.topics import TopicInfo
 
 
 class ClusterTopics:
-    """A `TopicDirectory` that looks into an image, and remembers what it has found."""
+    """A `TopicDirectory` that looks into an image, and remembers the topics it has found."""
 
     def __init__(self, image: ClusterImage) -> None:
         self._image = image

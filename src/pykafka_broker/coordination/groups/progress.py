@@ -1,4 +1,4 @@
-"""What the log file says of classic groups while they go from one generation to the next."""
+"""Logs the progress of classic groups from one generation to the next."""
 
 from __future__ import annotations
 

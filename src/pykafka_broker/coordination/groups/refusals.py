@@ -1,5 +1,5 @@
-"""What a client is told where no shard takes its event: this node is not the coordinator, the partition is
-still being read, or the log has refused the records.
+"""The answers where no shard takes an event: this node is not the coordinator, the partition is still being
+read, or the log has refused the records.
 
 The error has the code that clients of a coordinator know (`shards.as_answered`). Two APIs answer otherwise.
 """

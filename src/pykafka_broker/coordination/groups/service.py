@@ -2,7 +2,7 @@
 partition of `__consumer_offsets`.
 
 A handler builds the event of its request with the token that `answer` gives it, the time from `now_ms` and,
-for members that may need an id, a `new_uuid`. Nothing here raises for what a client did: errors are
+for members that may need an id, a `new_uuid`. Nothing here raises for an error of the client: errors are
 `ErrorCode`s in the answers, and `refusals.py` has the answers where no shard takes the event.
 """
 

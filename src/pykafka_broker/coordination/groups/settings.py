@@ -45,7 +45,7 @@ def coordinator_config(config: BrokerConfig, image: ClusterImage) -> GroupCoordi
 
 
 def consumer_group_settings(config: BrokerConfig, overrides: Mapping[str, str]) -> ConsumerGroupSettings:
-    """What holds for a consumer group with these overrides.
+    """The settings of a consumer group with these overrides.
 
     A value that was set when the broker's bounds were wider counts as the bound.
     """

@@ -18,7 +18,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 class Participation(enum.Enum):
-    """What a first write to a partition asks the coordinator for, by the age of the client."""
+    """The question that a first write to a partition brings to the coordinator, by the age of the client."""
 
     #: Is the partition in the transaction? The client does not know TRANSACTION_ABORTABLE.
     VERIFY_FOR_OLD_CLIENT = "verify for an old client"

@@ -2,12 +2,12 @@
 is that of one partition of `__transaction_state`.
 
 A handler builds the event of its request with the token that `answer` gives it and the time from `now_ms`.
-What a core cannot do by itself is done here: a fresh producer id is fetched when a decision needs one
+Two things that a core cannot do are done here: a fresh producer id is fetched when a decision needs one
 (`answer_with_producer_id`), and shards start work that goes on until it is done: `marker_work.py`,
 `producer_ids.py`.
 
-Nothing here raises for what a client did: errors are `ErrorCode`s in the answers, and `refusals.py` has the
-answers where no shard takes the event.
+Nothing here raises for an error of the client: errors are `ErrorCode`s in the answers, and `refusals.py` has
+the answers where no shard takes the event.
 """
 
 from __future__ import annotations

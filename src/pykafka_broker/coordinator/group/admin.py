@@ -1,4 +1,4 @@
-"""What administrators ask of groups of all kinds: ListGroups. DeleteGroups is in `deletion.py`."""
+"""The requests of administrators about groups of all kinds: ListGroups. DeleteGroups is in `deletion.py`."""
 
 from __future__ import annotations
 

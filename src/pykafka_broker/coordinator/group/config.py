@@ -28,7 +28,7 @@ class MigrationPolicy(enum.Enum):
 
 
 class ConsumerGroupSettings(NamedTuple):
-    """What may be set for each consumer group on its own."""
+    """The values that may be set for each consumer group on its own."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -59,5 +59,5 @@ class GroupCoordinatorConfig(NamedTuple):
     consumer_group_regex_refresh_interval_ms: int = 600_000
 
     def consumer_settings(self, group_id: str) -> ConsumerGroupSettings:
-        """What holds for one consumer group."""
+        """The settings of one consumer group."""
         return self.consumer_group_overrides.get(group_id, self.consumer_group)

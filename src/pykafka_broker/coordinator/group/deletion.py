@@ -1,6 +1,6 @@
 """DeleteGroups: an empty group is forgotten with all its offsets, slice by slice where it has many.
 
-A deletion's offsets go first and the group last, as in Apache Kafka. While it goes on, nobody sees half a
+A deletion's offsets go first and the group last, as in Apache Kafka. While it goes on, no client sees half a
 group: requests about the group wait for the end and are then answered in their order. Only a broker that is
 stopped or killed meanwhile leaves the rest of the group behind; the deletion was not answered then.
 """
@@ -39,7 +39,7 @@ TIMER = "deletion"
 #: How long a deletion waits that could not be written.
 RETRY_MS = 500
 
-#: What is asked of one group.
+#: Requests about one group.
 Request = (
     CommitOffsets
     | CommitTransactionalOffsets
@@ -96,7 +96,7 @@ def on_timer(
 
 
 def on_refused(groups: Groups, event: DeletionRefused) -> Step[Groups]:
-    """Answer all who wait with the error of the log. What has begun goes on: half a group is no group."""
+    """Answer all waiting callers with the error of the log. The deletion goes on: no half group may stay."""
     group_id = event.group_id
     deletion = groups.deletions[group_id]
     if deletion.is_done:

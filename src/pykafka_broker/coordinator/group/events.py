@@ -1,4 +1,4 @@
-"""What can happen to the groups of a shard, and what the callers are told.
+"""The events of the groups of a shard, and the answers to the callers.
 
 Requests are the wire's requests without the wire: no optional versions, no unset fields. Each carries the
 token its answer goes to and the time. Versions appear where Kafka's behaviour depends on them.
@@ -17,7 +17,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
 class JoinGroup(NamedTuple):
-    """A member, or (with an empty id) somebody who wants to be one, asks to join the next generation."""
+    """A member, or (with an empty id) a client that is to become one, asks to join the next generation."""
 
     token: int
     now_ms: int
@@ -57,7 +57,7 @@ class JoinResult(NamedTuple):
 
 
 class SyncGroup(NamedTuple):
-    """A member asks for its assignment; the leader brings everybody's."""
+    """A member asks for its assignment; the leader brings those of all members."""
 
     token: int
     now_ms: int
@@ -80,7 +80,7 @@ class SyncResult(NamedTuple):
 
 
 class AssignmentRefused(NamedTuple):
-    """The log has not taken what a leader had brought with its SyncGroup, which `token` stands for."""
+    """The log has refused the assignment of a leader's SyncGroup, which `token` stands for."""
 
     token: int
     now_ms: int
@@ -100,7 +100,7 @@ class Heartbeat(NamedTuple):
 
 
 class LeavingMember(NamedTuple):
-    """Who leaves; an administrator may name a static member by its instance id alone."""
+    """A member that leaves; an administrator may name a static one by its instance id alone."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -197,13 +197,13 @@ class FetchOffsets(NamedTuple):
     topics: tuple[TopicPartitions, ...] | None
     #: Ask to be told UNSTABLE_OFFSET_COMMIT rather than an offset an open transaction is about to replace.
     require_stable: bool = False
-    #: OffsetFetch v9+ says which member of a consumer group asks; None stands for nobody in particular.
+    #: OffsetFetch v9+ names the member of a consumer group that asks; None: a client without identity.
     member_id: str | None = None
     member_epoch: int = -1
 
 
 class FetchedOffset(NamedTuple):
-    """What is committed for one partition; offset -1 and no error if nothing is."""
+    """The committed offset of one partition; -1 and no error if there is none."""
 
     partition: int
     offset: int = -1
@@ -220,7 +220,7 @@ class FetchResult(NamedTuple):
 
 
 class DeleteOffsets(NamedTuple):
-    """Forget offsets of topics nobody in the group reads."""
+    """Forget offsets of topics that no member of the group reads."""
 
     token: int
     group_id: str
@@ -292,8 +292,8 @@ class DeleteGroup(NamedTuple):
 class ConsumerGroupHeartbeat(NamedTuple):
     """A consumer joins a consumer group, stays in it, or leaves it (KIP-848).
 
-    What is None has not changed since the member said it last. `owned` are the partitions the member has at
-    the moment, as (topic id, partitions).
+    A field that is None has not changed since the member sent it last. `owned` are the partitions the member
+    has at the moment, as (topic id, partitions).
     """
 
     token: int
@@ -396,7 +396,7 @@ class TopicsDeleted(NamedTuple):
 
 
 class DeletionRefused(NamedTuple):
-    """What a slice of a group's deletion had to write, or a request that waited for it, is not in the log."""
+    """The log has refused a slice of a group's deletion, or the records of a request that waited for it."""
 
     group_id: str
     now_ms: int

@@ -1,10 +1,10 @@
 """How committed offsets are forgotten, and groups of which nothing is left: by request, with topics, by age.
 
-To forget an offset takes some 8 us, so what may be many goes in slices: each is a step of its own that sets
-a timer for the next. In between others are served, who may find some of the offsets gone: Apache Kafka too
-forgets old offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
+To forget an offset takes some 8 us, so what may be many go in slices: each is a step of its own that sets a
+timer for the next. Requests in between may find some of the offsets gone: Apache Kafka too forgets old
+offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
 
-Offsets age as KIP-211 says; since when, their group's kind knows (`kind.py`). A commit with its own retention
+Offsets age as KIP-211 says; their group's kind says since when (`kind.py`). A commit with its own retention
 (OffsetCommit v2-4) keeps that. A group without members and without offsets is forgotten. While an offset of
 an open transaction is pending for a partition, the partition's offset does not expire.
 """
@@ -40,12 +40,12 @@ LOOKS_PER_OFFSET = 64
 #: offsets.
 GROUPS_PER_EXPIRY_SLICE = 500
 OFFSETS_PER_EXPIRY_SLICE = 2_000
-#: The timer that brings the next slice of what was committed to deleted topics.
+#: The timer of the next slice of the offsets of deleted topics.
 DELETED_TOPICS_TIMER = ("deleted topics",)
 
 
 def on_delete_offsets(groups: Groups, event: DeleteOffsets) -> Step[Groups]:
-    """Forget offsets of topics nobody reads, which is only known of consumer groups while they live."""
+    """Forget offsets of topics that no member reads, which is known only of live consumer groups."""
     if not event.group_id:
         return refuse(groups, event.token, DeleteOffsetsResult(ErrorCode.INVALID_GROUP_ID))
     group = groups.groups.get(event.group_id)
@@ -147,7 +147,7 @@ def _is_of(deleted: DeletedTopic, committed: CommittedOffset) -> bool:
     return any(map(committed.is_for, deleted.topic_ids))
 
 
-# ---- what all have in common ----
+# ---- common to all ----
 
 
 def places_of(groups: Groups, group_id: str, count: int) -> list[Place]:
@@ -184,7 +184,7 @@ def expiry_slice(groups: Groups, group_ids: Sequence[str]) -> int:
 def expire(
     groups: Groups, group_ids: Sequence[str], now_ms: int, config: GroupCoordinatorConfig
 ) -> tuple[Groups, tuple[AnyRecord, ...], Sequence[str]]:
-    """Drop what is too old in these groups, and those of them of which nothing is left.
+    """Drop offsets that are too old in these groups, and the groups of which nothing is left.
 
     Returns with them the groups that have to be looked at once more: a slice drops only so many offsets.
     """
@@ -192,10 +192,10 @@ def expire(
     records: list[AnyRecord] = []
     left = OFFSETS_PER_SLICE
     for position, group_id in enumerate(group_ids):
-        # Of the newest state: reading an older one costs as much as what has changed since.
+        # Of the newest state: reading an older one costs as much as the changes since.
         group = state.groups.get(group_id)
         if group is None:
-            continue  # it has gone since somebody made the list
+            continue  # it has gone since the list was made
         expired = list(islice(_expired_offsets(state, group_id, group, now_ms, config), left))
         state = forget(state, group_id, expired, records)
         left -= len(expired)

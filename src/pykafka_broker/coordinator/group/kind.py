@@ -1,4 +1,4 @@
-"""What is asked of a group whatever its kind: by offsets, by administrators, by time, by a load.
+"""The questions that a group of any kind answers: for offsets, for administrators, for timers, after a load.
 
 Each kind of group has a package with a `kind.py` that answers; `kinds.py` lists them. A kind that is to come
 (share groups, KIP-932; streams groups, KIP-1071) adds its package, a row there, its records to `record.py`,
@@ -29,7 +29,7 @@ class GroupKind(ABC, Generic[G]):
 
     @abstractmethod
     def protocol_type(self, group: G) -> str:
-        """What the members speak; empty if nobody has said."""
+        """The protocol type of the members; empty if it is not known."""
 
     @abstractmethod
     def state_of(self, group: G) -> str:
@@ -47,7 +47,7 @@ class GroupKind(ABC, Generic[G]):
 
     @abstractmethod
     def is_subscribed_to(self, group: G, topic: str) -> bool:
-        """Is somebody reading `topic`, so that its offsets have to stay?"""
+        """Does a member read `topic`, so that its offsets have to stay?"""
 
     @abstractmethod
     def commit_error(self, group: G, event: CommitOffsets) -> ErrorCode:
@@ -55,13 +55,13 @@ class GroupKind(ABC, Generic[G]):
 
     @abstractmethod
     def commit_effects(self, group: G, event: CommitOffsets) -> list[Effect]:
-        """What a commit means for the member that makes it."""
+        """The effects of a commit on the member that makes it."""
 
     @abstractmethod
     def commit_error_in_transaction(
         self, group: G, event: CommitTransactionalOffsets, topics: TopicDirectory
     ) -> ErrorCode:
-        """May these offsets be committed in a transaction, by somebody who says who it is?"""
+        """May these offsets be committed in a transaction, by a client that names its member?"""
 
     @abstractmethod
     def fetch_error(self, group: G, event: FetchOffsets) -> ErrorCode:
@@ -69,14 +69,14 @@ class GroupKind(ABC, Generic[G]):
 
     @abstractmethod
     def deletion_error(self, group: G) -> ErrorCode:
-        """May offsets of topics that nobody reads be deleted?"""
+        """May offsets of topics that no member reads be deleted?"""
 
     @abstractmethod
     def ages_since_ms(self, group: G, committed: CommittedOffset) -> int | None:
-        """Since when an offset of a topic that nobody reads grows old (KIP-211); None: it does not."""
+        """Since when an offset of a topic that no member reads ages (KIP-211); None: it does not."""
 
     # ---- load ----
 
     @abstractmethod
     def on_loaded(self, group: G, now_ms: int, config: GroupCoordinatorConfig) -> tuple[G, list[Effect]]:
-        """What a group that was read back begins with: the sessions of its members."""
+        """Begin to serve a group that was read back: start the sessions of its members."""

@@ -1,4 +1,4 @@
-"""The kinds of groups there are."""
+"""The kinds of groups. A kind that is to come, such as share groups or streams groups, adds a row."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ KINDS: dict[type, GroupKind[Any]] = {ClassicGroup: ClassicKind(), ConsumerGroup:
 
 
 def kind_of(group: Group) -> GroupKind[Any]:
-    """What answers for this group."""
+    """The kind of a group."""
     return KINDS[type(group)]

@@ -6,7 +6,7 @@ million commits in batches of their own take 4 s, in batches of ten 1.7 s, and a
 more.
 
 Offsets committed in a transaction count when its marker says so, and then unless a later commit has come in
-between. What is still open when the log ends stays pending.
+between. Transactions still open at the end of the log stay pending.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pykafka_broker.protocol.records.batch import (
 )
 from pykafka_broker.protocol.records.control import decode_marker
 
-#: Nobody asks for the guard of what is in the log already.
+#: Records that are in the log already need no guard.
 NO_GUARD = 0
 
 #: Offset and value of a key's newest record; a null value deletes.
@@ -68,7 +68,7 @@ class Loader:
             newest.pop(record.key, None)
             newest[record.key] = (record.offset, record.value)
             if record.value is None:
-                # What is deleted does not come back by a marker.
+                # A deleted offset does not come back by a marker.
                 for pending in self._open_transactions.values():
                     pending.pop(record.key, None)
 
@@ -96,7 +96,7 @@ class Loader:
         return digested < count
 
     def state(self) -> Groups:
-        """What the log leads to."""
+        """The state that the log leads to."""
         while not self.digest(len(self._newest) + 1):
             pass
         still_open = [

@@ -56,7 +56,7 @@ def decode_offset_record(record_type: int, key: bytes, value: bytes | None) -> O
     """The record in a log entry, or None if its value is of a version that is not known here.
 
     Raises:
-        ProtocolError: the bytes are not what their type and version promise.
+        ProtocolError: the bytes do not match their type and version.
 
     """
     place: Any

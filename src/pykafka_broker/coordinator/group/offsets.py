@@ -3,8 +3,8 @@
 A commit is fenced by the group (`kind.py`). A commit to a group that does not exist creates a "simple" group,
 which is how consumers with their own assignment and administrators store offsets.
 
-Offsets of open transactions are in `transactional_offsets.py`: who asks for stable offsets is told to wait
-while one is pending (KIP-447). How offsets are forgotten is in `forgetting.py`.
+Offsets of open transactions are in `transactional_offsets.py`: a client that asks for stable offsets is told
+to wait while one is pending (KIP-447). How offsets are forgotten is in `forgetting.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def on_commit(groups: Groups, event: CommitOffsets, config: GroupCoordinatorConf
     kind = None if group is None else kind_of(group)
     error = _no_group_error(event) if kind is None else kind.commit_error(group, event)
     if error is not ErrorCode.NONE and kind is not None:
-        # What is refused by itself is not asked whose it is; hardly ever is there such a thing.
+        # Partitions that are refused alone are not fenced; there are hardly ever any.
         storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
         error = kind.commit_error(group, event._replace(topics=storable_topics))
     if error is not ErrorCode.NONE:
@@ -107,7 +107,7 @@ def _committed(commit: PartitionCommit, topic_id: bytes, event: CommitOffsets) -
 
 
 def on_fetch(groups: Groups, event: FetchOffsets) -> Step[Groups]:
-    """Read offsets. What is not there, group or partition, reads as offset -1 without an error."""
+    """Read offsets. A group or partition that is not there reads as offset -1 without an error."""
     group = groups.groups.get(event.group_id)
     error = ErrorCode.NONE if group is None else kind_of(group).fetch_error(group, event)
     if error is not ErrorCode.NONE:

@@ -2,7 +2,7 @@
 
 For each partition of a group they stand in the order in which they were written. When a transaction commits,
 its offset counts unless a later one has counted already, be it of a plain commit or of another transaction:
-what was written last wins, not what was decided last (as in Apache Kafka 4.3).
+the offset written last wins, not the one decided last (as in Apache Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Place = tuple[str, int]
 
 
 class PendingOffset(NamedTuple):
-    """What one producer wants to be committed for one partition."""
+    """The offset that one producer is to commit for one partition."""
 
     producer_id: int
     committed: CommittedOffset
@@ -40,7 +40,7 @@ class PendingOffsets(NamedTuple):
         return cls(VersionedMap(), VersionedMap())
 
     def at(self, group_id: str, topic: str, partition: int) -> tuple[PendingOffset, ...]:
-        """What is pending for one partition, oldest first."""
+        """The pending offsets of one partition, oldest first."""
         places = self.by_group.get(group_id)
         return () if places is None else places.get((topic, partition), ())
 

@@ -1,8 +1,8 @@
 """A record of the group coordinator and its bytes: which keys and values there are, of which types.
 
 A key is a 16-bit record type and the key's fields, a value is a 16-bit version and the value's fields; a null
-value deletes. Types that are not listed here (share and streams groups, or what a newer broker left behind)
-are skipped when a log is read.
+value deletes. Types that are not listed here (share and streams groups, or records of a newer broker) are
+skipped when a log is read.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def decode_record(key: bytes, value: bytes | None) -> AnyRecord | None:
     """The record in a log entry, or None if it is of a type or a version that is not known here.
 
     Raises:
-        ProtocolError: the bytes are not what their type and version promise.
+        ProtocolError: the bytes do not match their type and version.
 
     """
     record_type = int.from_bytes(key[:2])

@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.group.transactional_records import Transactional
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey, GroupMetadataValue
 
-#: What stands in the log of a shard.
+#: An entry in the log of a shard.
 Entry = Union[Record, OffsetRecord, TransactionalRecord, TransactionEnd]
 
 
@@ -131,10 +131,10 @@ def group_of(key: object) -> str:
 
 
 def after(group: Group | None, record: Record) -> Group | None:
-    """What `record` makes of its group; None stands for no group.
+    """The group after `record`; None stands for no group.
 
-    A simple group, which only stores offsets, gives way to a consumer group: the offsets of that may be read
-    before it. Otherwise a group is not of two kinds at once; what belongs to the other kind is ignored.
+    A simple group, which only stores offsets, gives way to a consumer group: whose offsets may be read
+    before it. Otherwise a group is not of two kinds at once; records of the other kind are ignored.
     """
     key, value = record.key, record.value
     if isinstance(key, GroupMetadataKey):

@@ -1,8 +1,8 @@
-"""What the group coordinator knows: groups of all kinds, and committed offsets.
+"""The state of the group coordinator: groups of all kinds, and committed offsets.
 
 `Groups` is the state of one shard, that is, of one partition of `__consumer_offsets`. All of it is immutable:
 named tuples (they are cheap to declare at start and to make on the hot path), versioned maps for the two
-tables that grow, and plain mappings inside a group that nobody changes in place.
+tables that grow, and plain mappings inside a group that are never changed in place.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ OffsetCounts = VersionedMap[str, VersionedMap[str, int]]
 class Deletion(NamedTuple):
     """A group whose deletion goes on slice by slice, and the requests about it that wait for its end."""
 
-    #: Who asked for it, until that is answered.
+    #: The token of the request for it, until that is answered.
     token: int | None
     #: Events, in the order in which they came.
     waiting: tuple[Any, ...] = ()
-    #: All that is left to do is to handle what waits.
+    #: Only the requests that wait are left to be handled.
     is_done: bool = False
 
 
@@ -44,7 +44,7 @@ class DeletedTopic(NamedTuple):
 
     topic: str
     topic_ids: tuple[bytes, ...]
-    #: When it was deleted: what has been committed later without a topic id is for a new topic of that name.
+    #: When it was deleted: offsets committed later without a topic id are for a new topic of that name.
     deleted_ms: int
     group_ids: tuple[str, ...]
 
@@ -116,7 +116,7 @@ class Groups(NamedTuple):
         )
 
     def with_offsets(self, group_id: str, committed: Mapping[Place, CommittedOffset]) -> Groups:
-        """The state after commits in one group: what open transactions have there comes too late to count."""
+        """The state after commits in one group: offsets of open transactions there come too late to count."""
         state = self.with_committed(group_id, committed)
         if group_id not in self.pending.by_group:
             return state
@@ -153,7 +153,7 @@ class Groups(NamedTuple):
         )
 
     def without_offsets(self, group_id: str, places: Iterable[Place]) -> Groups:
-        """The state after deletions in one group; what open transactions have there goes too."""
+        """The state after deletions in one group; offsets of open transactions there go too."""
         pending = self.pending
         for place in places if group_id in pending.by_group else ():
             pending = pending.without_place(group_id, place)

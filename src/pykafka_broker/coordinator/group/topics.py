@@ -1,7 +1,7 @@
 """The topics of the cluster as the coordinator sees them, and the fingerprints that tell it when they change.
 
-The coordinator is told of new metadata by an event and keeps what it was told in its state, so a decision
-depends on nothing else. `TopicDirectory` is what it needs; the server has one over the cluster's image.
+The coordinator is told of new metadata by an event and keeps it in its state, so a decision
+depends on nothing else. `TopicDirectory` is the view it needs; the server has one over the cluster's image.
 
 A group's fingerprint is stored in its metadata record. It is Apache Kafka's: XXH3 over the hashes of its
 topics in order of their names, where a topic's hash covers id, name, and the partitions with the racks of
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-#: Stands before what is hashed, should the format ever change.
+#: Stands before the hashed bytes, should their format ever change.
 TOPIC_HASH_MAGIC = b"\0"
 
 

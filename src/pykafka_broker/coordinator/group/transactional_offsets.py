@@ -1,8 +1,8 @@
 """TxnOffsetCommit: offsets that count when their producer's transaction commits, and the markers that say so.
 
-The offsets are written at once, in a batch of the transaction. Who may write them is decided now, by the same
-rules as for plain commits, but while a rebalance is under way too, and by producers that do not say for whom
-they commit (before KIP-447).
+The offsets are written at once, in a batch of the transaction. The same rules as for plain commits
+decide now which clients may write them, but a rebalance under way is no obstacle, nor is a producer that
+names no member (before KIP-447).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def on_commit(
     group = groups.groups.get(event.group_id)
     error = _commit_error(group, event, groups.topics)
     if error is not ErrorCode.NONE:
-        # As in a plain commit, what is refused by itself is not asked whose it is.
+        # As in a plain commit, partitions that are refused alone are not fenced.
         storable_topics = storable(event.topics, config.offset_metadata_max_bytes)
         error = _commit_error(group, event._replace(topics=storable_topics), groups.topics)
     if error is not ErrorCode.NONE:

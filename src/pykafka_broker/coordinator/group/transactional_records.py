@@ -1,4 +1,4 @@
-"""What transactions leave in `__consumer_offsets`: records in a producer's batch, and markers."""
+"""The traces of transactions in `__consumer_offsets`: records in a producer's batch, and markers."""
 
 from __future__ import annotations
 

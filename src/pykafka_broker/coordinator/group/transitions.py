@@ -1,4 +1,4 @@
-"""The one entry into the core: which event is answered where."""
+"""The entry into the core: hands each event to the file that handles it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from pykafka_broker.machine.step import Effect, SetTimer, Step
 EXPIRY_TIMER = ("expiry",)
 
 
-#: What happens when a group's timer fires, by the first part of its key; the rest says whose it is.
+#: The handlers of a group's timers, by the first part of the key; the rest names group and member.
 TIMERS: dict[object, Callable[..., Step[Groups]]] = {
     "session": rebalance.on_session_timer,
     "join": rebalance.on_join_timer,
@@ -64,7 +64,7 @@ TIMERS: dict[object, Callable[..., Step[Groups]]] = {
 
 
 def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """What `event` does to the groups; the frequent events come first."""
+    """Handle `event`; the frequent events come first."""
     if groups.deletions and isinstance(event, deletion.Request) and event.group_id in groups.deletions:
         return deletion.on_request(groups, event)
     match event:

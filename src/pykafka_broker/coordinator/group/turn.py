@@ -1,4 +1,4 @@
-"""What every decision about a group is made with, whatever its kind."""
+"""The parts of every decision about a group of any kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What administrators ask of transactions: DescribeTransactions, ListTransactions (KIP-664)."""
+"""The requests of administrators about transactions: DescribeTransactions, ListTransactions (KIP-664)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def on_describe(state: Transactions, event: DescribeTransaction) -> Step[Transac
 
 
 def on_list(state: Transactions, event: ListTransactions) -> Step[Transactions]:
-    """List what passes the filters."""
+    """List the transactional ids that pass the filters."""
     listed = tuple(
         ListedTransaction(metadata.transactional_id, metadata.producer_id, metadata.state.display_name)
         for metadata in state.by_id.values()

@@ -1,4 +1,4 @@
-"""What can happen to the transactions of a shard, what the callers are told, and what work is started.
+"""The events of the transactions of a shard, the answers to the callers, and the work that is started.
 
 Requests are the wire's requests without the wire. Each carries the token its answer goes to and the time.
 `client_version` is the transaction.version the client works with, as its request's version shows.
@@ -23,13 +23,13 @@ class NeedsProducerId(NamedTuple):
 
 
 class InitProducerId(NamedTuple):
-    """Somebody wants to be the producer of a transactional id, or to go on as such."""
+    """A client asks to become the producer of a transactional id, or to go on as its producer."""
 
     token: int
     now_ms: int
     transactional_id: str
     timeout_ms: int
-    #: What the producer holds (KIP-360); -1 if it holds nothing.
+    #: The id and epoch that the producer holds (KIP-360); -1 if it holds none.
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
     fresh_producer_id: int = NO_PRODUCER_ID

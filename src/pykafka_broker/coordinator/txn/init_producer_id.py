@@ -1,8 +1,8 @@
 """InitProducerId: who may be the producer of a transactional id, and in which epoch (KIP-98, KIP-360).
 
-Whoever asks without saying what it holds is the new producer: the epoch is bumped and everybody before it is
-fenced. Whoever names the id and epoch it holds only goes on, and is fenced itself if somebody came after it.
-A retry finds its epoch already bumped and gets the same answer.
+A caller that names no producer id and epoch is the new producer: the epoch is bumped, and all producers
+before it are fenced. A caller that names the id and epoch it holds goes on with them, and is fenced itself if
+a new producer has come since. A retry finds its epoch already bumped and gets the same answer.
 
 A transaction that is open is aborted first. The caller is told CONCURRENT_TRANSACTIONS and comes back, as it
 does while markers are written. When a producer id has no epochs left, it is replaced.
@@ -59,7 +59,7 @@ def on_init_producer_id(
         producer_id, producer_epoch = event.fresh_producer_id, 0
         last_epoch = metadata.producer_epoch if holds_epoch else NO_PRODUCER_EPOCH
     elif not holds_epoch:
-        # Whoever held an epoch before is fenced, so nobody's retry has to be recognised.
+        # All earlier producers are fenced, so there is no retry to recognise.
         producer_id, producer_epoch = metadata.producer_id, metadata.producer_epoch + 1
         last_epoch = NO_PRODUCER_EPOCH
     elif metadata.producer_epoch in (NO_PRODUCER_EPOCH, event.producer_epoch):

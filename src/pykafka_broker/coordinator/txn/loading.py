@@ -50,7 +50,7 @@ class Loader:
         return digested < count
 
     def state(self) -> Transactions:
-        """What the log leads to."""
+        """The state that the log leads to."""
         while not self.digest(len(self._newest) + 1):
             pass
         return replay(self._records)

@@ -5,7 +5,7 @@ Schemas and versions are those Apache Kafka 4.3 writes into `__transaction_state
 the next producer id and for the client's version. A null value forgets the id. Records of other types or
 versions, as a newer broker may have left them, are skipped.
 
-Kafka writes partitions in the order of its hash tables; here they are sorted. Nobody reads a meaning into it.
+Kafka writes partitions in the order of its hash tables; here they are sorted. No reader depends on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KEY_VERSION = 0
 
 
 class Record(NamedTuple):
-    """What is now true of a transactional id; None: it is forgotten."""
+    """The metadata of a transactional id from now on; None: it is forgotten."""
 
     transactional_id: str
     metadata: Union[TransactionMetadata, None]
@@ -95,7 +95,7 @@ def decode_record(key: bytes, value: bytes | None) -> Record | None:
     """The record in a log entry, or None if it is of a type or a version that is not known here.
 
     Raises:
-        ProtocolError: the bytes are not what their type and version promise.
+        ProtocolError: the bytes do not match their type and version.
 
     """
     if int.from_bytes(key[:2]) != TRANSACTION_LOG_TYPE:

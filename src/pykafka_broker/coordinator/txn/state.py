@@ -1,13 +1,13 @@
-"""What the transaction coordinator knows: each transactional id's producer, and how far its transaction is.
+"""The state of the transaction coordinator: each transactional id's producer, and how far its transaction is.
 
 `Transactions` is the state of one shard, that is, of one partition of `__transaction_state`. All of it is
-immutable and all of it but `last_producer_epoch` is durable: what a step installs is what it writes.
+immutable and all of it but `last_producer_epoch` is durable: a step writes the metadata that it installs.
 
     Empty ──┐                      ┌─▶ PrepareCommit ──▶ CompleteCommit ─┐
             ├─▶ Ongoing ───────────┤                                     ├─▶ Ongoing, Empty, PrepareAbort
     Complete┘                      └─▶ PrepareAbort ───▶ CompleteAbort ──┘
 
-*Prepare* is the decision: once it is in the log the outcome stands, whoever crashes when. *Complete* says
+*Prepare* is the decision: once it is in the log the outcome stands, whichever node crashes. *Complete* says
 that every partition has its marker. PrepareEpochFence and Dead are Kafka's names for moments between two
 records; nothing is ever stored in them.
 """
@@ -45,7 +45,7 @@ class TransactionState(enum.Enum):
 
     @property
     def display_name(self) -> str:
-        """What administrators see: "CompleteCommit"."""
+        """The name that administrators see: "CompleteCommit"."""
         return _NAMES[self]
 
     @property
@@ -112,7 +112,7 @@ class TransactionMetadata(NamedTuple):
         return self._replace(state=state, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
 
     def durable(self, transaction_version: int) -> TransactionMetadata:
-        """What of this is found in the log, at the finalised level of the feature."""
+        """The part that a reader of the log finds, at the finalised level of the feature."""
         found = self._replace(last_producer_epoch=NO_PRODUCER_EPOCH)
         if transaction_version >= FLEXIBLE_RECORDS:
             return found

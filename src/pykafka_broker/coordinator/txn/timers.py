@@ -1,4 +1,4 @@
-"""What happens by itself: transactions that take too long are aborted, ids that nobody uses are forgotten.
+"""Timers: transactions that take too long are aborted, transactional ids out of use are forgotten.
 
 Both are looked for at fixed intervals, as in Kafka, so a transaction may live its timeout and an interval.
 """
@@ -30,7 +30,7 @@ MAX_FORGOTTEN_AT_ONCE = 1_000
 
 
 def on_loaded(state: Transactions, event: Loaded, config: TransactionConfig) -> Step[Transactions]:
-    """Finish what is decided, and start to look for what is over its time."""
+    """Finish decided transactions, and start the searches for those that are over their time."""
     unfinished = [markers_of(metadata) for metadata in state.by_id.values() if metadata.state.is_decided]
     timers = (_next_abort(event.now_ms, config), _next_expiry(event.now_ms, config))
     return Step(state, effects=(*unfinished, *timers))

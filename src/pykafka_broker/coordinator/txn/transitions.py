@@ -1,4 +1,4 @@
-"""The one entry into the core: which event is answered where."""
+"""The entry into the core: hands each event to the file that handles it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pykafka_broker.machine.step import Step
 
 
 def transition(state: Transactions, event: Event, config: TransactionConfig) -> Step[Transactions]:
-    """What `event` does to the transactions; the frequent events come first."""
+    """Handle `event`; the frequent events come first."""
     match event:
         case AddPartitions():
             return partitions.on_add_partitions(state, event, config)

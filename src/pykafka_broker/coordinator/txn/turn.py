@@ -1,4 +1,4 @@
-"""What transitions are made of: the answer alone, the record of a change, the work that a decision starts."""
+"""The parts of a transition: the answer alone, the record of a change, the work that a decision starts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def answer(state: Transactions, token: int, result: object) -> Step[Transactions
 def written(
     state: Transactions, metadata: TransactionMetadata, config: TransactionConfig, *effects: Effect
 ) -> Step[Transactions]:
-    """The new metadata of one id, its record, and what follows."""
+    """The new metadata of one id, its record, and the effects that follow."""
     record = metadata_record(metadata, config.transaction_version)
     return Step(state.with_metadata(metadata), (record,), effects)
 

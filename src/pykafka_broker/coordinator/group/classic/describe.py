@@ -18,7 +18,7 @@ FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 6
 
 
 def on_describe(groups: Groups, event: DescribeGroup) -> Step[Groups]:
-    """Describe a classic group. Only of a stable one is it certain what its members said."""
+    """Describe a classic group. The metadata of members is certain only in a stable one."""
     group = groups.classic(event.group_id)
     if group is None:
         of_another_kind = event.group_id in groups.groups

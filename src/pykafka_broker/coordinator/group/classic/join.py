@@ -1,11 +1,11 @@
-"""JoinGroup: somebody wants to be a member of a classic group, or stay one in its next generation.
+"""JoinGroup: a client asks to be a member of a classic group, or to stay one in its next generation.
 
 KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake), KIP-814 (a static leader that
 comes back need not assign again).
 
-Three things differ from Apache Kafka, and nobody waits longer for it. The parked request of a member that
-sends it once more is answered with REBALANCE_IN_PROGRESS, not forgotten. A rebalance that has waited for
-nobody but a member that is turned away from a full group goes on at once, not after the rebalance timeout. A
+Three things differ from Apache Kafka, and no member waits longer for them. The parked request of a member
+that sends it once more is answered with REBALANCE_IN_PROGRESS, not forgotten. A rebalance that has waited
+only for a member that is turned away from a full group goes on at once, not after the rebalance timeout. A
 static member that restarts before it has synced is waited for by its new id, not by its old one.
 """
 
@@ -47,7 +47,7 @@ FIRST_VERSION_WITH_SKIP_ASSIGNMENT = 9
 
 
 def on_join(groups: Groups, event: JoinGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Take somebody into the next generation; the answer waits until that generation begins."""
+    """Take a client into the next generation; the answer waits until that generation begins."""
     known = groups.classic(event.group_id)
     refusal = join_refusal(event, config)
     if refusal is ErrorCode.NONE and known is None and event.member_id:
@@ -62,7 +62,7 @@ def on_join(groups: Groups, event: JoinGroup, config: GroupCoordinatorConfig) ->
 
 
 def join_refusal(event: JoinGroup, config: GroupCoordinatorConfig) -> ErrorCode:
-    """What is wrong with a request whatever the group."""
+    """The error of a request that no group could accept."""
     if not event.group_id:
         return ErrorCode.INVALID_GROUP_ID
     lowest, highest = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
@@ -99,7 +99,7 @@ def _join(turn: Turn, event: JoinGroup) -> None:
 def _has_room(turn: Turn, member_id: str) -> bool:
     """May this member join without exceeding group.max.size?
 
-    While everybody joins again, those who have done so count: the last to come are turned away, also when the
+    While members join again, those that have joined count: the last to come are turned away, also when the
     limit was lowered below the number of members. Later, the members count.
     """
     group, limit = turn.group, turn.config.group_max_size
@@ -141,7 +141,7 @@ def _join_again(turn: Turn, event: JoinGroup) -> None:
             _update_member(turn, event, member_id)
             rebalance_or_complete_join(turn)
         case Phase.STABLE if changed or member_id == group.leader_id:
-            # A leader joins again because of what only a new assignment can answer, such as new partitions.
+            # A leader joins again for reasons that only a new assignment answers, such as new partitions.
             _update_member(turn, event, member_id)
             rebalance_or_complete_join(turn)
         case _:
@@ -180,7 +180,7 @@ def _add_member(turn: Turn, event: JoinGroup, member_id: str) -> None:
 
 
 def _update_member(turn: Turn, event: JoinGroup, member_id: str) -> None:
-    """Take over what the member says now, and park its request."""
+    """Take over the details of the member's new request, and park it."""
     group = turn.group
     before = group.members[member_id]
     after = before._replace(

@@ -1,4 +1,4 @@
-"""What a classic group is asked as any kind of group is."""
+"""The answers of a classic group to the questions that every kind of group answers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 class ClassicKind(GroupKind[ClassicGroup]):
-    """Members of the present generation may commit, but not while the assignment is being made; anybody may
-    when the group has no members.
+    """Members of the present generation may commit, but not while the assignment is being made; any
+    client may when the group has no members.
     """
 
     name = "classic"
@@ -42,7 +42,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         if event.generation < 0 and group.phase is Phase.EMPTY:
             return ErrorCode.NONE
         if event.generation < 0 and not event.member_id and event.group_instance_id is None:
-            # Nobody in particular may commit only while there are no members.
+            # A client without an identity may commit only while there are no members.
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = fenced(group, event.member_id, event.group_instance_id)
         if error is not ErrorCode.NONE:
@@ -54,7 +54,7 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return ErrorCode.NONE
 
     def commit_effects(self, group: ClassicGroup, event: CommitOffsets) -> list[Effect]:
-        """Who commits is alive."""
+        """A member that commits is alive: its session is extended."""
         if group.phase not in (Phase.STABLE, Phase.PREPARING_REBALANCE):
             return []
         timeout_ms = group.members[event.member_id].session_timeout_ms
@@ -71,17 +71,17 @@ class ClassicKind(GroupKind[ClassicGroup]):
         return ErrorCode.NONE if event.generation == group.generation else ErrorCode.ILLEGAL_GENERATION
 
     def fetch_error(self, group: ClassicGroup, event: FetchOffsets) -> ErrorCode:
-        """Anybody may, whoever it says it is."""
+        """Any client may, whatever identity it gives."""
         return ErrorCode.NONE
 
     def deletion_error(self, group: ClassicGroup) -> ErrorCode:
-        """What is read is only known of consumers while there are members."""
+        """While there are members, the topics they read are known of consumers only."""
         may_be = group.phase is Phase.EMPTY or group.is_consumer_group
         return ErrorCode.NONE if may_be else ErrorCode.NON_EMPTY_GROUP
 
     def ages_since_ms(self, group: ClassicGroup, committed: CommittedOffset) -> int | None:
         """In a simple group, since the commit; in an empty one, since it became empty; in a stable one, since
-        the commit if it is known what its members read.
+        the commit if the topics of its members are known.
         """
         if group.protocol_type is None:
             return committed.commit_timestamp_ms

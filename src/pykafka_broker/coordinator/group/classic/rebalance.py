@@ -1,15 +1,15 @@
-"""How a classic group gets from one generation to the next, and who drops out on the way.
+"""Rebalances: how a classic group gets from one generation to the next, and which members drop out.
 
-A generation begins with everybody joining again, is assigned by one of the members, and lasts until somebody
-comes, goes, changes its mind or falls silent:
+In a new generation all members join again, one of them assigns the partitions, and the generation lasts until
+a member comes, goes, changes its protocols or falls silent:
 
     EMPTY ── first join ──▶ PREPARING_REBALANCE ── all joined, or time is up ──▶ COMPLETING_REBALANCE
       ▲                       ▲      │                                                   │
-      └── nobody is left ─────│──────┘              leader sends the assignment          │
+      └── no member left ─────│──────┘              leader sends the assignment          │
                               └──── join, leave, timeout ──── STABLE ◀───────────────────┘
 
-KIP-62 (rebalance timeout), KIP-134 (initial delay), KIP-345 (static members outlive a rebalance). Only what
-was agreed is durable: a GroupMetadata record is written when a group becomes stable or empty, when it is
+KIP-62 (rebalance timeout), KIP-134 (initial delay), KIP-345 (static members outlive a rebalance). Only the
+agreed outcome is durable: a GroupMetadata record is written when a group becomes stable or empty, when it is
 first asked for, and when a static member of a stable group is replaced.
 """
 
@@ -34,7 +34,7 @@ Value = TypeVar("Value")
 
 
 def rebalance_or_complete_join(turn: Turn) -> None:
-    """The members have changed: rebalance, or see whether this was what a rebalance waits for."""
+    """The members have changed: begin a rebalance, or end the present one if it waits for no other member."""
     if turn.group.phase is not Phase.PREPARING_REBALANCE:
         prepare_rebalance(turn)
     else:
@@ -42,7 +42,7 @@ def rebalance_or_complete_join(turn: Turn) -> None:
 
 
 def prepare_rebalance(turn: Turn) -> None:
-    """Ask everybody to join again. A group that was empty is given time for more members to come."""
+    """Ask all members to join again. A group that was empty is given time for more members to come."""
     group = turn.group
     if group.phase is Phase.COMPLETING_REBALANCE:
         for member_id, token in group.syncing.items():
@@ -70,7 +70,7 @@ def prepare_rebalance(turn: Turn) -> None:
 
 
 def complete_join_if_ready(turn: Turn) -> None:
-    """Begin the next generation if everybody is there. The initial delay is kept all the same."""
+    """Begin the next generation if all members have joined. The initial delay is kept all the same."""
     group = turn.group
     if (
         group.phase is Phase.PREPARING_REBALANCE
@@ -81,7 +81,7 @@ def complete_join_if_ready(turn: Turn) -> None:
 
 
 def complete_join(turn: Turn) -> None:
-    """Begin the next generation with those who have joined.
+    """Begin the next generation with the members that have joined.
 
     Dynamic members that have not are dropped. Static ones stay until their session ends: they may only be
     restarting.
@@ -153,7 +153,7 @@ def remove_member(turn: Turn, member_id: str) -> None:
 
 
 def joined(group: ClassicGroup, member_id: str) -> JoinResult:
-    """What a member of the present generation is told."""
+    """The answer to the JoinGroup of a member of the present generation."""
     is_leader = member_id == group.leader_id
     return JoinResult(
         ErrorCode.NONE,

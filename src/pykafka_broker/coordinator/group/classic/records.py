@@ -46,7 +46,7 @@ def group_record(group: ClassicGroup) -> Record:
 
 
 def new_group_record(group_id: str, now_ms: int) -> Record:
-    """The record of a group somebody has just asked to join: nothing but its name."""
+    """The record of a group when the first member asks to join: nothing but its name."""
     return group_record(ClassicGroup(group_id, phase_began_ms=now_ms))
 
 

@@ -1,6 +1,6 @@
-"""What is known of a classic group.
+"""The state of a classic group.
 
-The durable part is what the group's newest GroupMetadata record says; `joining`, `syncing`,
+The durable part is that of the group's newest GroupMetadata record; `joining`, `syncing`,
 `pending_members` and the progress of a rebalance are soft and die with the shard.
 """
 
@@ -26,16 +26,16 @@ class Phase(enum.Enum):
     EMPTY = "Empty"
     #: Members are asked to join again; their JoinGroup requests are parked.
     PREPARING_REBALANCE = "PreparingRebalance"
-    #: Everybody has joined; SyncGroup requests are parked until the leader sends the assignment.
+    #: All members have joined; SyncGroup requests are parked until the leader sends the assignment.
     COMPLETING_REBALANCE = "CompletingRebalance"
     #: Every member can have its assignment.
     STABLE = "Stable"
-    #: What a group that does not exist is called; no group is ever stored in this state.
+    #: The state in which a group that does not exist is described; no group is ever stored in it.
     DEAD = "Dead"
 
 
 class Protocol(NamedTuple):
-    """One assignment protocol a member supports, and what the member says to the leader in it."""
+    """One assignment protocol a member supports, and the member's metadata for the leader in it."""
 
     name: str
     metadata: bytes
@@ -49,7 +49,7 @@ class Member(NamedTuple):
     client_host: str
     rebalance_timeout_ms: int
     session_timeout_ms: int
-    #: What it supports, best first, each name once.
+    #: The protocols it supports, best first, each name once.
     protocols: tuple[Protocol, ...]
     group_instance_id: str | None = None
     assignment: bytes = b""
@@ -58,12 +58,12 @@ class Member(NamedTuple):
     is_new: bool = False
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What the member said for `protocol_name`."""
+        """The member's metadata for `protocol_name`."""
         said = (protocol.metadata for protocol in self.protocols if protocol.name == protocol_name)
         return next(said, b"")
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """The first of the member's protocols that everybody supports."""
+        """The first of the member's protocols that all members support."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
 
@@ -118,7 +118,7 @@ class ClassicGroup(NamedTuple):
 
     @property
     def all_members_joined(self) -> bool:
-        """True once nobody has to be waited for any more."""
+        """True once there is no member left to wait for."""
         return len(self.joining) == len(self.members) and not self.pending_members
 
     @property
@@ -127,7 +127,7 @@ class ClassicGroup(NamedTuple):
         return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Can somebody with these protocols be a member? The first may bring any, later ones one all have."""
+        """Can a client with these protocols be a member? All but the first need one in common with all."""
         if self.phase is Phase.EMPTY:
             return bool(protocol_type and protocols)
         return self.protocol_type == protocol_type and any(
@@ -146,7 +146,7 @@ class ClassicGroup(NamedTuple):
         return max(walked(votes, string_hash), key=votes.__getitem__)
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Is somebody reading `topic`? A consumer group that cannot be understood may read anything."""
+        """Does a member read `topic`? A consumer group with unreadable subscriptions may read any topic."""
         if self.subscribed_topics is not None:
             return topic in self.subscribed_topics
         return self.is_consumer_group

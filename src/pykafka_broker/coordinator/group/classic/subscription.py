@@ -1,4 +1,4 @@
-"""What a consumer tells its group's leader, as far as the coordinator reads it: the topics it subscribes to.
+"""The metadata of a consumer for its group's leader, as far as the coordinator reads it: its topics.
 
 A member's metadata is a message of the consumer protocol: a 16-bit version, then fields of which the first
 two, in every version there will ever be, are the array of topic names and the member's own nullable bytes.

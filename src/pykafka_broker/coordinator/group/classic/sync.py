@@ -1,4 +1,4 @@
-"""SyncGroup: a member of a classic group asks for its assignment; the leader brings everybody's.
+"""SyncGroup: a member of a classic group asks for its assignment; the leader brings those of all members.
 
 KIP-559 (protocol type and name). Where Apache Kafka forgets the parked request of a member that sends it once
 more, the older request is answered here with REBALANCE_IN_PROGRESS: nothing may stay parked for ever.
@@ -24,7 +24,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 def on_sync(groups: Groups, event: SyncGroup, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """Followers wait; when the leader brings the assignment it is stored, and then everyone is answered."""
+    """Followers wait; the leader's assignment is stored when it comes, and then all members are answered."""
 
     def reject(error: ErrorCode) -> Step[Groups]:
         return refuse(groups, event.token, SyncResult(error))
@@ -81,7 +81,7 @@ def _assign(turn: Turn, assignments: Mapping[str, bytes]) -> None:
 
 
 def on_refused(groups: Groups, event: AssignmentRefused, config: GroupCoordinatorConfig) -> Step[Groups]:
-    """An assignment that cannot be stored helps nobody: all who wait for it are told, and join again."""
+    """Answer all members that wait for an assignment which could not be stored; they join again."""
     group = groups.classic(event.group_id)
     if group is None or group.phase is not Phase.COMPLETING_REBALANCE:
         return refuse(groups, event.token, SyncResult(event.error))

@@ -1,4 +1,4 @@
-"""What every decision about a classic group is made with: the turn, the timers, who may speak for whom."""
+"""The parts of every decision about a classic group: the turn, its timers, and the fencing of members."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 def session_timer(group_id: str, member_id: str) -> Hashable:
-    """The timer that expels a member which has fallen silent, or withdraws a member id nobody uses."""
+    """The timer that expels a silent member, or withdraws a member id that no client has come back with."""
     return ("session", group_id, member_id)
 
 

@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets of a consumer group.
+"""Decides which clients may commit and fetch offsets of a consumer group.
 
 A member says in which epoch it commits. An older one than its own is good for partitions that it has had
 since then: a commit may be on its way while the member moves on.
@@ -10,7 +10,7 @@ from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup, Consu
 from pykafka_broker.coordinator.group.events import CommitOffsets, FetchOffsets
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: OffsetCommit versions from which on members with the consumer protocol can be told what is wrong.
+#: The first OffsetCommit version whose clients understand the errors of the consumer protocol.
 FIRST_VERSION_FOR_CONSUMERS = 9
 
 
@@ -43,7 +43,7 @@ def _had_all_since(member: ConsumerMember, event: CommitOffsets) -> bool:
 
 
 def fetch_error(group: ConsumerGroup, event: FetchOffsets) -> ErrorCode:
-    """May the sender see the group's offsets? Nobody in particular may; a member must know its epoch."""
+    """May the sender see the group's offsets? A client without identity may; a member must know its epoch."""
     if event.member_id is None and event.member_epoch < 0:
         return ErrorCode.NONE
     member = group.members.get(event.member_id or "")
@@ -53,5 +53,5 @@ def fetch_error(group: ConsumerGroup, event: FetchOffsets) -> ErrorCode:
 
 
 def stale(member: ConsumerMember) -> ErrorCode:
-    """What a member with a wrong epoch is told, in the words of the protocol it speaks."""
+    """The error for a member with a wrong epoch, in the words of the protocol it speaks."""
     return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION

@@ -25,7 +25,7 @@ Message = TypeVar("Message")
 
 
 def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
-    """What a member says in its JoinGroup.
+    """The metadata of a member in its JoinGroup.
 
     Raises:
         ProtocolError: these are not the bytes of a subscription.
@@ -35,7 +35,7 @@ def read_subscription(metadata: bytes) -> ConsumerProtocolSubscription:
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """What a leader has assigned to a member.
+    """The assignment of a member by its leader.
 
     Raises:
         ProtocolError: these are not the bytes of an assignment.
@@ -64,8 +64,8 @@ def write_assignment(assignment: Assignment, metadata: bytes, topics: TopicDirec
 def by_topic_id(
     partitions: list[TopicPartition], topics: TopicDirectory
 ) -> tuple[tuple[bytes, tuple[int, ...]], ...]:
-    """Partitions by topic id. What does not exist is left out: a topic may have been deleted and made anew
-    with fewer partitions since a classic member heard of it, which the assignors of Kafka do not expect.
+    """Partitions by topic id. Those that do not exist are left out: a topic may have been deleted and made
+    anew with fewer partitions since a classic member heard of it, which the assignors of Kafka do not expect.
     """
     return tuple(
         (topic.topic_id, tuple(number for number in each.partitions if number < topic.partition_count))

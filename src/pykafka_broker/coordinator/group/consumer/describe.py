@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: the state of a consumer group, what its members have and what they are to have."""
+"""ConsumerGroupDescribe: the state of a consumer group, and the partitions and targets of its members."""
 
 from __future__ import annotations
 

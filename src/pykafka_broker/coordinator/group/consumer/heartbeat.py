@@ -1,5 +1,5 @@
-"""ConsumerGroupHeartbeat: how a consumer joins, says what it wants and has, learns what it is to have, and
-leaves (KIP-848).
+"""ConsumerGroupHeartbeat: how a consumer joins, states its subscription and partitions, learns its target,
+and leaves (KIP-848).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ NOT_GIVEN_MS = -1
 def on_heartbeat(
     groups: Groups, event: ConsumerGroupHeartbeat, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Answer one heartbeat; what is refused changes nothing."""
+    """Answer one heartbeat; one that is refused changes nothing."""
     group = groups.consumer(event.group_id)
     if group is not None and _is_without_news(group, event):
         return _alive(groups, event, config)
@@ -168,7 +168,7 @@ def _join_or_stay(
 
 
 def check_room(turn: ConsumerTurn, member_id: str) -> None:
-    """May somebody with this id be in the group?
+    """May a member with this id be in the group?
 
     Raises:
         KafkaError: GROUP_MAX_SIZE_REACHED.
@@ -225,7 +225,7 @@ def _owns_only(owned: OwnedByClaim, assigned: OwnedPartitions) -> bool:
 
 
 def _as_said(member: ConsumerMember, event: ConsumerGroupHeartbeat) -> ConsumerMember:
-    """The member with what the heartbeat says about it; what it does not say stays."""
+    """The member with the details of the heartbeat; details that it leaves out stay."""
     names, regex = event.subscribed_topic_names, event.subscribed_topic_regex
     timeout_ms = event.rebalance_timeout_ms
     if (
@@ -253,7 +253,7 @@ def _as_said(member: ConsumerMember, event: ConsumerGroupHeartbeat) -> ConsumerM
 
 
 def write_subscription(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMember) -> bool:
-    """Write down what has changed about a member; does it name other topics?"""
+    """Write the changes of a member; True if it names other topics."""
     if after is before or after == before:
         return False
     turn.write(subscription_record(turn.group_id, after))
@@ -261,7 +261,7 @@ def write_subscription(turn: ConsumerTurn, before: ConsumerMember, after: Consum
 
 
 def refresh_metadata(turn: ConsumerTurn, *, bump: bool) -> None:
-    """Look at the subscribed topics, if it is time or somebody's subscription has changed."""
+    """Look at the subscribed topics, if it is time or the subscription of a member has changed."""
     if not bump and turn.now_ms < turn.group.refresh_deadline_ms:
         return
     turn.bump_epoch(always=bump)
@@ -355,7 +355,7 @@ def consumer_group(groups: Groups, group_id: str) -> ConsumerGroup:
 def on_session_timer(
     groups: Groups, group_id: str, member_id: str, now_ms: int, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """A member has not been heard of for too long, or has not done in time what it was told to."""
+    """A member was silent for too long, or has not given up in time the partitions it was told to."""
     group = groups.consumer(group_id)
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None:

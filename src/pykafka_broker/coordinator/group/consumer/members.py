@@ -1,4 +1,4 @@
-"""Who is a member of a consumer group: finding the sender of a request, taking a static member's place, and
+"""Membership of a consumer group: finding the sender of a request, taking a static member's place, and
 leaving.
 """
 

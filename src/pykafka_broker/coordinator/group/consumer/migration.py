@@ -1,13 +1,14 @@
 """A group changes between the classic and the consumer protocol while it lives (KIP-848).
 
 It becomes a consumer group when the first member joins with the consumer protocol: classic members stay, with
-what they have, and are spoken to through `classic_members.py`. It becomes a classic group again when the last
-member with the consumer protocol is gone, or has restarted with the classic one under its instance id.
+their partitions, and are answered through `classic_members.py`. It becomes a classic group again when the
+last member with the consumer protocol is gone, or has restarted with the classic one under its instance id.
 `group.consumer.migration.policy` may forbid either.
 
-Where Apache Kafka takes the targets for the assignments of the classic group, what members really have is
-taken here, and unless that is the same for all of them they are asked to join again. Else a group that
-becomes a consumer group once more before they have done so would give away what somebody still reads.
+Where Apache Kafka takes the targets for the assignments of the classic group, the partitions that members
+really have are taken here, and unless those are the targets of all members they are asked to join again. Else
+a group that becomes a consumer group once more before that would give away partitions that members still
+read.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 def group_to_join(
     groups: Groups, group_id: str, now_ms: int, config: GroupCoordinatorConfig, *, joins: bool
 ) -> ConsumerTurn:
-    """The consumer group a member talks of. Who joins may bring it into being, or make it of a classic one.
+    """The consumer group that a member names. A member that joins may create it, or convert a classic one.
 
     Raises:
         KafkaError: GROUP_ID_NOT_FOUND, there is no such group, or it cannot become one.
@@ -120,14 +121,14 @@ def _upgraded(
 
 
 class _CustomAssignorError(Exception):
-    """An assignment carries bytes of its assignor, which nobody would understand any more."""
+    """An assignment carries bytes of its assignor, which no member would understand any more."""
 
 
 def consumer_group_of(classic: ClassicGroup, topics: TopicDirectory) -> ConsumerGroup:
     """The consumer group a classic group becomes: its generation is the epoch of everything.
 
     Raises:
-        ProtocolError: members have said what cannot be read.
+        ProtocolError: the metadata of members cannot be read.
         _CustomAssignorError: see there.
 
     """
@@ -160,7 +161,7 @@ def consumer_group_of(classic: ClassicGroup, topics: TopicDirectory) -> Consumer
 
 
 def _covers_subscriptions(group: ConsumerGroup, topics: TopicDirectory) -> bool:
-    """Is every partition that somebody subscribes to somebody's target?"""
+    """Is every subscribed partition in the target of a member?"""
     subscribed = [topic for name in group.name_counts if (topic := topics.topic(name)) is not None]
     return all(
         any(number in target.get(topic.topic_id, ()) for target in group.targets.values())
@@ -185,7 +186,7 @@ def _assignment_of(member: Member, topics: TopicDirectory) -> Assignment:
 def join_instead_of(
     groups: Groups, empty: ConsumerGroup, event: JoinGroup, config: GroupCoordinatorConfig
 ) -> Step[Groups]:
-    """Somebody joins a consumer group without members with the classic protocol: a classic group takes its
+    """A client joins a consumer group without members with the classic protocol: a classic group takes its
     place.
     """
     step = on_classic_join(groups.without_group(empty.group_id), event, config)
@@ -216,7 +217,7 @@ def may_downgrade(turn: ConsumerTurn, size: int) -> bool:
 
 
 def become_classic(turn: ConsumerTurn, staying: Collection[ConsumerMember], *, rebalance: bool) -> None:
-    """Make the group a classic one of the members that stay, each with what it has as its assignment."""
+    """Make the group a classic one of the members that stay; their partitions become their assignments."""
     group = turn.group
     rebalance = rebalance or not all(each.is_reconciled_to(group.assignment_epoch) for each in staying)
     members: dict[str, Member] = {}

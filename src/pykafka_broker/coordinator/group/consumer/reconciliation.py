@@ -1,11 +1,11 @@
-"""How a member gets from what it has to what it is to have, without anybody owning a partition twice.
+"""How a member gets from its partitions to its target, while no partition has two owners.
 
     STABLE ── new target ──▶ UNREVOKED_PARTITIONS ── confirmed ──▶ (UNRELEASED_PARTITIONS) ──▶ STABLE
                              asked to give up                       waits for others to
                              partitions                             give up theirs
 
 A member is first told to keep only what it has and is to keep. Once it confirms that by naming what it owns,
-it moves on to the epoch of the target and gets, of what it is to get, whatever is free; the rest follows as
+it moves on to the epoch of the target and gets those of its new partitions that are free; the rest follows as
 it becomes free. Each partition carries the epoch in which its member got it, so that commits from before can
 be told from commits after.
 """

@@ -1,4 +1,4 @@
-"""The records of consumer groups, as Apache Kafka 4.3 writes them, and what each does to a group.
+"""The records of consumer groups, as Apache Kafka 4.3 writes them, and how each changes a group.
 
 Six records describe a group: its epoch, the epoch of its target, its regular expressions, and per member the
 subscription, the target, and the assignment it really has. Transitions change a group only by applying
@@ -42,7 +42,7 @@ ConsumerGroupKey = (
 NO_ASSIGNMENT_EPOCH = -1
 
 
-# ---- what transitions write ----
+# ---- records that transitions write ----
 
 
 def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Record:
@@ -54,7 +54,7 @@ def epoch_record(group_id: str, group_epoch: int, metadata_hash: int) -> Record:
 
 
 def subscription_record(group_id: str, member: ConsumerMember) -> Record:
-    """Who a member is and what it subscribes to."""
+    """A member's identity and subscription."""
     classic = None
     if member.classic is not None:
         classic = m.ClassicMemberMetadata(
@@ -91,7 +91,7 @@ def target_epoch_record(group_id: str, assignment_epoch: int, assignment_timesta
 
 
 def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
-    """What a member is to have."""
+    """The partitions a member is to have."""
     return Record(
         m.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id),
         m.ConsumerGroupTargetAssignmentMemberValue(
@@ -104,7 +104,7 @@ def target_record(group_id: str, member_id: str, target: Assignment) -> Record:
 
 
 def current_record(group_id: str, member: ConsumerMember) -> Record:
-    """What a member has, and where it stands."""
+    """The partitions a member has, its epoch and its state."""
     return Record(
         m.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         m.ConsumerGroupCurrentMemberAssignmentValue(
@@ -128,7 +128,7 @@ def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> Record:
 
 
 def regex_tombstone(group_id: str, regex: str) -> Record:
-    """Nobody subscribes to a regular expression any more."""
+    """No member subscribes to a regular expression any more."""
     return Record(m.ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex), None)
 
 
@@ -147,7 +147,7 @@ def member_tombstones(group_id: str, member_id: str) -> tuple[Record, Record, Re
 
 
 def consumer_group_tombstones(group: ConsumerGroup, member_ids: Iterable[str] | None = None) -> list[Record]:
-    """The group is gone; `member_ids` says who its members are where that has just changed."""
+    """The group is gone; `member_ids` names its members where they have just changed."""
     group_id = group.group_id
     each = [member_tombstones(group_id, name) for name in member_ids or group.members]
     return [
@@ -193,11 +193,11 @@ def _owned(owned: OwnedPartitions) -> list[m.ConsumerGroupCurrentMemberAssignmen
     return result
 
 
-# ---- what they do ----
+# ---- how they change a group ----
 
 
 def apply(group: ConsumerGroup | None, record: Record) -> ConsumerGroup | None:
-    """`group` after `record`; None stands for no group. What a deletion names may be gone already."""
+    """`group` after `record`; None stands for no group. A deletion may name what is gone already."""
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupKey)
     if group is None:

@@ -1,4 +1,4 @@
-"""Subscriptions by regular expression: when they are resolved, and what becomes of the answer.
+"""Subscriptions by regular expression: when they are resolved, and how the answer is taken in.
 
 Expressions are RE2's, which take time in proportion to the text, whatever a client sends. They are matched
 against all topics by the shell, off the path of heartbeats; the member learns of its topics by a later
@@ -30,7 +30,7 @@ MIN_REFRESH_INTERVAL_MS = 10_000
 
 
 class RegexUpdate(enum.Enum):
-    """What a heartbeat has done to its member's expression."""
+    """How a heartbeat has changed its member's expression."""
 
     UNCHANGED = enum.auto()
     #: The topics of the new one are not known yet.
@@ -59,7 +59,7 @@ def compiled(regex: str) -> object:
 
 
 def _reason(error: Exception) -> str:
-    """What RE2 says, without the part of the expression it quotes after it."""
+    """The message of RE2, without the part of the expression that it quotes after it."""
     said = error.args[0] if error.args else ""
     text = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
     return text.partition(": ")[0]
@@ -107,7 +107,7 @@ def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMemb
 
 
 def _resolve_if_due(turn: ConsumerTurn, newest: ResolvedRegex | None, *, is_new: bool) -> None:
-    """`newest` is what was resolved last, as known before this heartbeat: if it dropped that, the next one
+    """`newest` is the last resolution as known before this heartbeat: if the heartbeat drops it, the next one
     finds nothing that would be too new.
     """
     group = turn.group

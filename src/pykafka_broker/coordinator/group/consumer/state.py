@@ -1,7 +1,7 @@
-"""What the coordinator knows of a consumer group, one whose partitions it assigns itself (KIP-848).
+"""The state of a consumer group, one whose partitions the coordinator assigns itself (KIP-848).
 
 Three epochs tell how far a group has come. A change of members, subscriptions or topics bumps the *group
-epoch*. The assignor then makes a target for everybody, whose *assignment epoch* catches up with the group
+epoch*. The assignor then makes a target for all members, whose *assignment epoch* catches up with the group
 epoch. Each member moves to its target on its own, by heartbeats, and reaches the assignment epoch as its
 *member epoch* once it has given up what it must.
 
@@ -255,7 +255,7 @@ class ConsumerGroup(NamedTuple):
 
 
 def held_partitions(member: ConsumerMember) -> Iterable[tuple[bytes, int]]:
-    """What nobody else may get: what a member has, and what it has not confirmed to have given up."""
+    """The partitions no other member may get: those it has, or has not confirmed to have given up."""
     for owned in (member.assigned, member.pending_revocation):
         for topic_id, partitions in owned.items():
             for partition in partitions:

@@ -1,4 +1,4 @@
-"""What every decision about a consumer group is made with: the turn, its timers, and its errors."""
+"""The parts of every decision about a consumer group: the turn, its timers, and its errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def session_timer(group_id: str, member_id: str) -> Hashable:
 
 
 def revocation_timer(group_id: str, member_id: str) -> Hashable:
-    """Expels a member that does not give up what it was told to."""
+    """Expels a member that does not give up the partitions it was told to."""
     return ("consumer-revocation", group_id, member_id)
 
 
@@ -50,7 +50,7 @@ class ResolveRegexes(NamedTuple):
 class ConsumerTurn(GroupTurn):
     """One event's consequences for one consumer group, while they are worked out.
 
-    `write` is the only way to change what is durable: it applies the record at once, as a reader of the log
+    `write` is the only way to change the durable part: it applies the record at once, as a reader of the log
     will. `soft` changes the rest.
     """
 
@@ -113,7 +113,7 @@ class ConsumerTurn(GroupTurn):
     def step(self) -> Step[Groups]:
         group = self.successor if self.successor is not None else self.group
         unchanged = self.groups.groups.get(self.group_id) is group
-        # A group nobody has written about does not exist.
+        # A group without records does not exist.
         absent = not self.records and self.group_id not in self.groups.groups
         state = self.groups if unchanged or absent else self.groups.with_group(group)
         return Step(state, tuple(self.records), tuple(self.effects))

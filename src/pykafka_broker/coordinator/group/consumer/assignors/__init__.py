@@ -1,5 +1,5 @@
-"""Server-side assignors: who is to own which partition. `ASSIGNORS` are those of Apache Kafka 4.3, which
-gives the same answers for the same input; neither of them looks at racks.
+"""Server-side assignors decide which member is to own which partition. `ASSIGNORS` are those of Apache Kafka
+4.3, which gives the same answers for the same input; neither of them looks at racks.
 """
 
 from __future__ import annotations

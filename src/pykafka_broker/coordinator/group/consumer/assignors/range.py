@@ -2,7 +2,7 @@
 partitions are assigned alike.
 
 Members stand in order, static ones first by their instance id: it is their permanent name, so they keep their
-ranges when they restart. What does not divide evenly goes to the first members, one partition each.
+ranges when they restart. Partitions left over go to the first members, one each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment,
 
 
 def assign_ranges(spec: GroupSpec) -> Mapping[str, Assignment]:
-    """Divide each topic among those who subscribe to it."""
+    """Divide each topic among its subscribers."""
     members = sorted(spec.members.items(), key=_rank)
     if spec.is_homogeneous and members:
         topic_ids = members[0][1].topic_ids

@@ -1,4 +1,4 @@
-"""What an assignor is told and what it answers."""
+"""The question to an assignor, and its answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class GroupSpec(NamedTuple):
     partition_counts: Mapping[bytes, int]
     #: True if all members subscribe to the same topics.
     is_homogeneous: bool
-    #: Partitions, as (topic id, partition), that are somebody's target so far.
+    #: Partitions, as (topic id, partition), that are in the target of a member so far.
     assigned: Set[tuple[bytes, int]]
 
 

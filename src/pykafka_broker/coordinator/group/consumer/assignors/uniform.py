@@ -1,4 +1,4 @@
-"""The `uniform` assignor: numbers of partitions differ by one at most, and whoever has a partition keeps it
+"""The `uniform` assignor: numbers of partitions differ by one at most, and a member keeps its partitions
 as far as that allows.
 
 This file deals with groups whose members all subscribe to the same topics; `uniform_mixed.py` with others.
@@ -21,7 +21,7 @@ def assign_uniformly(spec: GroupSpec) -> Mapping[str, Assignment]:
 
 
 class _Uniform:
-    """One run: take from members what is too much, then give what is free to those who have too little."""
+    """One run: take surplus partitions from members, then give free ones to members that have too few."""
 
     def __init__(self, spec: GroupSpec) -> None:
         self.spec = spec
@@ -66,7 +66,7 @@ class _Uniform:
             self.result[member_id] = kept
 
     def _kept(self, member_id: str, quota: int) -> tuple[Assignment, int]:
-        """What a member keeps of what it has, and how much of its quota that leaves."""
+        """The partitions that a member keeps, and how much of its quota they leave."""
         kept: dict[bytes, frozenset[int]] = {}
         assignment = self.spec.members[member_id].assignment
         for topic_id in walked(assignment, uuid_hash):

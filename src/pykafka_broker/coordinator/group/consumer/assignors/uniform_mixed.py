@@ -1,6 +1,6 @@
 """The `uniform` assignor for groups whose members subscribe to different topics.
 
-First everybody loses what it does not subscribe to any more, then free partitions go to those with the least,
+First members lose partitions they do not subscribe to any more, then free ones go to those with the fewest,
 topic by topic (those with the most partitions per subscriber first), and then topics are balanced one by one
 until a whole round has changed nothing. That makes the numbers of partitions equal where subscriptions allow
 it, and nearly so where they overlap in odd ways; the number of rounds is limited.
@@ -35,7 +35,7 @@ class _Mixed:
         for place, member_id in enumerate(self.member_ids):
             for topic_id in spec.members[member_id].topic_ids:
                 self.subscribers.setdefault(topic_id, []).append(place)
-        #: Who owns each partition of each topic.
+        #: The owner of each partition of each topic.
         self.owners = {topic_id: [NOBODY] * spec.partition_counts[topic_id] for topic_id in self.subscribers}
         #: How many partitions each member has.
         self.sizes = [0] * len(self.member_ids)
@@ -133,7 +133,7 @@ class _Balancer:
               [#####]#####[#####]##
                least        most
 
-    It goes by the numbers of the moment of its making, and by what it has handed out since.
+    It goes by the numbers at the moment it was made, and by the partitions it has handed out since.
     """
 
     def __init__(self, members: list[int], sizes: list[int]) -> None:
@@ -165,10 +165,10 @@ class _Balancer:
         return found
 
     def next_most_loaded(self) -> int | None:
-        """The member that is to give a partition away; None if nobody is left who could."""
+        """The member that is to give a partition away; None if no member is left that could."""
         if self._next_most < self._most_start:
             if self._most_end <= self._most_start and self._most_start > 0:
-                # Everybody in the range was excluded: go on at the level of the next.
+                # All members in the range were excluded: go on at the level of the next.
                 self._most_level = self._sizes[self._sorted[self._most_start - 1]]
             else:
                 self._most_level -= 1

@@ -10,7 +10,8 @@ from typing import Any, Self
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import FrameSocket, connect
 from pykafka_broker.client.frames import framed, read_response, request_frame
-from pykafka_broker.protocol.compile import Buffer, encode
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.messages.headers import ResponseHeader, response_header_version
 
 #: Longer than any answer that a conversation waits for: a broker that has not answered by then will not.

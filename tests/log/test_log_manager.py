@@ -11,12 +11,12 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDirError, LogDirs
-from pykafka_broker.log.disk.file_work import RunBlocking
 from pykafka_broker.log.manager.directory_failures import WARNING_INTERVAL_MS
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.settings import Intervals, LogSettings, LogThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.memory_files import MemoryFiles

@@ -26,7 +26,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pykafka_broker.log.disk.files import Buffer, File, OsFileSystem
+from pykafka_broker.log.disk.files import File, OsFileSystem
+from pykafka_broker.protocol.buffers import Buffer
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.node import NodePorts
     from pykafka_broker.apis.ports.threads import Reading
     from pykafka_broker.log.partition.partition_log import PartitionLog
-    from pykafka_broker.log.segment.stored_records import ReadCold
+    from pykafka_broker.machine.threads import RunBlocking
 
 #: How long disks may take when other partitions have enough to answer.
 DISK_PATIENCE_MS = 100
@@ -105,7 +105,7 @@ async def read_from_disks(
     """Answer with what the disks give in time; park again if that is not enough."""
     cold: list[_ColdRead] = []
     for data, plan, log in planned.reads:
-        read_cold: ReadCold = partial(ctx.node.cold_reads.run, log)
+        read_cold: RunBlocking = partial(ctx.node.cold_reads.run, log)
         records = plan.answer_cached(read_cold)
         if records is None:
             cold.append((data, log, ctx.node.cold_reads.run(log, partial(plan.answer, read_cold))))

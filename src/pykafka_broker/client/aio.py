@@ -28,7 +28,7 @@ from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
 from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result
 from pykafka_broker.client.frames import FrameCutter
 from pykafka_broker.machine.clock import Clock, SystemClock
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.schema import api_key_of

@@ -23,7 +23,7 @@ from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result,
 from pykafka_broker.client.frames import FrameCutter
 from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker, find_topic, leaders_of
 from pykafka_broker.client.retries import first_attempt
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages import API_NAMES

@@ -25,7 +25,7 @@ from pykafka_broker.client.frames import (
     read_response,
     request_frame,
 )
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

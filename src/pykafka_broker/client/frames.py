@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pykafka_broker.protocol.compile import Buffer, decode, encode, encode_parts
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.compile import decode, encode, encode_parts
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import LENGTH, LENGTH_BYTES, foreign_protocol
 from pykafka_broker.protocol.messages import response_type

@@ -20,7 +20,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union
 
 from pykafka_broker.coordination.partition_work import PartitionWork
 from pykafka_broker.machine.shard import Prompt, Shard
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash_abs
 

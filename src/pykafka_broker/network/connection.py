@@ -45,7 +45,8 @@ from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.sending import IN_MEMORY, Sender
 from pykafka_broker.network.shared import Shared
-from pykafka_broker.protocol.compile import Buffer, Cut, assemble, buffers_length, skip_tags
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.compile import Cut, assemble, buffers_length, skip_tags
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.frames import FrameReader
 

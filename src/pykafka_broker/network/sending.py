@@ -14,7 +14,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from pykafka_broker.protocol.compile import Buffer, StoredBytes
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.compile import StoredBytes
 
 #: A MiB: about as long as a handler that has much to do.
 PIECES_PER_TURN = 4

@@ -22,8 +22,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.codegen import ConstructorSource, DecoderSource, EncoderSource
-from pykafka_broker.protocol.wire import Buffer, Content, Cut, StoredBytes, buffers_length, skip_tags
+from pykafka_broker.protocol.wire import Content, Cut, StoredBytes, buffers_length, skip_tags
 
 __all__ = [
     "Buffer",

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Protocol, Union
 
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
 
 MAX_ARRAY_ELEMENTS = 1_000_000
@@ -16,8 +17,6 @@ MAX_TAGS = 10_000
 #: A tagged field counts as so many elements: skipping an unknown one takes 0.4 us.
 ELEMENTS_PER_TAG = 10
 MAX_STRING_BYTES = 0x7FFF
-
-Buffer = Union[bytes, bytearray, memoryview]
 
 
 class StoredBytes(Protocol):

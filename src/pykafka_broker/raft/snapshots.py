@@ -15,9 +15,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.protocol.records.batch import Buffer, build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record, encode_raft_record
 from pykafka_broker.raft.core.quorum import VoterSet
 

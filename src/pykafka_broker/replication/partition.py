@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol, TypeVar, Union
+from typing import NamedTuple, Protocol, TypeVar
 
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
@@ -21,13 +21,13 @@ from pykafka_broker.log.partition.state import Limit
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.machine.clock import Clock
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.access import ACKS_ALL, limit_for_replica, not_enough_replicas
 from pykafka_broker.replication.core.high_watermark import high_watermark
 from pykafka_broker.replication.core.state import Leadership, LogOffsets
 from pykafka_broker.replication.core.transitions import ReplicationSettings, lead
 
-Buffer = Union[bytes, bytearray, memoryview]
 Result = TypeVar("Result")
 
 

@@ -26,7 +26,8 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pykafka_broker.log.disk.files import Buffer, Entry, FileLockedError
+from pykafka_broker.log.disk.files import Entry, FileLockedError
+from pykafka_broker.protocol.buffers import Buffer
 
 #: A disk writes a page of this size as a whole, or not at all.
 PAGE_BYTES = 512

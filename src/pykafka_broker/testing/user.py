@@ -16,7 +16,7 @@ from typing import Any, Self
 from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.frames import read_response, request_frame
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.protocol.messages import delete_topics as deletion

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.state import Limit
     from pykafka_broker.log.partition.writer import AppendResult
+    from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.protocol.errors import ErrorCode
-    from pykafka_broker.protocol.wire import Buffer
 
 
 class LedPartition(Protocol):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Any
 
 from pykafka_broker.coordinator.group.consumer.regexes import matching_topics
 from pykafka_broker.coordinator.group.consumer.turn import ResolveRegexes
 from pykafka_broker.coordinator.group.topics import TopicDirectory
+from pykafka_broker.machine.threads import RunBlocking
 
 logger = logging.getLogger("kafka.coordinator.group.GroupMetadataManager")
-
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 async def resolve(

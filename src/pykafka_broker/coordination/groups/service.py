@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from pykafka_broker.coordination.batches import CoordinatorLog
 from pykafka_broker.coordination.groups.progress import log_progress
-from pykafka_broker.coordination.groups.regexes import RunBlocking, resolve
+from pykafka_broker.coordination.groups.regexes import resolve
 from pykafka_broker.coordination.groups.writing import write
 from pykafka_broker.coordination.shards import LoadedPartition, Shards, as_answered
 from pykafka_broker.coordinator.group import deletion, events
@@ -30,6 +30,7 @@ from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.group.record import decode_record
 from pykafka_broker.coordinator.group.records import Replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import (
     NO_PRODUCER_EPOCH,
     BatchHeader,

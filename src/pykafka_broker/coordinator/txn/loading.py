@@ -10,7 +10,7 @@ from itertools import islice
 
 from pykafka_broker.coordinator.txn.records import Record, decode_record, replay
 from pykafka_broker.coordinator.txn.state import Transactions
-from pykafka_broker.protocol.compile import Buffer
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 
 

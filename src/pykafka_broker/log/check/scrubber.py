@@ -11,25 +11,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pykafka_broker.log.disk.checkpoints import EpochEntry
-from pykafka_broker.log.disk.files import Buffer, File, FileSystem, join
+from pykafka_broker.log.disk.files import File, FileSystem, join
 from pykafka_broker.log.disk.names import LOG_SUFFIX, offset_file
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.segment.batch_scan import BatchScan, verified_end
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
+from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.protocol.buffers import Buffer
 
 logger = logging.getLogger(__name__)
 
 #: After a start; sooner where the interval is shorter.
 FIRST_ROUND_MS = 60_000
-
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class ScrubSettings(NamedTuple):

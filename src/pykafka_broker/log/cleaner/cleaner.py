@@ -13,18 +13,17 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAborted, DamagedSegment, Job
 from pykafka_broker.log.partition.dirty import Dirt, filthiest
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.retention import Expired
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import KafkaError
 
 logger = logging.getLogger("kafka.log.LogCleaner")
-
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class CleanerSettings(NamedTuple):

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from pykafka_broker.log.partition.producers import transaction_marker
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
-from pykafka_broker.protocol.records.batch import BatchHeader, Buffer
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.records.batch import BatchHeader
 
 
 class CleanedTransactions:

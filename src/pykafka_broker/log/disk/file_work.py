@@ -11,11 +11,12 @@ import asyncio
 import logging
 import threading
 from collections import defaultdict, deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
 from pykafka_broker.log.disk.files import FileSystem, directory_name
+from pykafka_broker.machine.threads import RunOnDisk
 
 logger = logging.getLogger(__name__)
 
@@ -23,10 +24,6 @@ logger = logging.getLogger(__name__)
 PATIENCE_S = 1.0
 #: The work of removals, by its name for `in_each`.
 REMOVALS = "removals"
-
-RunBlocking = Callable[[Callable[[], Any]], Awaitable[Any]]
-#: Runs a job in a thread for the disk of this log directory.
-RunOnDisk = Callable[[str, Callable[[], Any]], Awaitable[Any]]
 
 
 class _Leaving(NamedTuple):

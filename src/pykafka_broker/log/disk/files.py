@@ -23,12 +23,11 @@ import os
 import sys
 import threading
 from contextlib import suppress
-from typing import Protocol, Union
+from typing import Protocol
 
 from pykafka_broker.log.disk.buffers import ReadBuffers
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.system.descriptors import DescriptorReserve
-
-Buffer = Union[bytes, bytearray, memoryview]
 
 
 class _OfThread(threading.local):

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from pykafka_broker.log.disk.file_work import RunOnDisk
 from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.log.partition.rolling import NamesDue, Roller
+from pykafka_broker.machine.threads import RunOnDisk
 
 
 class DeferredFiles:

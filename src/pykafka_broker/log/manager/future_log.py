@@ -20,10 +20,10 @@ record come back.
 
 from __future__ import annotations
 
-from pykafka_broker.log.disk.files import Buffer
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.read_plan import ReadPlan
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from pykafka_broker.log.disk.checkpoints import PartitionKey, encode_partition_metadata
 from pykafka_broker.log.disk.directories import LogDir
-from pykafka_broker.log.disk.file_work import RunOnDisk
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join
 from pykafka_broker.log.disk.names import PARTITION_METADATA
 from pykafka_broker.log.manager.directory_failures import DirectoryFailures
@@ -22,6 +21,7 @@ from pykafka_broker.log.manager.placement import Placement
 from pykafka_broker.log.manager.registry import LogRegistry
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.machine.threads import RunOnDisk
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Optional
 from pykafka_broker.log.check.scrubber import DEFAULT_SCRUB_SETTINGS, ScrubSettings, ScrubWorker
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
 from pykafka_broker.log.config import LONG_MAX
-from pykafka_broker.log.disk.file_work import RunBlocking, RunOnDisk
+from pykafka_broker.machine.threads import RunBlocking, RunOnDisk
 
 
 class Intervals(NamedTuple):

@@ -26,10 +26,11 @@ from typing import NamedTuple
 
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD, Verification
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
-from pykafka_broker.protocol.records.crc import Buffer, crc32c
+from pykafka_broker.protocol.records.crc import crc32c
 
 WINDOW_BATCHES = 5
 NO_PRODUCER_ID = -1

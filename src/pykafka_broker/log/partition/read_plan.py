@@ -17,11 +17,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Union
 
-from pykafka_broker.log.disk.files import Buffer, File
+from pykafka_broker.log.disk.files import File
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.segment import Segment
-from pykafka_broker.log.segment.stored_records import LEAST_BYTES, ReadCold, StoredRecords, read_through
+from pykafka_broker.log.segment.stored_records import LEAST_BYTES, StoredRecords, read_through
+from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, read_records
 
@@ -60,7 +62,7 @@ class ReadPlan:
         self._resolve = resolve
         self._aborted = aborted
 
-    def answer_cached(self, read_cold: ReadCold) -> Buffer | StoredRecords | None:
+    def answer_cached(self, read_cold: RunBlocking) -> Buffer | StoredRecords | None:
         """What to answer with, if the page cache has the bytes; else None: use `answer` in a worker thread.
 
         Never waits. Of a larger read it asks for the first and the last byte; `read_cold` is for the rest.
@@ -79,7 +81,7 @@ class ReadPlan:
             return None
         return StoredRecords(segment, file, start, end, read_cold)
 
-    def answer(self, read_cold: ReadCold) -> Buffer | StoredRecords:
+    def answer(self, read_cold: RunBlocking) -> Buffer | StoredRecords:
         """What to answer with. Worker-safe; may wait for the disk. KAFKA_STORAGE_ERROR if it fails."""
         try:
             span = self._resolved()

@@ -29,6 +29,7 @@ from struct import Struct
 from typing import NamedTuple, NoReturn
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
@@ -48,7 +49,6 @@ from pykafka_broker.protocol.records.batch import (
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
     BatchHeader,
-    Buffer,
     RecordSpan,
     as_int64,
     record_bytes,

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.disk.files import Buffer
 from pykafka_broker.log.partition.append_errors import append_failed, storage_error
 from pykafka_broker.log.partition.density import Density
 from pykafka_broker.log.partition.epoch_file import EpochFile
@@ -28,6 +27,7 @@ from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import LATEST_PRODUCE_VERSION, prepare_client_batch
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,

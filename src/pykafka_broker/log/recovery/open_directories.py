@@ -17,7 +17,6 @@ from typing import NamedTuple
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import PartitionKey, decode_clean_shutdown
 from pykafka_broker.log.disk.directories import LogDir
-from pykafka_broker.log.disk.file_work import RunBlocking
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import (
     CLEAN_SHUTDOWN_FILE,
@@ -29,6 +28,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log, read_topic_id
 from pykafka_broker.log.recovery.offset_checkpoints import CHECKPOINTS, CheckpointedOffsets, read_offsets
+from pykafka_broker.machine.threads import RunBlocking
 
 logger = logging.getLogger(__name__)
 

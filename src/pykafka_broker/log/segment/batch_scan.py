@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 
 from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     CRC_OFFSET,
@@ -35,7 +36,7 @@ from pykafka_broker.protocol.records.batch import (
     SMALLEST_BATCH_LENGTH,
     BatchHeader,
 )
-from pykafka_broker.protocol.records.crc import Buffer, crc32c
+from pykafka_broker.protocol.records.crc import crc32c
 
 Read = Callable[[int, int], bytes]
 

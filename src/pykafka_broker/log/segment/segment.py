@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pykafka_broker.log.disk.files import Buffer, File, FileSystem, write_fully
+from pykafka_broker.log.disk.files import File, FileSystem, write_fully
 from pykafka_broker.log.disk.names import LOG_SUFFIX
 from pykafka_broker.log.segment.aborted_txns import AbortedTxns
 from pykafka_broker.log.segment.header_walk import walk_headers
@@ -23,6 +23,7 @@ from pykafka_broker.log.segment.index import OffsetIndex, TimeIndex
 from pykafka_broker.log.segment.index_pair import IndexPair
 from pykafka_broker.log.segment.segment_files import SegmentFiles
 from pykafka_broker.log.segment.trust import Trust
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import (
     HEADER,
     HEADER_BYTES,

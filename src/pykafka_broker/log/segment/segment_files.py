@@ -5,8 +5,9 @@ All methods take a suffix of `names.py`. They are worker-safe and may wait for t
 
 from __future__ import annotations
 
-from pykafka_broker.log.disk.files import Buffer, File, FileSystem, sync_file
+from pykafka_broker.log.disk.files import File, FileSystem, sync_file
 from pykafka_broker.log.disk.names import SEGMENT_SUFFIXES
+from pykafka_broker.protocol.buffers import Buffer
 
 
 class SegmentFiles:

@@ -13,11 +13,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from pykafka_broker.log.disk.files import Buffer
 from pykafka_broker.log.segment.batch_scan import BatchScan, verified_end
 from pykafka_broker.log.segment.damage import Damage
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import BatchHeader
 
 logger = logging.getLogger(__name__)

@@ -13,19 +13,15 @@ compaction and deletion change nothing for who reads it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
-from pykafka_broker.log.disk.files import Buffer, File
+from pykafka_broker.log.disk.files import File
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.protocol.buffers import Buffer
 
 #: What is read and sent at a time: 64 KiB cost an eighth more processor time, 1 MiB as much of the speed.
 PIECE_BYTES = 256 * 1024
 #: Less than this is read at once; a piece more costs some microseconds.
 LEAST_BYTES = 32 * 1024
-
-#: Runs a read that may wait for the disk where it holds up nobody else.
-ReadCold = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class StoredRecords:
@@ -33,7 +29,7 @@ class StoredRecords:
 
     __slots__ = ("_end", "_file", "_position", "_read_cold", "_segment")
 
-    def __init__(self, segment: Segment, file: File, start: int, end: int, read_cold: ReadCold) -> None:
+    def __init__(self, segment: Segment, file: File, start: int, end: int, read_cold: RunBlocking) -> None:
         self._segment = segment
         self._file = file
         self._position = start

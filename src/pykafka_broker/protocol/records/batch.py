@@ -30,15 +30,15 @@ from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import NamedTuple, Optional
 
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
-from pykafka_broker.protocol.records.crc import Buffer, crc32c
+from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
 
 __all__ = [
     "HEADER_BYTES",
     "BatchHeader",
-    "Buffer",
     "Codec",
     "CorruptRecord",
     "Headers",

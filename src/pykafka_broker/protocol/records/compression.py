@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.crc import Buffer
 from pykafka_broker.protocol.records.errors import CorruptRecord
 
 #: No batch may decompress to more than the largest request that could have carried it

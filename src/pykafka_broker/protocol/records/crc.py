@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import Union
 
-#: Anything that exposes contiguous bytes and can be sliced.
-Buffer = Union[bytes, bytearray, memoryview]
+from pykafka_broker.protocol.buffers import Buffer
 
 
 def _load() -> Callable[[Buffer], int]:

@@ -1,0 +1,23 @@
+"""Ports to the threads of a node: jobs that may wait run there, and the event loop awaits what they return.
+
+The broker implements them with thread pools (`broker/disk_threads.py`); tests run the jobs at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol, TypeVar
+
+Result = TypeVar("Result")
+
+
+class RunBlocking(Protocol):
+    """Runs a job in a worker thread."""
+
+    def __call__(self, job: Callable[[], Result], /) -> Awaitable[Result]: ...
+
+
+class RunOnDisk(Protocol):
+    """Runs a job in a worker thread for the disk of a log directory."""
+
+    def __call__(self, directory: str, job: Callable[[], Result], /) -> Awaitable[Result]: ...

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
@@ -217,6 +218,32 @@ def test_tests_interop_and_bench_do_not_import_each_other() -> None:
     }
 
     assert found == set()
+
+
+def test_files_beside_the_source_do_not_import_each_other_in_circles() -> None:
+    """Imports for types alone count too."""
+    paths = [
+        path
+        for folder in ("interop", "bench", "tests/support")
+        for path in REPOSITORY.joinpath(folder).rglob("*.py")
+    ]
+    modules = {module_of(path): path for path in paths}
+    imports = {
+        module: {
+            name
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module
+            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+            if name in modules and name != module
+        }
+        for module, path in modules.items()
+    }
+
+    TopologicalSorter(imports).prepare()  # raises CycleError
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
 
 
 def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:

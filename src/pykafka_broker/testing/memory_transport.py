@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Iterable
+
+from pykafka_broker.protocol.compile import Buffer
 
 
 class MemoryTransport(asyncio.Transport):
@@ -67,10 +69,10 @@ class MemoryTransport(asyncio.Transport):
 
     # What protocols call.
 
-    def write(self, data: Any) -> None:
+    def write(self, data: Buffer) -> None:
         self.writelines([data])
 
-    def writelines(self, list_of_data: Any) -> None:
+    def writelines(self, list_of_data: Iterable[Buffer]) -> None:
         assert not self._lost
         was_below = self.unsent_bytes <= self._high_water
         self.writes += 1

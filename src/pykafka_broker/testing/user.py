@@ -11,6 +11,7 @@ the code. `send` takes any request of `pykafka_broker.protocol.messages`; `write
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pykafka_broker.client.addresses import parse_address
@@ -31,6 +32,7 @@ from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
+from pykafka_broker.protocol.schema import api_key_of
 from pykafka_broker.testing.clock import NOW
 
 TOPIC_RESOURCE = 2
@@ -66,14 +68,14 @@ class User:
 
     # --- requests and answers ---------------------------------------------------------------------
 
-    async def send(self, request: Any, version: int) -> Any:
+    async def send(self, request: object, version: int) -> Any:
         """Send `request` and wait for its answer. Raises ConnectionError if the connection ends before."""
         correlation_id = self.write(request, version)
-        answer = await self.read(request.api_key, version)
+        answer = await self.read(api_key_of(request), version)
         assert self.last_correlation_id == correlation_id
         return answer
 
-    def write(self, request: Any, version: int) -> int:
+    def write(self, request: object, version: int) -> int:
         """Send `request` without waiting; its correlation id."""
         self._correlation_id += 1
         self.write_bytes(request_frame(request, version, self._correlation_id, self._client_id))
@@ -105,6 +107,17 @@ class User:
 
     async def try_to_create_topic(self, name: str, partitions: int = 1, **configs: str) -> ErrorCode:
         """Create a topic; keys of `configs` have _ for dots. The code of the answer."""
+        return ErrorCode((await self._create_topic(name, partitions, configs)).error_code)
+
+    async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """Create a topic; its id."""
+        created = await self._create_topic(name, partitions, configs)
+        assert ErrorCode(created.error_code) == ErrorCode.NONE
+        return created.topic_id
+
+    async def _create_topic(
+        self, name: str, partitions: int, configs: Mapping[str, str]
+    ) -> creation.CreatableTopicResult:
         wanted = [
             creation.CreatableTopicConfig(name=key.replace("_", "."), value=value)
             for key, value in configs.items()
@@ -112,31 +125,28 @@ class User:
         topic = creation.CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=wanted
         )
-        answer = await self.send(creation.CreateTopicsRequest(topics=[topic]), 7)
-        self.last_topic = answer.topics[0]
-        return ErrorCode(answer.topics[0].error_code)
-
-    async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
-        """Create a topic; its id."""
-        assert await self.try_to_create_topic(name, partitions, **configs) == ErrorCode.NONE
-        topic_id: bytes = self.last_topic.topic_id
-        return topic_id
+        answer: creation.CreateTopicsResponse = await self.send(
+            creation.CreateTopicsRequest(topics=[topic]), 7
+        )
+        return answer.topics[0]
 
     async def delete_topic(self, name: str) -> None:
+        """Delete a topic by its name."""
         topic = deletion.DeleteTopicState(name=name, topic_id=bytes(16))
         answer = await self.send(deletion.DeleteTopicsRequest(topics=[topic], timeout_ms=10_000), 6)
         assert ErrorCode(answer.responses[0].error_code) == ErrorCode.NONE
 
-    async def metadata(self, *names: str) -> Any:
+    async def metadata(self, *names: str) -> describing_topics.MetadataResponse:
         """The Metadata answer about these topics; about all without names."""
         topics = [describing_topics.MetadataRequestTopic(name=name) for name in names] or None
         request = describing_topics.MetadataRequest(topics=topics, allow_auto_topic_creation=False)
-        return await self.send(request, 13)
+        answer: describing_topics.MetadataResponse = await self.send(request, 13)
+        return answer
 
     async def topics(self) -> dict[str, bytes]:
         """Names and ids of all topics that are not internal."""
         answer = await self.metadata()
-        return {topic.name: topic.topic_id for topic in answer.topics if not topic.is_internal}
+        return {topic.name or "": topic.topic_id for topic in answer.topics if not topic.is_internal}
 
     # --- records ----------------------------------------------------------------------------------
 
@@ -148,8 +158,8 @@ class User:
         timestamp: int = NOW,
         acks: int = -1,
         **batch: Any,
-    ) -> Any:
-        """Produce one batch; the partition's part of the answer."""
+    ) -> producing.PartitionProduceResponse:
+        """Produce one batch; the partition's part of the answer. `batch` goes to `build_batch`."""
         records = build_batch([(timestamp, None, value, ()) for value in values], **batch)
         data = producing.PartitionProduceData(index=partition, records=records)
         request = producing.ProduceRequest(
@@ -157,15 +167,14 @@ class User:
             timeout_ms=10_000,
             topic_data=[producing.TopicProduceData(name=topic, partition_data=[data])],
         )
-        answer = await self.send(request, 12)
+        answer: producing.ProduceResponse = await self.send(request, 12)
         return answer.responses[0].partition_responses[0]
 
     async def produce(self, topic: str, *values: bytes, **details: Any) -> int:
-        """Produce one batch; its first offset."""
+        """Produce one batch, with the details of `try_to_produce`; its first offset."""
         answer = await self.try_to_produce(topic, *values, **details)
         assert ErrorCode(answer.error_code) == ErrorCode.NONE
-        offset: int = answer.base_offset
-        return offset
+        return answer.base_offset
 
     async def fetch(
         self,
@@ -176,10 +185,10 @@ class User:
         topic_id: bytes | None = None,
         max_wait_ms: int = 0,
         min_bytes: int = 1,
-    ) -> Any:
+    ) -> fetching.PartitionData:
         """Fetch without a session; the partition's part of the answer."""
         request = fetch_request(topic, offset, partition, topic_id, max_wait_ms, min_bytes)
-        answer = await self.send(request, 12 if topic_id is None else 18)
+        answer: fetching.FetchResponse = await self.send(request, 12 if topic_id is None else 18)
         return answer.responses[0].partitions[0]
 
     async def records(self, topic: str, *, partition: int = 0, offset: int = 0) -> list[Record]:
@@ -212,6 +221,7 @@ class User:
         return offset
 
     async def new_producer_id(self) -> int:
+        """A producer id without a transactional id."""
         request = producer_ids.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1)
         answer = await self.send(request, 4)
         assert ErrorCode(answer.error_code) == ErrorCode.NONE
@@ -272,6 +282,7 @@ class User:
         return ErrorCode(answer.responses[0].error_code)
 
     async def alter_topic(self, name: str, **configs: str | None) -> None:
+        """Set or delete configs of a topic, as `try_to_alter` does."""
         assert await self.try_to_alter(TOPIC_RESOURCE, name, **configs) == ErrorCode.NONE
 
     async def alter_broker(self, node_id: int | None = None, **configs: str | None) -> None:

@@ -26,7 +26,7 @@ from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction, produce, served
-from tests.log.test_log_manager import Broker
+from tests.log.manager.test_log_manager import Broker
 
 BATCHES = 24
 SETTINGS = LogConfig(segment_bytes=2500)

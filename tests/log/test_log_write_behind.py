@@ -11,7 +11,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, TOPIC_ID, append, reopened, values
-from tests.log.test_log_manager import Broker
+from tests.log.manager.test_log_manager import Broker
 
 BATCH_BYTES = 170
 

@@ -27,9 +27,9 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.records.batch import build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction, served
+from tests.log.manager.test_log_manager import Broker
+from tests.log.manager.test_log_moves import begin, copy, finish
 from tests.log.test_log_crash_states import Recorder
-from tests.log.test_log_manager import Broker
-from tests.log.test_log_moves import begin, copy, finish
 
 ROUNDS = 4
 BATCHES_A_ROUND = 12

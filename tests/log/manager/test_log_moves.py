@@ -24,7 +24,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch, end_transaction, produce, records, values
-from tests.log.test_log_manager import OTHER_ID, Broker, folders
+from tests.log.manager.test_log_manager import OTHER_ID, Broker, folders
 
 STEP_BYTES = 400
 SMALL = LogConfig(segment_bytes=600)

@@ -14,7 +14,7 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import Entry, OsFileSystem
 from pykafka_broker.log.segment.header_walk import walk_headers
 from pykafka_broker.testing.memory_files import Inode, MemoryFile, MemoryFiles
-from tests.log.cleaner.test_cleaning import COMPACT, a_broker, a_log, cleaned, fill
+from tests.log.cleaner.test_cleaner import COMPACT, a_broker, a_log, cleaned, fill
 
 FOLDER = "/data/orders-0"
 LOOKS = 5

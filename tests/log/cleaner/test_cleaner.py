@@ -19,7 +19,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction
-from tests.log.test_log_manager import Broker
+from tests.log.manager.test_log_manager import Broker
 
 FOLDER = "/data/orders-0"
 COMPACT: dict[str, Any] = {

@@ -29,7 +29,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.testing.memory_files import MemoryFile, MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, append, batch
-from tests.log.test_log_manager import Broker
+from tests.log.manager.test_log_manager import Broker
 
 SETTINGS = LogConfig(segment_bytes=500, retention_ms=-1)
 FOLDER = "/data/orders-0"

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykafka_broker.log.segment.aborted_txns import AbortedTxn, read_aborted_txns
 from pykafka_broker.log.segment.index import InvalidIndexError, OffsetIndex, TimeIndex, last_time_entry
 
 BASE = 1000
@@ -37,13 +36,6 @@ def test_a_time_entry_has_the_bytes_that_apache_kafka_wrote():
     index.maybe_append(0x1A1FB4378C2, 0x65)
     assert index.to_bytes() == bytes.fromhex("000001a1fb4378c2 00000065")
     assert last_time_entry(index.to_bytes(), 0) == (0x1A1FB4378C2, 0x65)
-
-
-def test_an_aborted_transaction_has_the_bytes_that_apache_kafka_wrote():
-    txn = AbortedTxn(producer_id=1, first_offset=0x33, last_offset=0x65, last_stable_offset=0x66)
-    data = bytes.fromhex("0000 0000000000000001 0000000000000033 0000000000000065 0000000000000066")
-    assert txn.to_bytes() == data
-    assert read_aborted_txns(data + data[:20]) == [txn]
 
 
 def test_lookups_return_the_entry_at_or_before():
@@ -138,11 +130,7 @@ def test_what_cannot_be_an_offset_index_is_refused(entries: str, log_bytes: int)
         OffsetIndex.from_bytes(bytes.fromhex(entries), BASE, log_bytes)
 
 
-def test_what_cannot_be_a_time_index_or_transaction_index_is_refused():
+def test_what_cannot_be_a_time_index_is_refused():
     fall = time_index((60, 1004)).to_bytes() + time_index((50, 1009)).to_bytes()
     with pytest.raises(InvalidIndexError):
         TimeIndex.from_bytes(fall, BASE)
-    txn = AbortedTxn(1, 5, 9, 10)
-    for data in (txn.to_bytes() * 2, AbortedTxn(1, 9, 5, 10).to_bytes(), b"\1" + txn.to_bytes()[1:]):
-        with pytest.raises(InvalidIndexError):
-            read_aborted_txns(data)

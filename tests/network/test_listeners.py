@@ -13,9 +13,11 @@ import pytest
 
 from pykafka_broker.apis.api import Later
 from pykafka_broker.machine.clock import Clock, SystemClock
+from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.endpoint import Endpoint, ListenerLimits
 from pykafka_broker.network.limits import ConnectionLimits
-from pykafka_broker.network.listeners import CreationRate, Endpoint, ListenerLimits, Listeners
+from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
@@ -190,7 +192,7 @@ async def test_above_max_connections_new_ones_wait_until_somebody_leaves() -> No
     ):
         assert await served(first) and await served(second)
         await third.send(third.peer.request(API_VERSIONS))
-        await until(lambda: listeners._waiting_for_room)
+        await until(lambda: listeners.acceptor.waiting_for_room)
         assert len(listeners.shared.connections) == 2
 
         first.close()
@@ -215,7 +217,7 @@ async def test_raising_the_limit_lets_those_in_who_wait() -> None:
         connected(listeners, 2) as [first, second],
     ):
         assert await served(first)
-        await until(lambda: listeners._waiting_for_room)
+        await until(lambda: listeners.acceptor.waiting_for_room)
         listeners.reconfigure(ListenerLimits(max_connections=10), {LOCAL.name: LOCAL})
         assert await served(second)
 
@@ -224,7 +226,7 @@ async def test_raising_the_limit_of_one_listener_lets_those_in_who_wait_there() 
     narrow = LOCAL._replace(max_connections=1)
     async with listening(narrow) as listeners, connected(listeners, 2) as [first, second]:
         assert await served(first)
-        await until(lambda: listeners._waiting_for_room)
+        await until(lambda: listeners.acceptor.waiting_for_room)
         listeners.reconfigure(ListenerLimits(), {LOCAL.name: narrow._replace(max_connections=2)})
         assert await served(second)
 
@@ -260,7 +262,7 @@ async def test_a_listener_may_have_a_limit_of_its_own() -> None:
     ):
         assert await served(first) and await served(other)
         await second.send(second.peer.request(API_VERSIONS))
-        await until(lambda: listeners._waiting_for_room)
+        await until(lambda: listeners.acceptor.waiting_for_room)
         first.close()
         assert second.peer.answers(await second.receive())
 
@@ -311,18 +313,20 @@ async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_b
     limits = ListenerLimits(max_connection_creation_rate=0)
     async with listening(*endpoints, limits=limits) as listeners:
         inside = listeners.listeners["INTERNAL"]
-        assert not listeners.is_too_fast(inside)
-        assert listeners.is_too_fast(listeners.listeners[LOCAL.name])
+        assert not listeners.acceptor.is_too_fast(inside)
+        assert listeners.acceptor.is_too_fast(listeners.listeners[LOCAL.name])
         own = endpoints[1]._replace(max_connection_creation_rate=0)
         listeners.reconfigure(limits, {LOCAL.name: LOCAL, "INTERNAL": own})
-        assert listeners.is_too_fast(inside)
+        assert listeners.acceptor.is_too_fast(inside)
 
 
 def test_descriptors_are_kept_free_for_the_log() -> None:
     shared = Shared(SystemClock())
-    assert Listeners(shared, open_file_limit=10_000).max_connections == 9_744
-    assert Listeners(shared, open_file_limit=64).max_connections == 32
-    assert Listeners(shared, ListenerLimits(max_connections=5), open_file_limit=64).max_connections == 5
+    assert Listeners(shared, open_file_limit=10_000).acceptor.max_connections == 9_744
+    assert Listeners(shared, open_file_limit=64).acceptor.max_connections == 32
+    assert (
+        Listeners(shared, ListenerLimits(max_connections=5), open_file_limit=64).acceptor.max_connections == 5
+    )
 
 
 async def test_without_descriptors_accepting_pauses_and_goes_on_later(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.network.listeners import UNLIMITED
+from pykafka_broker.network.endpoint import UNLIMITED
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
 from pykafka_broker.testing.clock import NOW

@@ -9,6 +9,7 @@ from typing import Any
 
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
 from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.network.authentication import ANONYMOUS, Identity
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.limits import ConnectionLimits
@@ -132,7 +133,9 @@ class Served:
         )
         self.shared.node = node
         dispatch = dispatch or Dispatch(apis(**handlers))
-        self.connection = Connection(self.shared, dispatch, "PLAINTEXT", ("10.0.0.7", 50123))
+        self.connection = Connection(
+            self.shared, Identity(ANONYMOUS, dispatch), "PLAINTEXT", ("10.0.0.7", 50123)
+        )
         self.transport = MemoryTransport(self.connection)
         self.peer = Peer()
 

@@ -39,7 +39,7 @@ def failed(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
 
 
 def unknown(wanted: WantedPartition, error: ErrorCode) -> PartitionData:
-    """The answer for a partition nobody knows: here, and only here, Kafka gives an empty aborted list."""
+    """The answer for a partition that does not exist, where alone Kafka gives an empty aborted list."""
     answer = failed(wanted, error)
     answer.aborted_transactions = []
     return answer

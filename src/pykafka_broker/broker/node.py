@@ -235,7 +235,9 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitSta
     open_file_limit = raise_open_file_limit()
     listeners = Listeners(shared, listener_limits(config, by_address), open_file_limit, f.descriptors)
     if open_file_limit is not None and isinstance(f.files, OsFileSystem):
-        care = DescriptorCare(f.descriptors, logs, f.clock, on_short=listeners.complain_of_descriptors)
+        care = DescriptorCare(
+            f.descriptors, logs, f.clock, on_short=listeners.acceptor.complain_of_descriptors
+        )
         undo.callback(care.end)
         care.begin(f.files, open_file_limit)
     undo.callback(listeners.stop_accepting)

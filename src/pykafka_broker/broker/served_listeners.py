@@ -18,8 +18,10 @@ from pykafka_broker.broker.settings import endpoints, limits_by_address_or, list
 from pykafka_broker.broker.threads import Threads
 from pykafka_broker.cluster import image as metadata
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.network.addresses import addresses_of
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.listeners import Endpoint, Listeners, addresses_of
+from pykafka_broker.network.endpoint import Endpoint
+from pykafka_broker.network.listeners import Listeners
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -117,4 +119,4 @@ class ServedListeners:
         listeners = self._listeners
         by_address = await limits_by_address_or(listeners.limits.max_connections_per_ip_overrides, config)
         if config.connections_per_ip_overrides == self._current().connections_per_ip_overrides:
-            listeners.limits = listeners.limits._replace(max_connections_per_ip_overrides=by_address)
+            listeners.limit_addresses(by_address)

@@ -15,9 +15,9 @@ from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.settings import Intervals, LogSettings
+from pykafka_broker.network.endpoint import UNLIMITED, Endpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
-from pykafka_broker.network.listeners import UNLIMITED, Endpoint, ListenerLimits
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 

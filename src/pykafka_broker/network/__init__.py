@@ -1,1 +1,25 @@
-"""Sockets: listeners, connections, dispatch, memory, and requests that wait."""
+"""Clients on sockets: from a listening address to a request that its handler answers, and back.
+
+    endpoint.py            what is configured of a listener; addresses.py, host_names.py: hosts looked up
+    listeners.py           all listeners: bound, advertised, stopped
+    listening.py           one listener and its sockets
+    accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
+    security_protocols.py  the transport (transports.py) and authentication (authentication.py) of a listener
+    connection.py          one client: frames in, answers out, in order
+    dispatch.py            from API key and version to decoder, handler and encoder
+    sending.py             answers that are read from their files while they are sent
+    purgatory.py           parked fetches, and other requests that wait for a log to move
+    limits.py, patience.py what one connection may take, and how long its peer may take
+    account.py, memory.py  memory: what one connection takes, and what all together may take
+    shared.py              what all connections share; counters.py, faults.py
+    sweeping.py            looks at every connection now and then
+
+Where additions belong:
+
+* TLS: a row in security_protocols.py, with a transport that has the listener's SSL context.
+* SASL: a row there, with an authentication.
+* Listeners of controllers: a `Dispatch` with the APIs of that kind of listener.
+* Metrics over HTTP, a web console: another kind of listener. It shares listening.py and accepting.py, and
+  makes a protocol of its own where `Acceptor` makes a `Connection`. What it shows is in `shared.counters` and
+  in the counts that routes keep.
+"""

@@ -41,6 +41,8 @@ from typing import TYPE_CHECKING, Any, cast
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.network.account import Account
+from pykafka_broker.network.addresses import plain_address
+from pykafka_broker.network.authentication import Identity
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.sending import IN_MEMORY, Sender
@@ -52,13 +54,12 @@ from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
-    from pykafka_broker.network.dispatch import Dispatch, Route
+    from pykafka_broker.network.dispatch import Route
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
 
-ANONYMOUS = "User:ANONYMOUS"
-#: A client id may have 32 KiB; nobody gets to keep that much per connection.
+#: A client id may have 32 KiB; no connection keeps that much.
 MAX_REMEMBERED_CLIENT_ID_BYTES = 256
 
 # Why no further request of a connection may start; bits of `_holds`.
@@ -147,25 +148,24 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         shared: Shared,
-        dispatch: Dispatch,
+        identity: Identity,
         listener_name: str,
         peer: tuple[str, int],
         on_lost: Callable[[Connection], None] | None = None,
-        principal: str = ANONYMOUS,
     ) -> None:
         self.listener_name = listener_name
         self.peer_host, self.peer_port = peer
         #: The peer's address as Kafka shows it in group descriptions.
         self.client_host = f"/{self.peer_host}"
-        #: Who the peer is; set by authentication.
-        self.principal = principal
+        #: Who the peer is.
+        self.principal = identity.principal
         self.closed = False
         self._shared = shared
         self._node = shared.node
         self._counters = shared.counters
         self._limits = shared.limits
-        self._dispatch = dispatch
-        self._routes = dispatch.routes
+        self._dispatch = identity.dispatch
+        self._routes = identity.dispatch.routes
         self._on_lost = on_lost
         self._on_close: list[Callable[[], None]] = []
         self._reader = FrameReader(shared.landing, shared.limits.request_max_bytes)
@@ -702,8 +702,3 @@ def _going_on(handler: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[An
                 return end.value
         else:
             return (yield from handler)
-
-
-def plain_address(host: str) -> str:
-    """An IPv4 address as such, also when it came in on an IPv6 socket."""
-    return host.removeprefix("::ffff:") if "." in host else host

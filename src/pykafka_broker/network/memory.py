@@ -78,7 +78,7 @@ class RequestMemory:
         self._let_go_on()
 
     def stands_still(self, holder: Holder) -> None:
-        """`holder` does not read now, whatever we say: somebody else may go on in its place."""
+        """`holder` does not read now for a reason of its own: another may go on in its place."""
         self._still.add(holder)
         if holder is self._owner:
             self._owner = None

@@ -1,15 +1,15 @@
-"""Parked long polls: handlers that wait until a partition moves, a deadline passes or their client goes away.
+"""Parked requests: handlers that wait until a log moves, a deadline passes or their client goes away.
 
-A parked handler costs one entry per partition it watches, one timer and its own coroutine; nothing polls.
-Whoever moves a partition (append, high watermark, log start) wakes its waiters in the same turn of the event
-loop. Waiters leave every table when they end, however they end.
+A parked handler costs one entry per log it watches, one timer and its own coroutine; nothing polls. What
+moves a log (its high watermark, last stable offset or start) wakes the handlers parked on it in the same turn
+of the event loop. A handler leaves every table when its wait ends, however it ends.
 
-A waiter may bring `ready`, a cheap question asked on each move about the log that moved; only a true answer
+A handler may bring `ready`, a cheap question asked on each move about the log that moved; only a true answer
 wakes the handler. Ten thousand fetches that want a gigabyte each then cost an append ten thousand questions,
 not ten thousand tasks.
 
-Limit: `max_parked` waiters. One more releases the oldest, as if its time were up: answering early is always
-legal for a long poll.
+Limit: `max_parked` handlers. One more releases the oldest, as if its time were up: a long poll may always be
+answered early.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_PARKED = 100_000
 
 
 class Disconnected(Exception):
-    """The client of a parked handler went away: there is nobody to answer, the handler just ends."""
+    """The client of a parked handler went away: the handler ends without an answer."""
 
 
 class Moving(Protocol):
@@ -50,7 +50,7 @@ class Watched(Protocol):
 
 
 class _Parked:
-    """One waiting handler."""
+    """One parked handler."""
 
     __slots__ = ("future", "ready", "watches")
 
@@ -72,7 +72,7 @@ class _Parked:
 
 
 class _Watch:
-    """The waiters of one log; listens to the log only while there are some."""
+    """The handlers parked on one log; listens to the log only while there are some."""
 
     __slots__ = ("log", "parked")
 
@@ -100,12 +100,12 @@ class Purgatory:
 
     @property
     def parked(self) -> int:
-        """How many handlers wait."""
+        """How many handlers are parked."""
         return len(self._all)
 
     @property
     def watched_logs(self) -> int:
-        """How many logs have waiters."""
+        """How many logs have handlers parked on them."""
         return len(self._by_log)
 
     async def wait(
@@ -134,7 +134,7 @@ class Purgatory:
             self._leave(parked, connection)
 
     def close(self) -> None:
-        """Release everybody, and let nobody wait any more: the broker stops."""
+        """Release all parked handlers, and park none any more: the broker stops."""
         self._closed = True
         for parked in self._all:
             parked.wake(False)

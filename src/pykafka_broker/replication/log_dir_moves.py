@@ -27,7 +27,7 @@ logger = logging.getLogger("kafka.server.ReplicaAlterLogDirsManager")
 
 #: Copied in one step, in a worker thread: `replica.fetch.max.bytes` of Kafka.
 STEP_BYTES = 1 << 20
-#: Copied on the event loop, with nobody in between, before the swap.
+#: Copied on the event loop, in the turn of the swap.
 LAST_STEP_BYTES = 16 << 10
 #: `replica.fetch.backoff.ms` of Kafka: when something that failed is tried again.
 RETRY_MS = 1_000

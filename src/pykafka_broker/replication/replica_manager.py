@@ -68,7 +68,7 @@ class ReplicaManager:
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
         """The code for a client that asked for a partition `led` does not give.
 
-        As with Apache Kafka a replica here whose disk has failed says so, whoever leads the partition now.
+        As in Apache Kafka the error of a failed disk comes first, even if another broker leads by now.
         """
         registration = self._image.partition(topic, partition)
         if registration is None:
@@ -81,7 +81,7 @@ class ReplicaManager:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def hosted(self, topic: str, partition: int) -> Partition | None:
-        """The partition, if its log is here, whoever leads it and whether or not its disk works."""
+        """The partition, if its log is here: led here or not, its disk working or not."""
         return self._partitions.get((topic, partition))
 
     def why_not_hosted(self, topic: str, partition: int) -> ErrorCode:

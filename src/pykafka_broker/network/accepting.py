@@ -1,0 +1,275 @@
+"""Letting clients in, as far as Kafka's limits allow.
+
+Sockets are accepted here and then handed to the event loop, because the limits apply before a connection
+exists. Above `max.connections` new clients wait in the listen queue until a connection closes; the
+inter-broker listener is let in, and the least recently active connection elsewhere makes room. Above
+`max.connections.per.ip` they are closed at once; faster than `max.connection.creation.rate` they wait their
+turn.
+
+When the process has no file descriptor left, new clients are closed at once with one line in the log. Some
+descriptors are kept free for log segments by bounding `max.connections` by the limit of the process at the
+start, and some are kept in reserve (system/descriptors.py) in case that limit is lowered later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections.abc import Mapping
+
+from pykafka_broker.network.addresses import plain_address
+from pykafka_broker.network.connection import Connection
+from pykafka_broker.network.creation_rate import CreationRate
+from pykafka_broker.network.endpoint import UNLIMITED, ListenerLimits
+from pykafka_broker.network.listening import Listener
+from pykafka_broker.network.shared import Shared
+from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS, DescriptorReserve
+
+logger = logging.getLogger("kafka.network.SocketServer")
+
+#: Descriptors kept for log segments, sockets to other nodes and the like.
+RESERVED_FILES = 256
+#: Connections accepted in one turn of the event loop.
+ACCEPTS_PER_TURN = 64
+#: How long accepting pauses after it failed.
+ACCEPT_PAUSE_MS = 250
+#: Errors of accept(2) that concern only the connection that was about to be.
+_PEERS_FAULT = {
+    errno.ECONNABORTED,
+    errno.EPROTO,
+    errno.EPERM,
+    errno.ENETDOWN,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+}
+
+
+class Acceptor:
+    """Of all listeners of a broker, which `listeners` has by name."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        listeners: Mapping[str, Listener],
+        limits: ListenerLimits,
+        open_file_limit: int | None,
+        reserve: DescriptorReserve,
+    ) -> None:
+        self.limits = limits
+        #: Listeners whose next clients wait until a connection closes.
+        self.waiting_for_room: set[Listener] = set()
+        self._shared = shared
+        self._listeners = listeners
+        self._open_file_limit = open_file_limit
+        self._reserve = reserve
+        self._rate = CreationRate(limits.max_connection_creation_rate, shared.clock.monotonic_ms())
+        self._per_ip: dict[str, int] = {}
+        self._count = 0
+        self._opening: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+
+    @property
+    def max_connections(self) -> int:
+        """The limit in force: what is configured, and what the process has descriptors for."""
+        configured = self.limits.max_connections
+        if self._open_file_limit is None:
+            return configured
+        return min(configured, max(self._open_file_limit - RESERVED_FILES, self._open_file_limit // 2))
+
+    def stop(self) -> None:
+        """Let no more clients in; connections that are just being made serve no request."""
+        self._is_stopping = True
+
+    def reconfigure(self, limits: ListenerLimits) -> None:
+        """Apply changed limits, also those of the listeners' endpoints, to connections to come."""
+        self.limits = limits
+        now_ms = self._shared.clock.monotonic_ms()
+        self._rate = self._rate.changed_to(limits.max_connection_creation_rate, now_ms)
+        for listener in self._listeners.values():
+            listener.rate = listener.rate.changed_to(listener.endpoint.max_connection_creation_rate, now_ms)
+        self._let_wait_end()
+
+    def accept(self, listener: Listener, sock: socket.socket) -> None:
+        """Let in the clients that wait at a listener's socket."""
+        for _ in range(ACCEPTS_PER_TURN):
+            if not self._has_room(listener) or self.is_too_fast(listener):
+                return
+            try:
+                accepted = self._next_client(sock)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _PEERS_FAULT:
+                    continue
+                self._accept_failed(listener, error)
+                return
+            if accepted is not None:
+                self._accepted(listener, *accepted)
+
+    def _has_room(self, listener: Listener) -> bool:
+        """True if another connection may be accepted; else the listener waits until one leaves."""
+        most = listener.endpoint.max_connections
+        if listener.connections < most:
+            if self._count < self.max_connections:
+                return True
+            if self._is_privileged(listener):
+                self._make_room()
+                return True
+            most = self.max_connections
+        listener.pause()
+        self.waiting_for_room.add(listener)
+        self._shared.complaints.log(
+            logging.INFO,
+            "max.connections",
+            listener.name,
+            f"Listener {listener.name} lets new connections wait: no more than {most} may be open",
+        )
+        return False
+
+    def is_too_fast(self, listener: Listener) -> bool:
+        """True if the next connection must wait for its turn by `max.connection.creation.rate`.
+
+        The broker's rate does not hold up the inter-broker listener, one of its own does.
+        """
+        rates = [listener.rate] if self._is_privileged(listener) else [listener.rate, self._rate]
+        rates = [rate for rate in rates if rate.per_second != UNLIMITED]
+        if not rates:
+            return False
+        clock = self._shared.clock
+        now_ms = clock.monotonic_ms()
+        wait_ms = max(rate.wait_ms(now_ms) for rate in rates)
+        if wait_ms:
+            listener.pause()
+            clock.call_at(now_ms + wait_ms, listener.start)
+            return True
+        for rate in rates:
+            rate.count()
+        return False
+
+    def _is_privileged(self, listener: Listener) -> bool:
+        return listener.endpoint.inter_broker and len(self._listeners) > 1
+
+    def _next_client(self, sock: socket.socket) -> tuple[socket.socket, tuple[str, int]] | None:
+        """Accept a client; None if it was turned away because there is no descriptor for it.
+
+        Raises:
+            OSError: no client waits any more, or accepting failed.
+        """
+        # Before the reserve is whole again, a client would take what was freed for logs.
+        if self._reserve.refill():
+            try:
+                client: tuple[socket.socket, tuple[str, int]] = sock.accept()
+                return client
+            except OSError as error:
+                if error.errno not in EXHAUSTED_ERRORS:
+                    raise
+        self._reserve.lend()
+        try:
+            # Else it would wait until its own time-out.
+            sock.accept()[0].close()
+        finally:
+            self._reserve.refill()
+        self._shared.counters.connections_rejected += 1
+        self.complain_of_descriptors()
+        return None
+
+    def complain_of_descriptors(self) -> None:
+        """Say, once in a while, that the process is out of descriptors."""
+        self._shared.complaints.log(
+            logging.ERROR,
+            "descriptors",
+            "",
+            "This process has no file descriptor left: new connections are closed at once; raise the limit "
+            "of open files (ulimit -n)",
+        )
+
+    def _accepted(self, listener: Listener, client: socket.socket, address: tuple[str, int]) -> None:
+        """A client came in: count it, or send it away."""
+        peer = plain_address(address[0]), address[1]
+        host = peer[0]
+        most = self.limits.max_connections_per_ip_overrides.get(host, self.limits.max_connections_per_ip)
+        if self._per_ip.get(host, 0) >= most:
+            client.close()
+            self._shared.counters.connections_rejected += 1
+            self._shared.complaints.log(
+                logging.INFO,
+                "max.connections.per.ip",
+                host,
+                f"Rejected connection from {host}, address already has the configured maximum of {most} "
+                "connections.",
+            )
+            return
+        self._per_ip[host] = self._per_ip.get(host, 0) + 1
+        self._count += 1
+        listener.connections += 1
+        task = asyncio.get_running_loop().create_task(self._open(listener, client, peer))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
+        connection = Connection(
+            self._shared,
+            listener.security.authentication.begin(listener.dispatch),
+            listener.name,
+            peer,
+            lambda connection: self._forget(listener, connection.peer_host),
+        )
+        try:
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if self.limits.socket_send_buffer_bytes > 0:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.socket_send_buffer_bytes)
+            await listener.security.transport.open(connection, client)
+        except OSError as error:
+            # Gone before it was here.
+            logger.debug("Connection from %s:%d failed: %s", *peer, error)
+            client.close()
+            self._forget(listener, peer[0])
+            return
+        if self._is_stopping:
+            connection.finish()
+
+    def _accept_failed(self, listener: Listener, error: OSError) -> None:
+        """accept(2) failed for want of a resource: try again in a moment instead of turning in circles."""
+        listener.pause()
+        self._shared.complaints.log(
+            logging.ERROR,
+            "accept",
+            listener.name,
+            f"Listener {listener.name} cannot accept connections ({error.strerror}); trying again",
+        )
+        clock = self._shared.clock
+        clock.call_at(clock.monotonic_ms() + ACCEPT_PAUSE_MS, listener.start)
+
+    def _forget(self, listener: Listener, host: str) -> None:
+        self._count -= 1
+        listener.connections -= 1
+        left = self._per_ip[host] - 1
+        if left:
+            self._per_ip[host] = left
+        else:
+            del self._per_ip[host]
+        if self.waiting_for_room:
+            self._let_wait_end()
+
+    def _let_wait_end(self) -> None:
+        if not self._is_stopping:
+            waiting, self.waiting_for_room = self.waiting_for_room, set()
+            for listener in waiting:
+                listener.start()
+
+    def _make_room(self) -> None:
+        """Close the connection that was idle longest, if one came in elsewhere than between brokers."""
+        candidates = [
+            connection
+            for connection in self._shared.connections
+            if (listener := self._listeners.get(connection.listener_name)) is not None
+            and not listener.endpoint.inter_broker
+        ]
+        if candidates:
+            idlest = min(candidates, key=lambda connection: connection.idle_since_ms)
+            logger.info("Closing %r to make room for a connection of the inter-broker listener", idlest)
+            idlest.abort()

@@ -1,0 +1,33 @@
+"""Addresses of hosts, as sockets take them and as Kafka shows them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+
+#: Addresses of a host, each with its family.
+Addresses = Sequence[tuple[socket.AddressFamily, tuple[str, int]]]
+
+
+def addresses_of(host: str, port: int) -> Addresses:
+    """What to bind for `host`: every address it has, IPv4 first; "" is one socket for both, if possible.
+
+    May wait for a resolver.
+    """
+    if not host:
+        if socket.has_dualstack_ipv6():
+            return [(socket.AF_INET6, ("::", port))]
+        return [(socket.AF_INET, ("0.0.0.0", port))]
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = {(family, (str(address[0]), port)) for family, _, _, _, address in found}
+    return sorted(addresses, key=lambda item: item[0] != socket.AF_INET)
+
+
+def shown(host: str, port: int) -> str:
+    """`host:port`, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def plain_address(host: str) -> str:
+    """An IPv4 address as such, also when it came in on an IPv6 socket."""
+    return host.removeprefix("::ffff:") if "." in host else host

@@ -1,0 +1,29 @@
+"""`max.connection.creation.rate`, of a broker or of one listener."""
+
+from __future__ import annotations
+
+
+class CreationRate:
+    """Counts connections against a rate; what a second allows may come at once."""
+
+    def __init__(self, per_second: int, now_ms: int) -> None:
+        self.per_second = per_second
+        self._allowed = float(per_second)
+        self._counted_ms = now_ms
+
+    def wait_ms(self, now_ms: int) -> int:
+        """After how many milliseconds the next connection may come: 0 is now."""
+        rate = self.per_second
+        self._allowed = min(rate, self._allowed + (now_ms - self._counted_ms) * rate / 1000)
+        self._counted_ms = now_ms
+        if self._allowed >= 1:
+            return 0
+        return max(1, int((1 - self._allowed) * 1000 / rate)) if rate else 1_000
+
+    def count(self) -> None:
+        """A connection came, as `wait_ms` had allowed."""
+        self._allowed -= 1
+
+    def changed_to(self, per_second: int, now_ms: int) -> CreationRate:
+        """What counts from now on; the same rate goes on where it was."""
+        return self if per_second == self.per_second else CreationRate(per_second, now_ms)

@@ -1,0 +1,55 @@
+"""What is configured of a listener: where it listens, what it advertises, and how many may connect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+UNLIMITED = 2**31 - 1
+
+
+class Endpoint(NamedTuple):
+    """One entry of `listeners`, and what `advertised.listeners` says about it."""
+
+    name: str
+    #: "" is every address of the machine.
+    host: str
+    #: 0 lets the system choose.
+    port: int
+    security_protocol: str = "PLAINTEXT"
+    advertised_host: str | None = None
+    advertised_port: int | None = None
+    #: The inter-broker listener gets in above `max.connections` and `max.connection.creation.rate`.
+    inter_broker: bool = False
+    #: This listener's own `max.connections`, which counts beside the broker's.
+    max_connections: int = UNLIMITED
+    #: This listener's own `max.connection.creation.rate`, in connections per second, beside the broker's.
+    max_connection_creation_rate: int = UNLIMITED
+
+    @property
+    def is_wildcard(self) -> bool:
+        """True if the host names every address of the machine, so that it says nothing to a client."""
+        return self.host in ("", "0.0.0.0", "::")
+
+    def is_bound_as(self, other: Endpoint) -> bool:
+        """True if the same sockets serve both."""
+        return (self.host, self.port, self.security_protocol) == (
+            other.host,
+            other.port,
+            other.security_protocol,
+        )
+
+
+class ListenerLimits(NamedTuple):
+    """Who may connect; fields are Kafka's keys."""
+
+    max_connections: int = UNLIMITED
+    max_connections_per_ip: int = UNLIMITED
+    #: Connections per second.
+    max_connection_creation_rate: int = UNLIMITED
+    #: Address to count, already resolved.
+    max_connections_per_ip_overrides: Mapping[str, int] = {}
+    socket_listen_backlog_size: int = 50
+    #: -1 leaves the size, and its tuning, to the system.
+    socket_send_buffer_bytes: int = -1
+    socket_receive_buffer_bytes: int = -1

@@ -1,0 +1,152 @@
+"""One listener: it takes an address, lets clients queue up there, and says when one is waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NoReturn
+
+from pykafka_broker.network.addresses import Addresses, addresses_of, shown
+from pykafka_broker.network.creation_rate import CreationRate
+from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.endpoint import Endpoint, ListenerLimits
+from pykafka_broker.network.security_protocols import security_protocol
+
+#: The listen queue is never shorter: clients of a burst that do not fit in wait a second for another SYN.
+MIN_BACKLOG = 1024
+#: Ports above a taken one that are looked at for one to propose.
+PORTS_TRIED = 20
+#: Called when a client may be waiting at one of a listener's sockets.
+Accept = Callable[["Listener", socket.socket], None]
+
+
+class Listener:
+    """One endpoint: its listening sockets and its share of the connections."""
+
+    def __init__(self, endpoint: Endpoint, dispatch: Dispatch, accept: Accept, now_ms: int) -> None:
+        """Raises ValueError if the security protocol is not offered."""
+        self.endpoint = endpoint
+        self.security = security_protocol(endpoint.security_protocol, endpoint.name)
+        self.dispatch = dispatch
+        self.rate = CreationRate(endpoint.max_connection_creation_rate, now_ms)
+        self.port = endpoint.port
+        self.sockets: list[socket.socket] = []
+        self._addresses: Sequence[str] = ()
+        #: Connections that came in here and are still open.
+        self.connections = 0
+        self._accept = accept
+        self._accepting = False
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host as configured, and the port that is really bound."""
+        return self.endpoint.host, self.port
+
+    def bind(self, addresses: Addresses, limits: ListenerLimits) -> None:
+        """Take the address; clients that connect are refused until `listen`.
+
+        Raises:
+            OSError: the address cannot be had.
+        """
+        self._addresses = [host for _, (host, _) in addresses]
+        try:
+            for family, (host, _) in addresses:
+                self.sockets.append(bound_socket(family, (host, self.port), limits))
+                self.port = self.sockets[0].getsockname()[1]
+        except OSError as error:
+            if not self.sockets or self.endpoint.port:
+                self._cannot_bind(error)
+            # The port that the system chose for the host's first address is taken at another: the first will
+            # do.
+
+    def listen(self, limits: ListenerLimits) -> None:
+        """Let connections queue up.
+
+        Raises:
+            OSError: another process listens here since `bind`.
+        """
+        try:
+            for sock in self.sockets:
+                sock.listen(max(limits.socket_listen_backlog_size, MIN_BACKLOG))
+        except OSError as error:
+            self._cannot_bind(error)
+
+    def _cannot_bind(self, error: OSError) -> NoReturn:
+        self.close()
+        text = f"Socket server failed to bind to {shown(self.endpoint.host, self.port)}: {error.strerror}"
+        if error.errno == errno.EADDRINUSE:
+            text += _who_and_where_else(self.endpoint.host, self.port, self._addresses)
+        raise OSError(error.errno, text) from error
+
+    def start(self) -> None:
+        """Accept connections."""
+        if not self._accepting:
+            self._accepting = True
+            loop = asyncio.get_running_loop()
+            for sock in self.sockets:
+                loop.add_reader(sock.fileno(), self._accept, self, sock)
+
+    def pause(self) -> None:
+        """Let connections wait in the listen queue."""
+        if self._accepting:
+            self._accepting = False
+            loop = asyncio.get_running_loop()
+            for sock in self.sockets:
+                loop.remove_reader(sock.fileno())
+
+    def close(self) -> None:
+        """Listen no more."""
+        self.pause()
+        for sock in self.sockets:
+            sock.close()
+        self.sockets = []
+
+
+def _who_and_where_else(host: str, port: int, addresses: Sequence[str]) -> str:
+    """Which process has a port, if that can be told, and which port is free: the end of a sentence."""
+    from pykafka_broker.system.processes import described, listening_on
+
+    found = next((owner for a in addresses if (owner := listening_on(a, port)) is not None), None)
+    by = "" if found is None else f" by {described(found)}"
+    free = _free_port(host, port)
+    return f"{by}. Port {free} is free: start with --listen {shown(host, free)}, or change `listeners`"
+
+
+def _free_port(host: str, taken: int) -> int:
+    """The next port above that can be bound now; any one if none of the next ones can."""
+    family, (address, _) = next(iter(addresses_of(host, taken)))
+    for port in (*range(taken + 1, min(taken + PORTS_TRIED, 65_535) + 1), 0):
+        with suppress(OSError), bound_socket(family, (address, port), ListenerLimits()) as sock:
+            sock.listen(1)
+            free: int = sock.getsockname()[1]
+            return free
+    return 0
+
+
+def bound_socket(
+    family: socket.AddressFamily, address: tuple[str, int], limits: ListenerLimits
+) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":
+            # On Windows the option means that two processes may listen on the same port.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+        if limits.socket_receive_buffer_bytes > 0:
+            # Before listen(2), so that the window is negotiated with it.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.socket_receive_buffer_bytes)
+        sock.bind(address)
+        sock.setblocking(False)
+    except OSError:
+        sock.close()
+        raise
+    return sock

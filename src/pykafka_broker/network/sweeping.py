@@ -1,0 +1,69 @@
+"""One sweep serves all deadlines of all connections; there is no timer per connection."""
+
+from __future__ import annotations
+
+from pykafka_broker.machine.clock import Timer
+from pykafka_broker.network.shared import Shared
+from pykafka_broker.system.descriptors import DescriptorReserve
+
+#: How often connections are looked at; deadlines are this exact.
+SWEEP_MS = 1_000
+#: How often while unsent answers take all the memory they may.
+HURRIED_SWEEP_MS = 250
+
+
+class Sweep:
+    """Closes connections whose peers take too long, and keeps the descriptor reserve whole."""
+
+    def __init__(self, shared: Shared, reserve: DescriptorReserve) -> None:
+        self._shared = shared
+        self._reserve = reserve
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Sweep from now on."""
+        self._schedule()
+
+    def stop(self) -> None:
+        """Sweep no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _schedule(self) -> None:
+        limits = self._shared.limits
+        shortest = min(
+            limits.idle_ms if limits.idle_ms >= 0 else SWEEP_MS * 4,
+            limits.request_arrival_ms,
+            limits.stalled_ms,
+        )
+        interval_ms = HURRIED_SWEEP_MS if self._shared.unsent.full else SWEEP_MS
+        clock = self._shared.clock
+        self._timer = clock.call_at(
+            clock.monotonic_ms() + max(10, min(interval_ms, shortest // 4)), self._sweep
+        )
+
+    def _sweep(self) -> None:
+        """Look at every connection once."""
+        self._reserve.refill()
+        now_ms = self._shared.clock.monotonic_ms()
+        for connection in list(self._shared.connections):
+            connection.check(now_ms)
+        unsent = self._shared.unsent
+        if unsent.full:
+            self._drop_slow_readers(now_ms)
+        self._schedule()
+
+    def _drop_slow_readers(self, now_ms: int) -> None:
+        """Too many answers wait for peers that do not read; those with most to read and no progress go."""
+        unsent = self._shared.unsent
+        stalled = [
+            connection
+            for connection in self._shared.connections
+            if connection.stalled_since_ms is not None and connection.stalled_since_ms < now_ms
+        ]
+        excess_bytes = unsent.used_bytes - unsent.limit_bytes // 2
+        for connection in sorted(stalled, key=lambda connection: -connection.unsent_bytes):
+            if excess_bytes <= 0:
+                break
+            excess_bytes -= connection.unsent_bytes
+            connection.drop_unread()

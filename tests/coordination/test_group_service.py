@@ -210,6 +210,24 @@ async def test_groups_live_in_different_partitions_and_are_listed_together() -> 
     assert await offsets.requests.delete("a") is ErrorCode.GROUP_ID_NOT_FOUND
 
 
+async def test_a_partition_that_moves_away_while_groups_are_listed_is_left_out() -> None:
+    offsets = Offsets()
+    await offsets.load_all()
+    moving = offsets.service.partition_for("g")
+    elsewhere = next(name for name in "abcdefgh" if offsets.service.partition_for(name) != moving)
+    await offsets.commit(1, elsewhere)
+    offsets.commits_at_once = False
+    committing = asyncio.ensure_future(offsets.commit(1))
+    listing = asyncio.ensure_future(offsets.requests.list())
+    await settle()
+    assert not listing.done()
+
+    offsets.shards.unload(moving)
+
+    assert await committing is ErrorCode.NOT_COORDINATOR
+    assert await listing == (ErrorCode.NONE, [ListedGroup(elsewhere, "", "Empty", "classic")])
+
+
 async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None:
     offsets = Offsets(commits_at_once=False)
     await offsets.load_all()

@@ -12,6 +12,7 @@ from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.roles import Follower
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage
@@ -190,3 +191,26 @@ async def test_a_disk_that_loses_a_sync_ends_the_leadership_and_commits_nothing(
     await hosted.host.close()
     assert hosted.story.told == [*before, ("end", ErrorCode.KAFKA_STORAGE_ERROR)]
     assert len(hosted.failures) == 1
+
+
+async def test_a_node_that_has_lost_the_leadership_is_told_so_and_goes_on_from_what_the_log_says():
+    hosted = await Hosted(formatted()).start()
+    hosted.worker.free.clear()
+    hosted.host.append((TOPICS[0],), VERSION)
+    # Elections among several voters are not served yet, so no event of raft's core takes the lead away.
+    state = hosted.host._driver.state
+    hosted.host._driver._state = state._replace(role=Follower(2, leader_id=2))
+
+    hosted.host.on_commit(4)
+
+    commit, end = hosted.story.told[-2:]
+    assert commit == ("commit", MetadataBatch(3, 4, 1, (TOPICS[0],)))
+    assert end == ("end", ErrorCode.NOT_CONTROLLER)
+    hosted.storage.append_metadata([encode_record(TOPICS[1], VERSION)], epoch=2, now_ms=0)
+    hosted.host.on_commit(5)
+    assert hosted.story.told[-1] == ("commit", MetadataBatch(4, 5, 2, (TOPICS[1],)))
+    with pytest.raises(KafkaError) as refused:
+        hosted.host.append((TOPICS[2],), VERSION)
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER
+    hosted.worker.free.set()
+    await hosted.host.close()

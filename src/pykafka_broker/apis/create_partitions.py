@@ -35,7 +35,7 @@ async def create_partitions(
     request: CreatePartitionsRequest, ctx: RequestContext
 ) -> CreatePartitionsResponse:
     """Each topic succeeds or fails on its own."""
-    results = await ctx.node.controller.create_partitions(
+    answered = await ctx.node.controller.create_partitions(
         [
             NewPartitions(
                 topic.name,
@@ -53,7 +53,7 @@ async def create_partitions(
     twice = walked((name for name, times in given.items() if times > 1), string_hash)
     order = dict.fromkeys((*twice, *walked(given, string_hash)))
     place = {name: number for number, name in enumerate(order)}
-    results = sorted(results, key=lambda result: place[result.name])
+    results = sorted(answered, key=lambda result: place[result.name])
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsTopicResult(

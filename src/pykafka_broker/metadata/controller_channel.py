@@ -6,8 +6,8 @@ forwards (Envelope) and those that its brokers send (BrokerRegistration, BrokerH
 AllocateProducerIds, AssignReplicasToDirs). Callers hold a `ControllerChannel` and see no difference.
 
 Every answer comes when the change is committed and this node has published it, so a client that asks the
-same node next sees it. A question that is refused as a whole raises KafkaError with the code that the client
-is to see; NOT_CONTROLLER where no controller is active.
+same node next sees it. What is refused as a whole raises KafkaError with the code that the client is to see,
+NOT_CONTROLLER where no controller is active; calls that answer item by item give that code to every item.
 """
 
 from __future__ import annotations

@@ -214,6 +214,8 @@ class RaftHost:
         if epoch == self._led_epoch:
             return
         if self._led_epoch is not None:
+            # The next leader decides what becomes of what is not committed: the log will say it.
+            self._led.clear()
             self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))
         self._led_epoch = epoch
         if epoch is not None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Authorizer
-    from pykafka_broker.apis.ports.controller import Controller
     from pykafka_broker.apis.ports.fetching import Fetching
     from pykafka_broker.apis.ports.log_dirs import HostedLogs, LogDirMoves
     from pykafka_broker.apis.ports.metadata import Metadata
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from pykafka_broker.coordination.groups.service import GroupService
     from pykafka_broker.coordination.transactions.service import TransactionService
     from pykafka_broker.machine.clock import Clock
+    from pykafka_broker.metadata.controller_channel import ClusterAdministration
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class NodePorts:
     #: Where every value of every resource comes from; `configs.current` has the broker's values in force.
     configs: DynamicConfig
     metadata: Metadata
-    controller: Controller
+    controller: ClusterAdministration
     topic_creation: TopicCreation
     partitions: Partitions
     logs: HostedLogs

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from bench.pinger import no_pauses, quantile, receive
 from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import response_type
 from pykafka_broker.protocol.messages.headers import (
     RequestHeader,
@@ -22,7 +23,6 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 #: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, a topic not known yet, and
 #: CONCURRENT_TRANSACTIONS while what an earlier producer left open is aborted.

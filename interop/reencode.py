@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, Phase, given, settings
 
 from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.testing.apache.jars import java, libs
 from pykafka_broker.testing.apache.message_json import kafka_json
 from pykafka_broker.testing.messages import as_of, everything, full, messages

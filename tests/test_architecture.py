@@ -19,8 +19,8 @@ import pykafka_broker
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.not_yet_served import NOT_YET_SERVED
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
-from pykafka_broker.protocol.schema import schema_of
 
 SOURCE = Path(pykafka_broker.__file__).parent
 TESTS = Path(__file__).parent

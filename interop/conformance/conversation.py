@@ -21,8 +21,8 @@ from typing import overload
 from interop.conformance.apis import FILES
 from interop.conformance.talk import Subject, Talk
 from interop.conformance.versions import served_versions
+from pykafka_broker.protocol.fields import version_range
 from pykafka_broker.protocol.messages import API_NAMES, module_name
-from pykafka_broker.protocol.schema import version_range
 
 Function = Callable[[Talk], None]
 

@@ -30,6 +30,7 @@ from interop.conformance.transactions import (
     init,
     with_coordinator,
 )
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
@@ -66,7 +67,6 @@ from pykafka_broker.protocol.records.batch import (
     build_batch,
     read_header,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 PARTITIONS = 2
 NONE = int(E.NONE)

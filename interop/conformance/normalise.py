@@ -17,7 +17,7 @@ from typing import Any
 
 from interop.conformance.records_view import view_of_records
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.schema import Field, schema_of
+from pykafka_broker.protocol.fields import Field, schema_of
 
 #: A message as plain values: dicts by field name, lists, and dicts by key where Apache knows no order.
 Tree = Any

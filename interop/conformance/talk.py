@@ -35,6 +35,7 @@ from interop.conformance.wire import (
 )
 from pykafka_broker.client.frames import correlation_id_of
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages import API_NAMES, module_name
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
@@ -49,7 +50,6 @@ from pykafka_broker.protocol.messages.list_offsets import (
 )
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 E = ErrorCode
 

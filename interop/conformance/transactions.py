@@ -12,6 +12,7 @@ from typing import Any
 from interop.conformance.batches import batch
 from interop.conformance.talk import Talk, Topic
 from interop.conformance.versions import latest_version
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka_broker.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -23,7 +24,6 @@ from pykafka_broker.protocol.messages.end_txn import EndTxnRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.protocol.schema import api_key_of
 
 TRANSACTION = 1
 #: Brokers that forget within seconds who writes no more.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from pykafka_broker.apis import APIS
+from pykafka_broker.protocol.fields import HIGHEST_VERSION, schema_of
 from pykafka_broker.protocol.messages import module_name, request_type
-from pykafka_broker.protocol.schema import HIGHEST_VERSION, schema_of
 
 
 def served_versions(api: str) -> tuple[int, ...]:

@@ -41,6 +41,7 @@ from interop.conformance.play import Verdict, both_brokers, run
 from interop.conformance.seats import Seat, Seats
 from interop.conformance.talk import ANY, PAUSE_S, SET_UP_TIMEOUT_S, E, SetUpError, Talk
 from interop.conformance.transactions import TRANSACTION, adding, init, with_coordinator
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from pykafka_broker.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from pykafka_broker.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -67,7 +68,6 @@ from pykafka_broker.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
-from pykafka_broker.protocol.schema import api_key_of
 
 PARTITIONS = 2
 NONE = int(E.NONE)

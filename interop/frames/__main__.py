@@ -16,8 +16,8 @@ from interop.frames.quorum import Quorum
 from interop.frames.records_and_groups import RecordsAndGroups
 from interop.frames.security import Security
 from interop.frames.transactions import Transactions
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
-from pykafka_broker.protocol.schema import schema_of
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.processes import free_port
 

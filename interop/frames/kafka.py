@@ -9,7 +9,7 @@ from pykafka_broker.client.addresses import parse_address
 from pykafka_broker.client.blocking import FrameSocket, connect
 from pykafka_broker.client.frames import framed, read_response, request_header
 from pykafka_broker.protocol.compile import encode
-from pykafka_broker.protocol.schema import api_key_of
+from pykafka_broker.protocol.fields import api_key_of
 
 CLIENT_ID = "golden"
 

@@ -10,6 +10,7 @@ from typing import Any
 from interop.frames.kafka import CLIENT_ID, Kafka
 from pykafka_broker.client.frames import request_header
 from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import add_raft_voter as adding
 from pykafka_broker.protocol.messages import allocate_producer_ids as allocating
 from pykafka_broker.protocol.messages import alter_partition as altering
@@ -27,7 +28,6 @@ from pykafka_broker.protocol.messages import unregister_broker as unregistering
 from pykafka_broker.protocol.messages import update_raft_voter as updating
 from pykafka_broker.protocol.messages import vote as voting
 from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
-from pykafka_broker.protocol.schema import api_key_of
 from pykafka_broker.testing.apache.broker import CLUSTER_ID
 
 METADATA = "__cluster_metadata"

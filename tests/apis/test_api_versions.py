@@ -10,8 +10,8 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from pykafka_broker.protocol.schema import schema_of
 from pykafka_broker.testing.user import User
 from tests.apis.asking import every
 

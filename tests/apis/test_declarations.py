@@ -10,7 +10,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import AclResourceType
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.testing.messages import as_of, full
 
 #: "READ GROUP" is checked for the whole request, "READ each TOPIC" is for the handler to ask about.

@@ -9,12 +9,12 @@ from pykafka_broker.client.conversation import Ask, Reply, Step, drive
 from pykafka_broker.client.frames import request_frame
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.produce import ProduceRequest
-from pykafka_broker.protocol.schema import schema_of
 from tests.support.scripted_broker import response_frame, versions
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

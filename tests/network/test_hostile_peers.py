@@ -19,9 +19,9 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.client.frames import framed, request_header
 from pykafka_broker.protocol.compile import encode
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import blank, schema_of
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import Codec
-from pykafka_broker.protocol.schema import blank, schema_of
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.messages import as_of
 from pykafka_broker.testing.user import LATEST

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES
-from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, schema_of, string, struct, uuid
+from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, string, struct, uuid
 from pykafka_broker.testing.messages import everything
 from tests.support.kafka_schemas import Json, differences, schemas_in
 

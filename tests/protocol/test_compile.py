@@ -9,25 +9,14 @@ import pytest
 
 from pykafka_broker.protocol.compile import Cut, assemble, decode, decoder, encode, encode_parts, encoder
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import Records
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsResponse
 from pykafka_broker.protocol.messages.fetch import FetchRequest
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.protocol.schema import (
-    Records,
-    array,
-    binary,
-    boolean,
-    i8,
-    i32,
-    message,
-    string,
-    uuid,
-)
-from pykafka_broker.protocol.schema import (
-    struct as struct_field,
-)
+from pykafka_broker.protocol.schema import array, binary, boolean, i8, i32, message, string, uuid
+from pykafka_broker.protocol.schema import struct as struct_field
 from pykafka_broker.protocol.wire import MAX_ARRAY_ELEMENTS, MAX_TAGS
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from pykafka_broker.protocol.compile import decode, decoder, encode
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.describe_configs import DescribeConfigsRequest
 from pykafka_broker.protocol.messages.headers import RequestHeader
-from pykafka_broker.protocol.schema import schema_of
 from pykafka_broker.protocol.wire import ELEMENTS_PER_TAG, MAX_ELEMENTS, MAX_TAGS
 from pykafka_broker.testing.messages import as_of, full, messages
 from tests.support.hostile import EVERYTHING, FULL, damaged, hostile_bytes, join, pieces, uvarint

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.testing.messages import as_of, everything, full
 
 KNOWN = [line.split(" ") for line in (Path(__file__).parent / "reencoded.txt").read_text().splitlines()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pykafka_broker.protocol.compile import decode, encode, encode_parts
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.testing.messages import as_of, everything, full, messages
 
 EVERYTHING = everything()

@@ -11,20 +11,11 @@ from typing import Any
 import pytest
 
 from pykafka_broker.protocol import messages as package
+from pykafka_broker.protocol.fields import REQUIRED, Field, schema_of, version_range
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type, response_type
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.messages.records.metadata import TopicRecord
-from pykafka_broker.protocol.schema import (
-    REQUIRED,
-    Field,
-    array,
-    i16,
-    i32,
-    message,
-    schema_of,
-    string,
-    version_range,
-)
+from pykafka_broker.protocol.schema import array, i16, i32, message, string
 from pykafka_broker.testing.messages import INTEGERS, declared
 
 

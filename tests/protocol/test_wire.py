@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type, response_type
 from pykafka_broker.protocol.messages.headers import (
     RequestHeader,
@@ -20,7 +21,6 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 API_KEYS = {module_name(api_key): api_key for api_key in API_NAMES}
 

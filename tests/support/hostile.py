@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
+from pykafka_broker.protocol.fields import Field, blank, schema_of
 from pykafka_broker.protocol.records.batch import ATTRIBUTES_OFFSET, CRC_OFFSET, HEADER_BYTES, Codec
 from pykafka_broker.protocol.records.compression import compress
 from pykafka_broker.protocol.records.crc import crc32c
-from pykafka_broker.protocol.schema import Field, blank, schema_of
 from pykafka_broker.testing.messages import as_of, everything, full, messages
 
 CODES = {"i8": "b", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "f64": "d", "boolean": "?"}

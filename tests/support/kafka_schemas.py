@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pykafka_broker.protocol.schema import REQUIRED, ZERO_UUID, Field, schema_of, version_range
+from pykafka_broker.protocol.fields import REQUIRED, ZERO_UUID, Field, schema_of, version_range
 
 KINDS = {
     "int8": "i8",

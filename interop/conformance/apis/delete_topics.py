@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -11,7 +12,6 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 UNKNOWN_ID = bytes.fromhex("0123456789abcdef0123456789abcdef")
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import Talk
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 #: Logs are kept in hash maps.
 BY_NAME = {"topics": "name", "partitions": "partition_index"}

@@ -9,6 +9,7 @@ from interop.conformance.conversation import ENDS, LATEST, conversation
 from interop.conformance.talk import CLOSED, E, Talk, Topic
 from interop.conformance.transactions import Producer
 from pykafka_broker.client.frames import request_header
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -24,7 +25,6 @@ from pykafka_broker.protocol.messages.fetch import (
 )
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from pykafka_broker.protocol.records.batch import Codec
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 #: Of the cluster in whose metadata the topics of conversations are led for the first time.
 LEADER_EPOCH = 0

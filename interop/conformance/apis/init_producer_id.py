@@ -9,11 +9,11 @@ from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import ANY, E, Talk, Topic
 from interop.conformance.transactions import LAST_EPOCH, Producer, near_its_last_epoch, with_coordinator
 from interop.conformance.versions import latest_version
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from pykafka_broker.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.protocol.schema import api_key_of
 
 
 def asking(

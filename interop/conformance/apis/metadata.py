@@ -6,11 +6,11 @@ from typing import Any
 
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.talk import E, Talk, Topic
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 #: The id of no topic.
 UNKNOWN_ID = bytes.fromhex("0123456789abcdef0123456789abcdef")

@@ -18,10 +18,10 @@ from interop.conformance.groups import (
     two_members,
 )
 from interop.conformance.talk import E, Talk, Topic
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.delete_groups import DeleteGroupsRequest
 from pykafka_broker.protocol.messages.offset_commit import OffsetCommitRequest
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 
 def stored(group: str, topic: Topic, *partitions: int) -> OffsetFetchRequest:

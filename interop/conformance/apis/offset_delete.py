@@ -15,13 +15,13 @@ from interop.conformance.groups import (
 )
 from interop.conformance.talk import E, Talk, Topic
 from interop.conformance.versions import latest_version
+from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of
 from pykafka_broker.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest
-from pykafka_broker.protocol.schema import ZERO_UUID, api_key_of
 
 
 def forgetting(group: str, topic: Topic, *partitions: int) -> OffsetDeleteRequest:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from interop.conformance.conversation import LATEST, conversation
 from interop.conformance.groups import a_group, a_member, committing, every_topic, fetching, of_group
 from interop.conformance.talk import E, Talk, Topic
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest
-from pykafka_broker.protocol.schema import ZERO_UUID
 
 
 @conversation

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.fields import schema_of
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.errors import KafkaError

@@ -13,8 +13,8 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
-from pykafka_broker.protocol.schema import api_key_of
 
 
 class TopicPartition(NamedTuple):

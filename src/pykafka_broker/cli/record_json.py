@@ -15,11 +15,11 @@ from typing import Any
 from pykafka_broker.cli.output import compact_json
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import Field, blank, schema_of
 from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
 )
-from pykafka_broker.protocol.schema import Field, blank, schema_of
 
 Decoded = tuple[str | None, str | None]
 Decoder = Callable[[int, bytes | None, bytes | None], Decoded]

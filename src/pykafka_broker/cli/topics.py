@@ -17,7 +17,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.schema import ZERO_UUID, api_key_of
+from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of
 
 TOPIC_RESOURCE = 2
 DEFAULT_CONFIG_SOURCE = 5

@@ -30,8 +30,8 @@ from pykafka_broker.client.frames import FrameCutter
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import API_NAMES
-from pykafka_broker.protocol.schema import api_key_of
 
 #: How much one receive may bring.
 LANDING_BYTES = 64 * 1024

@@ -25,9 +25,9 @@ from pykafka_broker.client.metadata import Brokers, fetch_metadata, find_broker,
 from pykafka_broker.client.retries import first_attempt
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.frames import LENGTH_BYTES
 from pykafka_broker.protocol.messages import API_NAMES
-from pykafka_broker.protocol.schema import api_key_of
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic

@@ -27,10 +27,10 @@ from pykafka_broker.client.frames import (
 )
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.fields import api_key_of, schema_of
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
-from pykafka_broker.protocol.schema import api_key_of, schema_of
 
 SOFTWARE_NAME = "pykafka-broker"
 #: The first version in which a client tells its name; brokers that do not know it answer in version 0.

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import decode, encode, encode_parts
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.frames import LENGTH, LENGTH_BYTES, foreign_protocol
 from pykafka_broker.protocol.messages import response_type
 from pykafka_broker.protocol.messages.headers import (
@@ -26,7 +27,6 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
-from pykafka_broker.protocol.schema import api_key_of
 
 #: Fetch responses may be as large as the request allows; more than this is no response.
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024

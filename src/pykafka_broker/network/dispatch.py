@@ -16,7 +16,7 @@ from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
 from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.schema import schema_of
+from pykafka_broker.protocol.fields import schema_of
 
 API_VERSIONS = 18
 #: The listeners of clients and of other brokers; requests to the controller come in on others.

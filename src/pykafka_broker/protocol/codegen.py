@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.schema import REQUIRED, ZEROS, Field, blank, schema_of
+from pykafka_broker.protocol.fields import REQUIRED, ZEROS, Field, blank, schema_of
 from pykafka_broker.protocol.wire import (
     MAX_ARRAY_ELEMENTS,
     MAX_ELEMENTS,

@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from pykafka_broker.protocol import messages as package
-from pykafka_broker.protocol.schema import REQUIRED, ZERO_UUID, Field, Message, schema_of
+from pykafka_broker.protocol.fields import REQUIRED, ZERO_UUID, Field, schema_of
+from pykafka_broker.protocol.schema import Message
 
 M = TypeVar("M")
 

@@ -19,6 +19,7 @@ from pykafka_broker.client.aio import FrameStream
 from pykafka_broker.client.frames import read_response, request_frame
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import create_topics as creation
 from pykafka_broker.protocol.messages import delete_topics as deletion
 from pykafka_broker.protocol.messages import describe_configs as describing
@@ -32,7 +33,6 @@ from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
-from pykafka_broker.protocol.schema import api_key_of
 from pykafka_broker.testing.clock import NOW
 
 TOPIC_RESOURCE = 2

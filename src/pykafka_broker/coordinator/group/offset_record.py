@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from pykafka_broker.coordinator.group.committed_offset import NO_EXPIRY, CommittedOffset
 from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.records.group import (
     LegacyOffsetCommitKey,
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 VALUE_VERSION = 4
 #: The only version that has room for an expiry time; it has none for the leader epoch and the topic id.

@@ -16,8 +16,8 @@ from pykafka_broker.coordinator.group.offset_record import (
     encode_offset_record,
 )
 from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.records import group as m
-from pykafka_broker.protocol.schema import schema_of
 
 #: Key and value by type; those of offsets are in `offset_record.py`.
 RECORD_TYPES: dict[int, tuple[type, type]] = {

@@ -22,12 +22,12 @@ from pykafka_broker.coordinator.txn.state import (
 )
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.records.txn import (
     PartitionsSchema,
     TransactionLogKey,
     TransactionLogValue,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 TRANSACTION_LOG_TYPE = 0
 KEY_VERSION = 0

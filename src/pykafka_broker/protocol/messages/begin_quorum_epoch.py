@@ -5,7 +5,8 @@ v1 flexible, with the voter's key and the leader's endpoints (KIP-853).
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, message, string, u16, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, i16, i32, message, string, u16, uuid
 
 
 @message()

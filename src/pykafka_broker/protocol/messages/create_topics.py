@@ -6,7 +6,8 @@ returns the topic's configuration, v6 may answer THROTTLING_QUOTA_EXCEEDED, v7 r
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, boolean, i8, i16, i32, message, string, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, boolean, i8, i16, i32, message, string, uuid
 
 
 @message()

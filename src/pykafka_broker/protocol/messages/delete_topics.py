@@ -6,7 +6,8 @@ topic id.
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, message, string, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, i16, i32, message, string, uuid
 
 
 @message()

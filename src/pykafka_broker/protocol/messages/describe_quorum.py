@@ -6,7 +6,8 @@ and replicas' directories (KIP-853).
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, i64, message, string, u16, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string, u16, uuid
 
 
 @message()

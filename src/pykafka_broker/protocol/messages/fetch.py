@@ -8,20 +8,8 @@ v16 node endpoints, v17 the replica's directory id, v18 the follower's high wate
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import (
-    ZERO_UUID,
-    Records,
-    array,
-    i8,
-    i16,
-    i32,
-    i64,
-    message,
-    records,
-    string,
-    struct,
-    uuid,
-)
+from pykafka_broker.protocol.fields import ZERO_UUID, Records
+from pykafka_broker.protocol.schema import array, i8, i16, i32, i64, message, records, string, struct, uuid
 
 
 @message()

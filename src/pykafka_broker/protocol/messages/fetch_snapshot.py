@@ -5,20 +5,8 @@ v0 flexible, v1 the replica's directory and the leader's endpoints (KIP-853).
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import (
-    ZERO_UUID,
-    Records,
-    array,
-    i16,
-    i32,
-    i64,
-    message,
-    records,
-    string,
-    struct,
-    u16,
-    uuid,
-)
+from pykafka_broker.protocol.fields import ZERO_UUID, Records
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, records, string, struct, u16, uuid
 
 
 @message()

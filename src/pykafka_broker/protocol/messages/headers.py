@@ -11,8 +11,9 @@ from __future__ import annotations
 from functools import cache
 
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import Versions, schema_of
 from pykafka_broker.protocol.messages import API_NAMES, request_type
-from pykafka_broker.protocol.schema import Versions, i16, i32, message, schema_of, string
+from pykafka_broker.protocol.schema import i16, i32, message, string
 
 API_VERSIONS_KEY = 18
 

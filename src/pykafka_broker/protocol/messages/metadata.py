@@ -7,7 +7,8 @@ to DescribeCluster, v12 asking by topic id works, v13 top-level error.
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, boolean, i16, i32, message, string, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, boolean, i16, i32, message, string, uuid
 
 
 @message()

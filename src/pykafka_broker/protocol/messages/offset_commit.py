@@ -6,7 +6,8 @@ v8 flexible, v9 members of consumer groups (KIP-848) with their epochs, v10 topi
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, i64, message, string, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string, uuid
 
 
 @message()

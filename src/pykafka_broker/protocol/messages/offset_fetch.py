@@ -8,7 +8,8 @@ in `groups`.
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, boolean, i16, i32, i64, message, string, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, message, string, uuid
 
 
 @message()

@@ -8,19 +8,8 @@ v12 adds the partitions to the transaction by itself (transaction.version 2), v1
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import (
-    ZERO_UUID,
-    Records,
-    array,
-    i16,
-    i32,
-    i64,
-    message,
-    records,
-    string,
-    struct,
-    uuid,
-)
+from pykafka_broker.protocol.fields import ZERO_UUID, Records
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, records, string, struct, uuid
 
 
 @message()

@@ -6,7 +6,8 @@ the cluster id, the applied offset and the voters.
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, i32, i64, message, string, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, i32, i64, message, string, uuid
 
 
 @message()

@@ -5,8 +5,8 @@ v1 is the first served, flexible; v2 strict acquisition limits and renewals of t
 
 from __future__ import annotations
 
+from pykafka_broker.protocol.fields import Records
 from pykafka_broker.protocol.schema import (
-    Records,
     array,
     boolean,
     i8,

@@ -5,18 +5,8 @@ v0 flexible, v1 the voter's key and directory and the leader's endpoints (KIP-85
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import (
-    ZERO_UUID,
-    array,
-    boolean,
-    i16,
-    i32,
-    i64,
-    message,
-    string,
-    u16,
-    uuid,
-)
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, boolean, i16, i32, i64, message, string, u16, uuid
 
 
 @message()

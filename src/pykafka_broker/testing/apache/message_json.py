@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from pykafka_broker.protocol.schema import Field, blank, schema_of
+from pykafka_broker.protocol.fields import Field, blank, schema_of
 
 
 def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.errors import ProtocolError
+from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.java_hash import int_hash, uuid_hash, walked
 from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
     TopicPartition,
 )
-from pykafka_broker.protocol.schema import schema_of
 
 Message = TypeVar("Message")
 

@@ -7,7 +7,8 @@ KRaftVersionRecord, 6 VotersRecord. The raft values begin with their own version
 
 from __future__ import annotations
 
-from pykafka_broker.protocol.schema import ZERO_UUID, array, i16, i32, i64, message, string, struct, u16, uuid
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.schema import array, i16, i32, i64, message, string, struct, u16, uuid
 
 
 @message(versions="0")

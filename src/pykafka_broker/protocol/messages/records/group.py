@@ -12,8 +12,8 @@ flexible.
 
 from __future__ import annotations
 
+from pykafka_broker.protocol.fields import ZERO_UUID
 from pykafka_broker.protocol.schema import (
-    ZERO_UUID,
     array,
     binary,
     i8,

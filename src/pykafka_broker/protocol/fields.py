@@ -1,0 +1,163 @@
+"""What is known of a declared message: its fields, in which versions, with which defaults.
+
+`schema.py` makes these values from declarations, `codegen.py` turns them into code.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+M = TypeVar("M")
+
+#: A range of versions; open ends reach up to the largest int16.
+Versions = range
+HIGHEST_VERSION = 0x7FFF
+
+#: What a `records` field holds. Decoding gives a `memoryview` into the request's buffer, or None. For
+#: encoding it may be any buffer, or a list or tuple of buffers that are sent one after the other without
+#: being copied.
+Records = Any
+
+#: What the value of a field names.
+Entity = Literal["broker_id", "group_id", "producer_id", "topic_name", "transactional_id"]
+
+#: The id that stands for "no id".
+ZERO_UUID = bytes(16)
+
+
+#: The value of a field without a default that is not on the wire; 0 if it is not named here.
+ZEROS: dict[str, object] = {
+    "f64": 0.0,
+    "boolean": False,
+    "uuid": ZERO_UUID,
+    "string": "",
+    "binary": b"",
+    "records": None,
+    "struct": None,
+}
+
+
+class _Required:
+    """The default of a field that has none."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED = _Required()
+
+
+def version_range(text: str) -> Versions:
+    """The versions that `text` means: "3", "3-7", "3+" or "none"."""
+    if text == "none":
+        return range(0)
+    first, dash, last = text.partition("-")
+    if dash:
+        return range(int(first), int(last) + 1)
+    if text.endswith("+"):
+        return range(int(text[:-1]), HIGHEST_VERSION + 1)
+    return range(int(text), int(text) + 1)
+
+
+EVERY_VERSION = version_range("0+")
+NO_VERSION = version_range("none")
+_ALL_OR_NONE = {True: EVERY_VERSION, False: NO_VERSION}
+
+
+class Field:
+    """One declared field. `@message` fills in the name; an array's element is a field without one."""
+
+    __slots__ = (
+        *("compact", "default", "element", "entity", "kind", "name", "nullable", "struct", "tag", "versions"),
+    )
+
+    def __init__(
+        self,
+        kind: str,
+        versions: str = "",
+        *,
+        nullable: str | bool = False,
+        default: Any = REQUIRED,
+        tag: int | None = None,
+        of: type | Field | None = None,
+        compact: bool = True,
+        entity: Entity | None = None,
+    ) -> None:
+        self.name = ""
+        #: "i8" … "f64", "boolean", "uuid", "string", "binary", "records", "struct" or "array".
+        self.kind = kind
+        self.versions = version_range(versions) if versions else EVERY_VERSION
+        #: The versions in which the field may be null.
+        self.nullable = (
+            version_range(nullable) if isinstance(nullable, str) else range(nullable and HIGHEST_VERSION + 1)
+        )
+        self.default = default
+        #: The number of a tagged field. Such a field is absent from the wire when it has its default.
+        self.tag = tag
+        #: The class of a "struct".
+        self.struct = of if isinstance(of, type) else None
+        #: The elements of an "array".
+        self.element = of if isinstance(of, Field) else None
+        #: False for the one string that keeps its two-byte length in flexible versions.
+        self.compact = compact
+        self.entity = entity
+
+
+class Schema:
+    """What `@message` knows of a class. `api_key` is the API's key or, of records that have one, the type."""
+
+    __slots__ = (
+        *("api_key", "fields", "flexible", "latest_version_unstable", "listeners", "name", "versions"),
+    )
+
+    def __init__(
+        self,
+        name: str,
+        api_key: int | None,
+        versions: Versions,
+        flexible: Versions,
+        fields: tuple[Field, ...],
+        listeners: frozenset[str],
+        latest_version_unstable: bool,
+    ) -> None:
+        self.name = name
+        self.api_key = api_key
+        #: Empty for a struct that only exists inside messages.
+        self.versions = versions
+        self.flexible = flexible
+        self.fields = fields
+        #: Which listeners take a request: "broker", "controller" or both.
+        self.listeners = listeners
+        #: Whether Kafka declares the last version of a request without serving it yet.
+        self.latest_version_unstable = latest_version_unstable
+
+    @property
+    def served_versions(self) -> Versions:
+        """The versions that a complete broker or controller serves."""
+        return self.versions[:-1] if self.latest_version_unstable else self.versions
+
+
+def schema_of(message_or_class: object) -> Schema:
+    """The schema of a declared class or of one of its objects."""
+    schema: Schema = message_or_class.__schema__  # type: ignore[attr-defined]
+    return schema
+
+
+def api_key_of(message_or_class: object) -> int:
+    """The key of the API that a request or a response belongs to."""
+    api_key = schema_of(message_or_class).api_key
+    assert api_key is not None, f"{message_or_class} is neither a request nor a response"
+    return api_key
+
+
+def blank(cls: type[M]) -> M:
+    """A struct of defaults and, where there are none, zeros."""
+    return cls(
+        **{
+            field.name: [] if field.kind == "array" else ZEROS.get(field.kind, 0)
+            for field in schema_of(cls).fields
+            if field.default is REQUIRED
+        }
+    )

@@ -17,7 +17,7 @@ from pykafka_broker.log.check.scrubber import (
     ScrubJob,
     ScrubSettings,
     ThreadScrubber,
-    heed,
+    apply_findings,
     job_for,
 )
 from pykafka_broker.log.config import LogConfig
@@ -191,7 +191,7 @@ async def test_a_segment_that_goes_while_its_damage_is_looked_at_is_nobodys_loss
     job = job_for(log, only_unchecked=True)
     assert job is not None
     log.reader.release_files()
-    heed(log, job, Scrubbed([], [0]))
+    apply_findings(log, job, Scrubbed([], [0]))
     assert log.state.segments[0].base_offset > 0
 
 

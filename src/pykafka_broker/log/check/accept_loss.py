@@ -1,14 +1,14 @@
-"""Accepting a loss: offsets that are damaged or missing are gone for good, and readers pass over them.
+"""Accepting a loss: offsets that are damaged or missing are given up for good, and readers pass over them.
 
-Until then they are fenced off, and whoever has to read the log as a whole stops there: a coordinator serves
-nothing of its partition. `accept` makes of a fenced range what compaction leaves, a gap:
+Until then they are fenced off, and a reader of the whole log stops there: a coordinator cannot load its
+partition. `accept` turns a fenced range into a gap, as compaction leaves it:
 
-1. the note of density is raised above it (density.py), so that the gap is not taken for a new loss;
+1. the note of density is raised above the range (density.py), so that the gap is not taken for a new loss;
 2. the `.damaged` file is removed: should the power fail now, the next check fences off the same again;
 3. damaged bytes are cut out of the `.log` file, which is replaced as a whole;
-4. indexes, whose positions are those of before, are removed: they are made anew when they are needed.
+4. the indexes, whose positions no longer fit, are removed: they are rebuilt when they are needed.
 
-Each is durable before the next is begun. The folder must be nobody else's. Blocking.
+Each step is durable before the next begins. The folder must not be in use. Blocking.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from pykafka_broker.log.partition.density import noted_offset
 from pykafka_broker.log.segment.damage import Damage
 
 _PIECE_BYTES = 1 << 20
-#: Findings that say of offsets that they are lost.
+#: Remedies of findings about lost offsets.
 _LOSSES = frozenset({Remedy.FENCE, Remedy.FENCED, Remedy.NONE})
 
 
 def losses(findings: Sequence[Finding]) -> dict[str, list[Damage]]:
-    """What of the findings can be accepted: lost ranges by `.log` file, in order."""
+    """The lost ranges among the findings, by `.log` file, in order."""
     found: dict[str, list[Damage]] = {}
     for finding in findings:
         if finding.damage is not None and finding.remedy in _LOSSES:
@@ -44,7 +44,7 @@ def losses(findings: Sequence[Finding]) -> dict[str, list[Damage]]:
 
 
 def accept(files: FileSystem, directory: str, totals: PartitionTotals, lost: dict[str, list[Damage]]) -> None:
-    """Make gaps of these ranges of a partition that was checked just now."""
+    """Turn these ranges of a partition that was checked just now into gaps."""
     if not lost:
         return
     _raise_note(files, directory, totals, max(damages[-1].next_offset for damages in lost.values()))
@@ -59,8 +59,8 @@ def accept(files: FileSystem, directory: str, totals: PartitionTotals, lost: dic
 
 
 def _raise_note(files: FileSystem, directory: str, totals: PartitionTotals, next_offset: int) -> None:
-    """Say that from `next_offset` on nothing is missing but what was lost. A log without a note may have
-    gaps anywhere: of it this is only certain behind its end.
+    """Note that offsets at or past `next_offset` are missing only if they were lost. A log without a note may
+    have gaps anywhere, so its note starts at its end.
     """
     names = [entry.name for entry in files.entries(directory)]
     noted = noted_offset(names)
@@ -75,7 +75,7 @@ def _raise_note(files: FileSystem, directory: str, totals: PartitionTotals, next
 
 
 def _cut_out(files: FileSystem, path: str, damages: Sequence[Damage]) -> None:
-    """Replace a file by one without these bytes."""
+    """Replace a file by a copy without the damaged bytes."""
     file = files.open(path, writable=False)
     size, start = file.size(), 0
     kept: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""What a check of a partition's files finds, and what can be done about each finding.
+"""The findings of a partition's check, and what can be done about each.
 
 | found | offered |
 |---|---|

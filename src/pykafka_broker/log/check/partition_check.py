@@ -38,8 +38,8 @@ from pykafka_broker.log.segment.batch_scan import BatchScan, no_epoch_known
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 
-#: How often a folder is listed anew whose segments are removed between the listing and the opening: each time
-#: a broker has removed one within a millisecond or so.
+#: How often a folder is listed again because a segment was removed in the millisecond or so between the
+#: listing and the opening.
 LISTINGS = 1_000
 
 
@@ -133,7 +133,7 @@ def check_partition(
 
 
 class _CheckedSegment(NamedTuple):
-    """What was read in one segment, and what is wrong with it."""
+    """The outcome of one segment."""
 
     batches: int
     records: int
@@ -142,7 +142,7 @@ class _CheckedSegment(NamedTuple):
 
 
 class _Folder(NamedTuple):
-    """What the check of a segment needs to know about the partition."""
+    """The partition, as far as the check of a segment needs it."""
 
     files: FileSystem
     directory: str
@@ -201,7 +201,7 @@ def _base_offset(path: str) -> int | None:
 
 
 def _was_cleaned(files: FileSystem, directory: str) -> bool:
-    """Whether the cleaner has left a note of it; taken for granted where its notes are not readable."""
+    """Whether the cleaner's checkpoint has the partition; true if the checkpoint is not readable."""
     folder = parse_partition_folder(directory.rsplit("/", 1)[-1])
     try:
         cleaned = decode_offsets(files.read_file(join(directory_name(directory), CLEANER_CHECKPOINT)))
@@ -215,7 +215,7 @@ def _was_cleaned(files: FileSystem, directory: str) -> bool:
 def _metered(
     pread: Callable[[int, int], bytes], on_bytes: Callable[[int], object]
 ) -> Callable[[int, int], bytes]:
-    """The same, and tell of what is read for the first time."""
+    """The same `pread`; `on_bytes` is told how many bytes are read for the first time."""
     furthest = 0
 
     def metered(size: int, position: int) -> bytes:
@@ -230,7 +230,7 @@ def _metered(
 
 
 def _is_new_metadata_log(directory: str, names: set[str]) -> bool:
-    """Whether this is the metadata log as formatting leaves it, without segments and what describes them."""
+    """Whether this is the metadata log as formatting leaves it, without segments and their side files."""
     folder = parse_partition_folder(directory.rsplit("/", 1)[-1])
     is_metadata_log = folder is not None and folder.topic == METADATA_TOPIC
     return is_metadata_log and not any(name.endswith(LOG_SUFFIX) for name in names)

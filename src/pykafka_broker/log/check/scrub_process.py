@@ -1,4 +1,4 @@
-"""Scrubbing in a process of its own, started for a round and gone after it. It writes nothing."""
+"""Scrubbing in a process of its own, started for a round and ended after it. It writes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ScrubProcess:
         self.worker = WorkerProcess(_MODULE)
 
     def scrub(self, job: ScrubJob, bytes_per_second: float) -> Scrubbed:
-        """As `scrubbing.scrub`. Blocking.
+        """As `scrubber.scrub`. Blocking.
 
         Raises:
             ScrubAborted: `close` was called meanwhile.

@@ -1,10 +1,10 @@
-"""The scrub: closed segments are read again from time to time, so that what has gone bad on a disk is known
-before somebody needs it.
+"""Scrubbing: closed segments are verified from time to time, so that damage on a disk is found before a
+consumer meets it.
 
-A round begins a minute after a start, with the closed segments that nobody has read since, and then once per
-`log.scrub.interval.ms`, with all of them. They are gone through in a process of its own (scrub_process.py),
-at a limited rate and without changing what the page cache holds. A segment in which something is odd is gone
-through again here: that decides, and fences off what is damaged.
+A round begins a minute after a start, with the closed segments that this process has not verified yet, and
+then once per `log.scrub.interval.ms`, with all of them. A process of its own (scrub_process.py) reads them,
+at a limited rate and without changing the content of the page cache. A segment in which it finds something
+odd is scanned here once more: that scan decides, and fences off damaged ranges.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ FIRST_ROUND_MS = 60_000
 
 
 class ScrubSettings(NamedTuple):
-    """Kafka has no such settings; may be replaced at any time."""
+    """The `log.scrub.*` values, which are ours; may be replaced at any time."""
 
-    #: From the beginning of a round to that of the next; -1: never.
+    #: From the beginning of a round to that of the next; -1: there are no rounds.
     interval_ms: int = 7 * 24 * 3_600_000
     #: A slow disk reads five times as much. A terabyte takes nine hours.
     bytes_per_second: int = 32 << 20
@@ -49,8 +49,8 @@ class ScrubAborted(Exception):
 
 
 class ScrubJob(NamedTuple):
-    """Closed segments of one log, (base offset, size in bytes, base offset of the next) each, and what they
-    must agree with.
+    """Closed segments of one log, (base offset, size in bytes, base offset of the next) each, and the leader
+    epochs that they must agree with.
     """
 
     directory: str
@@ -66,17 +66,17 @@ class Scrubbed(NamedTuple):
 
 
 class ScrubWorker(Protocol):
-    """Who reads: a thread of ours, or a process."""
+    """Reads the segments: in the thread that calls, or in a process."""
 
     def scrub(self, job: ScrubJob, bytes_per_second: float) -> Scrubbed:
-        """Go through all segments of a job. Blocking; ScrubAborted if `close` is called meanwhile."""
+        """Verify all segments of a job. Blocking; ScrubAborted if `close` is called meanwhile."""
 
     def close(self) -> None: ...
 
 
 def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> Scrubbed:
-    """Go through the segments of a job; `meter` hears of each read, and may wait. Segments that are gone by
-    now, or cannot be read, are left out. Blocking.
+    """Verify the segments of a job; `meter` is told the bytes of each read, and may wait. Segments that no
+    longer exist, or cannot be read, are left out. Blocking.
     """
     sound: list[int] = []
     odd: list[int] = []
@@ -110,7 +110,7 @@ def scrub(files: FileSystem, job: ScrubJob, meter: Callable[[int], object]) -> S
 
 
 def _read(file: File, meter: Callable[[int], object], size: int, position: int) -> Buffer:
-    """As `pread`, but what was not in the page cache before is not afterwards."""
+    """As `pread`, but bytes that were not in the page cache before are not afterwards."""
     data: Buffer | None = file.pread_cached(size, position)
     if data is None:
         data = file.pread(size, position)
@@ -138,7 +138,7 @@ class ThreadScrubber:
 
 
 class Scrubber:
-    """Begins the rounds, and heeds what they find. Event loop; the work is done in threads."""
+    """Begins the rounds, and applies their findings. Event loop; the work is done in threads."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Scrubber:
         self._worker: ScrubWorker | None = None
         self._round: asyncio.Task[None] | None = None
         self._rounds = 0
-        #: When the last round began; when the first look was, before there was one.
+        #: When the last round began; before the first one, when `tick` was first called.
         self._since_ms: int | None = None
         self._is_closed = False
 
@@ -188,7 +188,7 @@ class Scrubber:
                     scrubbed = await self._run_scrubbing(
                         partial(self._worker.scrub, job, self.settings.bytes_per_second)
                     )
-                    await self._run_blocking(partial(heed, log, job, scrubbed))
+                    await self._run_blocking(partial(apply_findings, log, job, scrubbed))
                 except OSError as error:
                     logger.warning("%s is not scrubbed: %s", log.name, error)
                     continue
@@ -206,7 +206,7 @@ class Scrubber:
             self._worker = self._round = None
 
     async def close(self) -> None:
-        """End what is under way, and begin nothing any more."""
+        """End the round under way, and begin none any more."""
         self._is_closed = True
         if self._worker is not None:
             self._worker.close()
@@ -215,7 +215,7 @@ class Scrubber:
 
 
 def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
-    """What of a log is to be scrubbed: closed segments of which no damage is known yet; None if nothing."""
+    """The closed segments of a log without known damage; None if there are none."""
     if log.closed or log.offline is not None:
         return None
     segments = [
@@ -228,8 +228,8 @@ def job_for(log: PartitionLog, *, only_unchecked: bool) -> ScrubJob | None:
     return ScrubJob(log.directory, segments, log.state.epochs.entries)
 
 
-def heed(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
-    """Believe what is sound, go through what is odd. Worker-safe."""
+def apply_findings(log: PartitionLog, job: ScrubJob, scrubbed: Scrubbed) -> None:
+    """Trust the sound segments, scan the odd ones. Worker-safe."""
     sizes = {base_offset: size for base_offset, size, _ in job.segments}
     for segment in log.state.segments[:-1]:
         if sizes.get(segment.base_offset) != segment.size or log.closed:

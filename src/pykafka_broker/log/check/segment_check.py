@@ -71,7 +71,7 @@ def check_log(
 
 
 def _is_sound_at(segment: Segment, position: int) -> bool:
-    """Whether a batch with the right checksum begins there, be its offset or epoch what they may."""
+    """Whether a batch with the right checksum begins there, whatever its offset and epoch."""
     scan = BatchScan(
         segment.file.pread, segment.size, segment.base_offset, gaps_allowed=True, start_position=position
     )

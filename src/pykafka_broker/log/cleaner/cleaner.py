@@ -1,10 +1,10 @@
-"""The background cleaner: when, which log, in how many threads; and what is noted of it afterwards.
+"""The background cleaner: decides when and which log is cleaned, in how many threads, and writes the
+checkpoint.
 
 It looks for a log that is dirty enough whenever one was cleaned, and every `log.cleaner.backoff.ms` when
-there was none. A log that cannot be cleaned (a batch is damaged) is left alone until the next start, with one
-log line. While a log is cleaned retention leaves it alone; to compacted logs it is applied after every look,
-as in Kafka, so `compact,delete` topics shed what is old without waiting for
-`log.retention.check.interval.ms`.
+there was none. A log that cannot be cleaned (a batch is damaged) is not tried again until the next start,
+with one log line. Retention skips a log that is being cleaned. It is applied to compacted logs after every
+look, as in Kafka, so that `compact,delete` topics need not wait for `log.retention.check.interval.ms`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CleanerSettings(NamedTuple):
 
 
 class Worker(Protocol):
-    """Who goes through the records: a thread of ours, or a process."""
+    """Reads and rewrites the records: in the thread that calls, or in a process."""
 
     def clean(self, job: Job, bytes_per_second: float, on_group: Callable[[CleanedSegment], None]) -> int: ...
 
@@ -75,7 +75,7 @@ class ThreadWorker:
 
 
 class LogCleaner:
-    """Cleans what of `logs()` is dirty. Event loop; the work is done in threads."""
+    """Cleans the dirty logs among `logs()`. Event loop; the work is done in threads."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class LogCleaner:
         self._workers: set[Worker] = set()
         self._choosing = asyncio.Lock()
         self._uncleanable: set[PartitionLog] = set()
-        #: Folders in which a worker writes. A topic may be made anew before the worker of the old one knows.
+        #: Folders in which a worker writes. A topic may be deleted and created again before its worker ends.
         self._busy_folders: set[str] = set()
         self._next_look_ms = 0
         self._is_closed = False
@@ -120,7 +120,7 @@ class LogCleaner:
             task.add_done_callback(self._rounds.discard)
 
     async def close(self) -> None:
-        """Stop what is under way; nothing is cleaned when this returns."""
+        """Stop every round under way; nothing is cleaned when this returns."""
         self._is_closed = True
         for worker in tuple(self._workers):
             worker.close()
@@ -144,7 +144,7 @@ class LogCleaner:
             self._next_look_ms = self._now_ms() + self.settings.backoff_ms
 
     async def _choose(self) -> tuple[PartitionLog, Dirt] | None:
-        """The filthiest log, marked as being cleaned."""
+        """The dirtiest log, marked as being cleaned."""
         async with self._choosing:
             logs = [log for log in self._logs() if log.state.config.is_compacted]
             self._uncleanable.intersection_update(logs)

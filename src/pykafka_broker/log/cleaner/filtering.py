@@ -1,9 +1,9 @@
-"""What remains of one batch after compaction: pure, bytes in and bytes out.
+"""One batch after compaction: pure, bytes in and bytes out.
 
-A batch of which everything stays is copied as it is. Of the others the bytes of the records that stay are
-joined again: base offset, last offset and sequence numbers are kept, so a producer's next batch still fits.
-A batch that keeps its first tombstone, or a marker that nobody needs any more, gets a delete horizon: the
-attribute bit, and the time in place of the base timestamp (KIP-534).
+A batch whose records are all kept is copied unchanged. Otherwise the bytes of the kept records are joined
+into a new batch: base offset, last offset and sequence numbers stay the same, so a producer's next batch
+still fits. A batch that is first met with a tombstone, or with a marker whose transaction is gone, gets a
+delete horizon: the attribute bit, and the time in place of the base timestamp (KIP-534).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from pykafka_broker.protocol.records.batch import (
 
 
 class Rules(NamedTuple):
-    """What a round goes by."""
+    """The rules of one round."""
 
     now_ms: int
     delete_retention_ms: int
-    #: The round ends here; the last batch before it stays, if need be without records.
+    #: The round ends here; the last batch before it is kept, if need be without records.
     upper_bound_offset: int
     last_records: dict[int, LastRecord]
 
@@ -47,7 +47,7 @@ class Remains(NamedTuple):
 def remains(
     batch: memoryview, header: BatchHeader, keys: KeyMap, transactions: CleanedTransactions, rules: Rules
 ) -> Remains | None:
-    """What stays of `batch`, None if nothing does.
+    """The part of `batch` that is kept, None if nothing is.
 
     Raises:
         CorruptRecord, InvalidRecord: the batch is damaged.
@@ -93,7 +93,7 @@ def _is_last_of_producer(header: BatchHeader, rules: Rules) -> bool:
 
 
 def _kept(data: bytes, header: BatchHeader, keys: KeyMap, now_ms: int) -> tuple[dict[int, int], bool]:
-    """The records that stay, by number, with their timestamp deltas; whether there is a tombstone among
+    """The records that are kept, by number, with their timestamp deltas; whether there is a tombstone among
     them.
     """
     base_offset, latest = header.base_offset, keys.latest_offset
@@ -148,6 +148,6 @@ def _rebuilt(
 
 
 def _empty(header: BatchHeader) -> Remains:
-    """The batch without its records: offsets, producer and sequence numbers stay known."""
+    """The batch without its records: its offsets, producer and sequence numbers are kept."""
     batch = with_records(header, b"", 0, base_timestamp=NO_TIMESTAMP, max_timestamp=header.max_timestamp)
     return Remains(batch, header.max_timestamp)

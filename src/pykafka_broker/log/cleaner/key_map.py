@@ -1,16 +1,16 @@
 """The newest offset of every key in the dirty part of a log, within a budget of memory.
 
 A round takes as many keys as fit; the next round goes on where the map was full, and reads everything below
-once more. So it matters how much a key takes. A dictionary is fastest and takes 128 bytes; the table that
-takes over when there are many takes 24, as Apache Kafka's does, and is filled to nine tenths:
+once more. So the memory for each key matters. A dictionary is fastest and takes 128 bytes a key; the table
+that takes over when there are many keys takes 24, as Apache Kafka's does, and is filled to nine tenths:
 
     cells      16 bytes each: the key itself with its length if it has up to 15 bytes, else its digest
     offsets    8 bytes each
 
-Keys of up to 15 bytes are thus never mistaken for one another; longer ones with a chance of one to 2**120
-for a pair. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11:
-a key takes two to three times as long in the table as in the dictionary, and where that is full, one that is
-not there twelve times as long; a round less saves more.
+So keys of up to 15 bytes are never mistaken for one another; two longer ones are with a chance of 1 in
+2**120. 128 MiB hold 4.4 million keys, where the dictionary held 0.8 million. Measured with CPython 3.11:
+a look-up in the table takes two to three times as long as in the dictionary, and twelve times as long for a
+missing key in a full table; a round less saves more than that.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from mmap import mmap
 
 CELL_BYTES = 16
 LONGEST_PLAIN_KEY_BYTES = CELL_BYTES - 1
-#: What a key takes in the dictionary: two objects, and the slot at the usual load, also while it grows.
+#: Memory for a key in the dictionary: two objects, and the slot at the usual load, also while it grows.
 ENTRY_BYTES = 128
-#: What a key takes in the table.
+#: Memory for a key in the table.
 SLOT_BYTES = CELL_BYTES + 8
-#: A fuller table is searched too long.
+#: In a fuller table a search takes too long.
 MAX_LOAD = 0.9
-#: Of the budget the dictionary gets one such part: it is still there while the table is filled from it.
+#: The dictionary gets this fraction of the budget: it still exists while the table is filled from it.
 _DICTIONARY_SHARE = 8
 #: The last byte of a cell: 0 in a free one, n + 1 for a key of n bytes, this for a digest.
 _DIGEST = b"\xff"
@@ -35,8 +35,8 @@ _ENDS = tuple([bytes(LONGEST_PLAIN_KEY_BYTES - n) + bytes([n + 1]) for n in rang
 class KeyMap:
     """Key -> newest offset.
 
-    `budget_bytes` is never exceeded by more than one key; `most_keys` is known to be enough, so no more is
-    taken than that needs.
+    `budget_bytes` is never exceeded by more than one key. There are at most `most_keys`, so no more memory is
+    taken than they need.
     """
 
     def __init__(self, budget_bytes: int, most_keys: int = 1 << 62, *, load: float = MAX_LOAD) -> None:
@@ -74,7 +74,7 @@ class KeyMap:
         return self._offsets.get(cell, -1) if self._table is None else self._table.get(cell)
 
     def _grown(self) -> _Table:
-        """A table with what the dictionary holds, which is empty then."""
+        """Move the dictionary's keys into a new table."""
         budget_bytes = self._budget_bytes - self._budget_bytes // _DICTIONARY_SHARE
         slots = min(budget_bytes // SLOT_BYTES, int(self._most_keys / self._load) + 1)
         table = _Table(slots, self._load)

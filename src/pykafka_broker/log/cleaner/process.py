@@ -1,7 +1,6 @@
-"""Cleaning in a process of its own, started for a round and gone after it.
+"""Cleaning in a process of its own, started for a round and ended after it.
 
-It answers with a line for every finished group and one for the end, and never touches a file that is in
-service.
+It answers with a line for every finished group and one for the end, and never writes to a file in service.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class CleaningProcess:
                 else:
                     raise OSError(*values)
         except BaseException:
-            # What it would still say belongs to nobody.
+            # Its further answers must not be taken for those of the next job.
             self.worker.end()
             raise
         if self.worker.is_closed:

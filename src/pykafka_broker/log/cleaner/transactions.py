@@ -1,8 +1,8 @@
-"""What compaction knows of transactions while it walks a log: pure.
+"""Transactions as compaction meets them while it walks a log: pure.
 
-Records of aborted transactions go at once, whatever their keys. A marker stays until no batch of its
-transaction is left, and then until its delete horizon has passed. Everything below the last stable offset is
-decided, so the aborted transactions are known ahead, from the `.txnindex` files.
+Records of aborted transactions are removed at once, whatever their keys. A marker is kept until no batch of
+its transaction is left, and then until its delete horizon has passed. Everything below the last stable offset
+is decided, so the aborted transactions are known ahead, from the `.txnindex` files.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class CleanedTransactions:
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         self._ahead = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
-        #: Aborted transactions that have begun and not ended: by producer, and whether data of it was seen.
+        #: Aborted transactions that have begun and not ended, by producer id, and whether data was seen.
         self._aborted: dict[int, tuple[AbortedTxn, bool]] = {}
         #: Producers with data of a transaction that will be committed.
         self._committed: set[int] = set()
-        #: Aborted transactions of which something is left: the entries of the new `.txnindex`.
+        #: Aborted transactions with batches left: the entries of the new `.txnindex`.
         self.kept: list[AbortedTxn] = []
 
     def on_data(self, header: BatchHeader) -> bool:
@@ -40,7 +40,7 @@ class CleanedTransactions:
         return True
 
     def on_control(self, header: BatchHeader, batch: Buffer) -> bool:
-        """A control batch; True if it may go."""
+        """A control batch; True if it may be removed."""
         self._begin_up_to(header.last_offset)
         if header.records_count == 0:
             return True

@@ -1,8 +1,8 @@
-"""Cleaning one log: read the dirty part for its keys, then write all that is below anew, group by group.
+"""Cleaning one log: read the dirty part for its keys, then rewrite all segments below it, group by group.
 
-Files and nothing else: what stays is decided by filtering.py. It runs in a worker thread or in a process of
-its own (process.py); the job says everything, so it needs no log. Finished groups are handed to `on_group`,
-which puts them in place. Blocking.
+Only files are handled here: filtering.py decides which records are kept. It runs in a worker thread or in a
+process of its own (process.py); the job has everything it needs to know of the log. Finished groups are
+handed to `on_group`, which puts them in place. Blocking.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ Meter = Callable[[int], None]
 
 
 def clean(files: FileSystem, job: Job, meter: Meter, on_group: Callable[[CleanedSegment], None]) -> int:
-    """Carry out a round; the offset up to which the log is clean then.
+    """Carry out a round; returns the offset up to which the log is clean then.
 
     Raises:
-        CleaningAborted: as `meter` or `on_group` wished.
+        CleaningAborted: `meter` or `on_group` raised it.
         DamagedSegment: before anything of its group was replaced.
         OSError: the disk refused.
     """
@@ -86,7 +86,7 @@ def clean(files: FileSystem, job: Job, meter: Meter, on_group: Callable[[Cleaned
 
 
 def _map_of(files: FileSystem, job: Job, meter: Meter) -> KeyMap:
-    """The newest offsets of the keys from the first dirty offset on, as far as they fit into memory."""
+    """The newest offsets of the keys from the first dirty offset on, as many as fit into memory."""
     most_keys = job.segments[-1].end_offset - job.first_dirty_offset
     keys = KeyMap(job.key_map_bytes, most_keys, load=job.key_map_load)
     transactions = CleanedTransactions(

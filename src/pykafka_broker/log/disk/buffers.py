@@ -1,10 +1,9 @@
-"""Buffers for large reads, used again as soon as nobody holds them.
+"""Buffers for large reads, reused as soon as they are free.
 
 A fresh buffer of a megabyte is mapped, faulted in page by page and zeroed before a byte is read into it: on a
-2-core VM that was 0.4 of the 0.7 CPU seconds a consumed gigabyte cost. A buffer used again costs nothing of
-that. When it is free is asked of the interpreter: whoever still has the view (an answer that waits in a
-socket's queue, say) holds the buffer behind it, and its reference count tells. Where there are no reference
-counts, every buffer is fresh.
+2-core VM that was 0.4 of the 0.7 CPU seconds a consumed gigabyte cost. A reused buffer costs none of that.
+The buffer's reference count tells when it is free: every view of it (an answer that waits in a socket's
+queue, say) holds the buffer behind it. Where there are no reference counts, every buffer is fresh.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from typing import Any
 
 #: Smaller reads are cheaper than looking for a buffer.
 MIN_BYTES = 32 * 1024
-#: Answers are sent in pieces of this size (stored.py); larger reads are rare.
+#: Answers are sent in pieces of this size (stored_records.py); larger reads are rare.
 MAX_BYTES = 256 * 1024
-#: Buffers kept: one if peers read as fast as we send, one more for each that does not just now.
+#: Buffers kept: one if all peers read as fast as we send, one more for each peer that is slower.
 MAX_KEPT = 8
 
 _references: Callable[[Any], int] | None = getattr(sys, "getrefcount", None)
@@ -31,7 +30,7 @@ class ReadBuffers:
     def __init__(self) -> None:
         self._kept: list[bytearray] = []
         probe = [bytearray()]
-        #: What the count of a buffer is while only the list and the loop that looks at it hold it.
+        #: The reference count of a buffer that only the list and the loop over it hold.
         self._unreferenced = min(_references(buffer) for buffer in probe) if _references is not None else -1
 
     def take(self, size: int) -> memoryview | bytearray:

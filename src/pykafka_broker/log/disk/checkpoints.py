@@ -7,9 +7,9 @@ files.
 * `partition.metadata`: the topic id of the folder; `meta.properties`: whose directory this is;
 * `.kafka_cleanshutdown`: the directory was closed in order, by the broker of that epoch.
 
-Checkpoints open with a version line and a count line; an empty file has no entries. Kafka does not start
-when one of them is garbage. Here every reader raises `MalformedFile`, and whoever holds the partition sets
-the file aside and goes on with what the log itself says.
+Checkpoints begin with a version line and a count line; an empty file has no entries. Kafka does not start
+when one of them is garbage. Here every reader raises `MalformedFile`, and the owner of the partition sets the
+file aside and goes on with what the log itself says.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _RESERVED_IDS = 100
 
 
 class MalformedFile(Exception):
-    """The file is not what its name says."""
+    """The content of the file is not valid for a file of this name."""
 
 
 PartitionKey = tuple[str, int]
@@ -99,7 +99,7 @@ def uuid_text(value: bytes) -> str:
 
 
 def is_reserved_id(value: bytes | bytearray) -> bool:
-    """Whether an id names nothing but a word of the protocol: "unassigned", "lost", the metadata topic."""
+    """Whether the protocol reserves an id: for "unassigned", "lost", the metadata topic."""
     return int.from_bytes(value, "big") < _RESERVED_IDS
 
 
@@ -128,7 +128,7 @@ def decode_partition_metadata(data: bytes) -> bytes:
 
 
 class MetaProperties(NamedTuple):
-    """`meta.properties`: which cluster, node and directory this is; None where the file does not say."""
+    """`meta.properties`: the ids of cluster, node and directory; None where the file does not say."""
 
     cluster_id: str | None
     node_id: int | None

@@ -1,7 +1,9 @@
-"""The log directories of a node: who may use them, whose they are, and which of them are in service.
+"""The log directories of a node: locked against other processes, checked for their owner, in or out of
+service.
 
 Order of a start: `lock` (a second process is refused before it touches anything), then `check_meta` (another
-cluster's or node's directory is refused). What lies in a directory is the business of `opening.py`.
+cluster's or node's directory is refused). The logs in a directory are opened by
+`recovery/open_directories.py`.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ class LogDirError(Exception):
 
 
 class LogDir:
-    """One log directory. `error` is what took it out of service."""
+    """One log directory. `error` is the error that took it out of service, if it is."""
 
     def __init__(self, path: str) -> None:
         self.path = absolute(path)
@@ -38,18 +40,18 @@ class LogDir:
         #: Keeps its partitions and gets no new ones (KIP-1066).
         self.is_cordoned = False
         self.error: OSError | None = None
-        #: What the disk said when it refused a write for lack of room; None while it takes writes, as far as
-        #: is known. See `full_disks.py`.
+        #: The error with which the disk last refused a write for lack of room; None while it is believed to
+        #: take writes. See `full_disks.py`.
         self.refusal: OSError | None = None
-        #: When to look whether it takes writes again.
+        #: When to try whether it takes writes again.
         self.trial_due_ms = 0
         self.lock: Lock | None = None
         self.environment: Environment | None = None
-        #: What the checkpoint files hold, so that nothing is written twice.
+        #: The content of the checkpoint files, so that nothing is written twice.
         self.checkpointed: dict[str, bytes] = {}
         #: Partitions that the checkpoint files may still name though there is no such log here any more.
         self.gone: set[PartitionKey] = set()
-        #: How often such names were taken out; what was about to be written before is void.
+        #: How often such names were taken out: content that was prepared before must not be written.
         self.cleared = 0
         #: Held while the checkpoint files are written.
         self.checkpoint_lock = threading.Lock()
@@ -60,14 +62,13 @@ class LogDir:
 
 
 class LogDirs:
-    """All log directories of a node. What touches the disk is blocking."""
+    """All log directories of a node. Methods that touch the disk are blocking."""
 
     def __init__(self, files: FileSystem, paths: list[str], metadata_path: str | None = None) -> None:
         self._files = files
-        #: Where partitions are.
+        #: Those in `log.dirs`.
         self.of_partitions = [LogDir(path) for path in paths]
-        #: Where the metadata log is, which others keep: one of `of_partitions`, the first by default, or
-        #: another.
+        #: The directory of the metadata log: one of `of_partitions`, the first by default, or another.
         self.metadata = self.of_partitions[0]
         if metadata_path is not None:
             other = LogDir(metadata_path)
@@ -76,17 +77,17 @@ class LogDirs:
 
     @property
     def online(self) -> list[LogDir]:
-        """Those for partitions that are in service."""
+        """The directories for partitions that are in service."""
         return [log_dir for log_dir in self.of_partitions if log_dir.is_online]
 
     def cordon(self, paths: Iterable[str]) -> None:
-        """Let these directories, and no others, get no new partitions."""
+        """Give these directories no new partitions; all other directories get new ones again."""
         cordoned = {absolute(path) for path in paths}
         for log_dir in self.of_partitions:
             log_dir.is_cordoned = log_dir.path in cordoned
 
     def holding(self, directory: str) -> LogDir:
-        """The one that a partition's folder lies in."""
+        """The directory that a partition's folder lies in."""
         parent = directory_name(directory)
         return next(log_dir for log_dir in self.all if log_dir.path == parent)
 
@@ -124,7 +125,7 @@ class LogDirs:
             self._files.sync_directory(directory_name(created) or ".")
 
     def require(self) -> None:
-        """No broker starts without the directory of the metadata, or without any for partitions."""
+        """LogDirError if the metadata directory, or every directory for partitions, is out of service."""
         if not self.metadata.is_online or not any(log_dir.is_online for log_dir in self.of_partitions):
             reasons = [f"{d.path}: {d.error.strerror or d.error}" for d in self.all if d.error]
             raise LogDirError(
@@ -143,7 +144,7 @@ class LogDirs:
         """A first start must not take over folders of partitions that some other cluster left. Blocking.
 
         Raises:
-            LogDirError: there are some.
+            LogDirError: there are such folders.
         """
         for log_dir in self.of_partitions:
             if log_dir.is_online and (folder := self._first_partition(log_dir)):
@@ -158,7 +159,7 @@ class LogDirs:
         mounted, and its partitions would be made anew, without their records. Blocking.
 
         Raises:
-            LogDirError: there is one; Apache Kafka refuses it as well.
+            LogDirError: a directory is not formatted; Apache Kafka refuses it as well.
         """
         for log_dir in self.all:
             if log_dir.is_online and self._lacks_meta(log_dir):
@@ -203,7 +204,7 @@ class LogDirs:
             ) from None
 
     def check_meta(self, *, node_id: int, cluster_id: str, new_directory_id: Callable[[], bytes]) -> None:
-        """Compare `meta.properties` of every directory with who we are, and complete them. Blocking.
+        """Compare `meta.properties` of every directory with the ids of this node, and complete it. Blocking.
 
         A directory without the file is new and gets one; one without a directory id (before Kafka 3.7) gets
         that. One that cannot be read, or completed, is out of service.

@@ -1,5 +1,5 @@
-"""File work that nobody waits for: jobs in worker threads, one after the other where they are many, and
-removals that are due later.
+"""File work in the background: jobs in worker threads, one after the other where they are many, and removals
+that are due later.
 
 A job that is handed in by a thread without an event loop (a tool, or a worker in the middle of its own file
 work) is done there and then: that thread may wait for disks.
@@ -47,13 +47,13 @@ class FileWork:
         self._run_on_disk = run_on_disk
         self._now_ms = now_ms
         self._jobs: set[asyncio.Future[Any]] = set()
-        #: By what it is and log directory: work of `in_each` that has not ended.
+        #: Work of `in_each` that has not ended, by its kind and log directory.
         self._under_way: dict[tuple[str, str], asyncio.Future[Any]] = {}
-        #: Of these, those that no fetch waits for any more.
+        #: Those of `_under_way` that `in_each` no longer waits for.
         self._given_up: set[asyncio.Future[Any]] = set()
         #: By log directory: jobs that run one after the other, the one that runs among them.
         self._in_turn: defaultdict[str, deque[Callable[[], object]]] = defaultdict(deque)
-        #: Removals: when each is due, in which log directory, and what to do.
+        #: Removals: due time, log directory and job of each.
         self._buried: deque[tuple[int, str, Callable[[], object]]] = deque()
         #: By log directory: folders that are still to be renamed before they are removed.
         self._leaving: defaultdict[str, dict[str, _Leaving]] = defaultdict(dict)
@@ -129,7 +129,7 @@ class FileWork:
         self._buried.append((self._now_ms() + delay_ms, directory, job))
 
     def due_removals(self, now_ms: int) -> dict[str, Callable[[], object]]:
-        """What is due to be removed, by log directory; where removals are under way it has to wait."""
+        """The removals that are due, by log directory, except where removals are under way."""
         due: defaultdict[str, list[Callable[[], object]]] = defaultdict(list)
         for _ in range(len(self._buried)):
             entry = self._buried.popleft()
@@ -146,8 +146,8 @@ class FileWork:
     def remove_folder(self, directory: str, aside: str, delay_ms: int, settle: Callable[[], object]) -> None:
         """Rename a folder to `aside` in a worker thread, soon, and remove it after a delay.
 
-        `settle` returns when no worker touches its files by name any more. Whoever wants to make a folder of
-        that name calls `leave` before.
+        `settle` returns when no worker touches its files by name any more. Call `leave` before making another
+        folder of that name.
         """
         parent = directory_name(directory)
         leaving = self._leaving[parent]
@@ -172,7 +172,7 @@ class FileWork:
             self.leave(next(iter(leaving)))
 
     def leave(self, directory: str) -> None:
-        """Rename a folder that is to be removed, if that is still to do. Worker-safe."""
+        """Rename a folder that is to be removed, unless that is done. Worker-safe."""
         parent = directory_name(directory)
         if directory not in self._leaving[parent]:
             return

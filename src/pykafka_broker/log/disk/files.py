@@ -10,8 +10,8 @@ can tear apart:
 * `replace_file` is the one compound: write `<path>.tmp`, sync it, rename over `path`, sync the directory
   (Kafka's order).
 
-A `File` closes itself when its last holder lets go (a read plan may outlive the segment it reads), so
-nobody counts references. Linux is first: `pread_cached` uses `preadv2(RWF_NOWAIT)` to answer from the page
+A `File` closes itself when its last holder lets go (a read plan may outlive the segment it reads): references
+are not counted by hand. Linux is first: `pread_cached` uses `preadv2(RWF_NOWAIT)` to answer from the page
 cache without ever waiting for a disk; where the platform lacks it the method says "not cached" and the
 caller uses a worker thread. Windows has neither `pread` nor `fcntl`: both have a fallback here.
 """
@@ -42,7 +42,7 @@ _NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 _HAS_PREAD = hasattr(os, "pread") and hasattr(os, "pwrite")
 _CREATE_MODE = 0o644
 _FALLOC_FL_KEEP_SIZE = 1
-#: Thousands of files of some bytes are read at a start.
+#: A start reads thousands of files of a few bytes.
 _SMALL_FILE_BYTES = 1 << 16
 _BINARY: int = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
@@ -52,7 +52,7 @@ class FileLockedError(Exception):
 
     def __init__(self, path: str, process_id: int = 0) -> None:
         super().__init__(path)
-        #: Who holds it; 0 if that cannot be told.
+        #: The process that holds it; 0 if unknown.
         self.process_id = process_id
 
 
@@ -69,10 +69,10 @@ class File(Protocol):
         """These bytes are not going to be read soon: the page cache need not keep them."""
 
     def pwrite(self, data: Buffer, position: int) -> int:
-        """Write `data` at `position`; returns how much was taken, which may be less than all."""
+        """Write `data` at `position`; returns the number of bytes written, which may be less than all."""
 
     def truncate(self, size: int) -> None:
-        """Cut or extend the file to `size`."""
+        """Cut or extend the file to `size` bytes."""
 
     def reserve(self, size: int) -> None:
         """Have the disk keep room for the file to grow to `size`, where the system can do that without
@@ -104,7 +104,7 @@ class Lock(Protocol):
     """A held lock; the process keeps it until `release` or death."""
 
     def release(self) -> None:
-        """Let another process have it."""
+        """Release the lock, so that another process can take it."""
 
 
 class FileSystem(Protocol):
@@ -116,15 +116,15 @@ class FileSystem(Protocol):
     def exists(self, path: str) -> bool: ...
 
     def entries(self, directory: str, *, sizes_of: tuple[str, ...] = ()) -> list[Entry]:
-        """What a directory holds, in no particular order; with sizes, each for a system call, where a name
-        ends in one of `sizes_of`.
+        """The entries of a directory, in no particular order. Names that end in one of `sizes_of` come with
+        the size, for one system call each.
         """
 
     def make_directory(self, path: str) -> None:
         """Create `path` and its parents; nothing happens if it is there."""
 
     def rename(self, old: str, new: str) -> None:
-        """Atomically give `old` the name `new`, replacing what bears it."""
+        """Atomically rename `old` to `new`, replacing a file of that name."""
 
     def remove(self, path: str) -> None:
         """Unlink a file; nothing happens if it is gone."""
@@ -309,7 +309,7 @@ class OsFileSystem:
         found = []
         with self.reserve.use(lambda: os.scandir(directory)) as listing:
             for entry in listing:
-                # What another process removes between the listing and the look at the size is not there.
+                # Another process removed the file between the listing and the query of its size.
                 with suppress(FileNotFoundError):
                     size = entry.stat().st_size if entry.name.endswith(sizes_of) else -1
                     found.append(Entry(entry.name, entry.is_dir(), size))
@@ -407,7 +407,7 @@ class OsFileSystem:
 
 
 def lock_holder(path: str) -> int | None:
-    """The process that holds a lock file, 0 if that cannot be told; None if nobody does.
+    """The process that holds a lock file, 0 if unknown; None if the file is not locked.
 
     Unlike an attempt to take the lock, the question gets in no starting broker's way.
     """
@@ -476,5 +476,5 @@ def directory_name(path: str) -> str:
 
 
 def random_id() -> str:
-    """32 hexadecimal digits nobody else has."""
+    """32 random hexadecimal digits, unique in practice."""
     return os.urandom(16).hex()

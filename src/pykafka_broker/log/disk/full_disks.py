@@ -1,9 +1,9 @@
-"""Directories whose disk takes no more: full, over quota, or mounted read-only for now.
+"""Directories whose disk refuses writes: full, over quota, or mounted read-only for now.
 
 The first write that a directory refuses leaves one line in the log. From then on the directory counts as
 refusing until a trial succeeds, which leaves the second line. A trial writes as much as a batch may have by
 default and removes it again: free space alone says nothing about quotas, inodes and read-only mounts. It is
-made when nothing was refused for a while, so a disk that is full for large batches only does not fill the
+made when no write was refused for a while, so a disk that is full for large batches only does not fill the
 log with lines.
 """
 
@@ -19,7 +19,7 @@ from pykafka_broker.log.disk.files import FileSystem, join, write_fully
 
 logger = logging.getLogger(__name__)
 
-#: What a disk says that takes no more.
+#: Errors of a disk that refuses writes.
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 #: How long nothing must have been refused before a trial, and between two trials.
 TRIAL_INTERVAL_MS = 10_000
@@ -55,7 +55,7 @@ class FullDisks:
             self._run_later(log_dir.path, partial(self._tell_refusal, log_dir, error))
 
     def try_again(self, log_dir: LogDir, now_ms: int) -> None:
-        """Look whether a directory that has refused writes takes them again, if that is due."""
+        """Try whether a directory that has refused writes takes them again, if a trial is due."""
         if log_dir.refusal is not None and log_dir.is_online and now_ms >= log_dir.trial_due_ms:
             log_dir.trial_due_ms = now_ms + TRIAL_INTERVAL_MS
             self._run_later(log_dir.path, partial(self._try, log_dir))

@@ -10,10 +10,10 @@ INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TXN_INDEX_SUFFIX = ".txnindex"
 SNAPSHOT_SUFFIX = ".snapshot"
-#: Ours: the older batches of the snapshot of the same name (producers.py). Kafka ignores files it does not
-#: know.
+#: Ours: the older batches of the snapshot of the same name (producer_snapshots.py). Kafka ignores files it
+#: does not know.
 WINDOW_SUFFIX = ".window"
-#: Ours: ranges of a segment that are damaged and must not be served (recovery.py).
+#: Ours: ranges of a segment that are damaged and must not be served (segment/damage.py).
 DAMAGED_SUFFIX = ".damaged"
 DELETED_SUFFIX = ".deleted"
 #: Ours: compaction has left out nothing from the offset in the name on (density.py).
@@ -22,7 +22,7 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 TEMPORARY_SUFFIX = ".tmp"
 
-#: What belongs to one segment and goes when it goes.
+#: The files of one segment, removed together.
 SEGMENT_SUFFIXES = (
     LOG_SUFFIX,
     INDEX_SUFFIX,
@@ -41,14 +41,14 @@ LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
-#: Of the four files below, which say something about each log of a directory.
+#: The ending of the four checkpoints that have an entry for each log of a directory.
 OFFSETS_SUFFIX = "-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
 
 METADATA_TOPIC = "__cluster_metadata"
-#: Folders that are no partitions' and belong in a log directory: Kafka's cache of remote indexes, and what a
-#: file system has at its root.
+#: Folders in a log directory that are not of partitions: Kafka's cache of remote indexes, and the folder that
+#: file systems have at their root.
 OTHER_FOLDERS = frozenset({"remote-log-index-cache", "lost+found"})
 
 _FILE = re.compile(r"(\d{20})(\.[a-z.]+)")

@@ -1,4 +1,4 @@
-"""Not more than so many bytes a second, on the average since the last pause."""
+"""Limits work to so many bytes a second, on the average since the last pause."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CHECK_S = 0.3
 
 
 class Throttle:
-    """Counts bytes, and sleeps when there were too many for the time that has passed."""
+    """Counts bytes, and sleeps when there were too many for the time that has passed. One thread only."""
 
     def __init__(
         self, bytes_per_second: float, *, now_s: Callable[[], float], sleep: Callable[[float], None]

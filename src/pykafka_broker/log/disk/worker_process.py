@@ -1,8 +1,8 @@
-"""A Python process beside ours that does long work for the log, a job after the other.
+"""A Python process of its own that does long work for the log, one job after the other.
 
-To go through records is work for the interpreter, and a thread of ours that does it would make every request
-wait: 5 ms and more, where an answer takes a fraction of one. The process gets a job as a line of JSON on its
-standard input and answers with lines of JSON. It ends with its input, so also when the broker dies.
+Reading records keeps the interpreter busy, and a thread of the broker that did it would make every request
+wait 5 ms and more, where an answer takes a fraction of one. The process gets a job as a line of JSON on its
+standard input and answers with lines of JSON. It ends when its input ends, so also when the broker dies.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class WorkerProcess:
 
 
 def serve(niceness: int, do: Callable[[Any], None]) -> None:
-    """In the process: do the jobs that arrive, giving way to whoever else wants the processor.
+    """In the process: do the jobs that arrive, at a low priority.
 
-    Ends in the middle of a job when nobody is there any more who waits for it: the next broker, or Apache
-    Kafka, uses the same names for what its cleaner writes.
+    Ends in the middle of a job when the broker is gone: the next broker, or Apache Kafka, uses the same names
+    for the files that its cleaner writes.
     """
     with suppress(OSError, AttributeError):
         os.nice(niceness)

@@ -1,1 +1,1 @@
-"""All logs of one broker: their folders, their moves between directories, and the work that is due."""
+"""All logs of one broker: their folders, their moves between directories, and their periodic work."""

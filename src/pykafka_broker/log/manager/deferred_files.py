@@ -25,7 +25,7 @@ class DeferredFiles:
 
     @property
     def under_way(self) -> list[asyncio.Future[None]]:
-        """What a stop has to wait for."""
+        """The work that a stop has to wait for."""
         return list(self._making.values())
 
     async def make(self, due: NamesDue) -> None:

@@ -21,7 +21,7 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger(__name__)
 
-#: How often a directory's logs warn of the same, which concerns many of them at once.
+#: How often the logs of a directory repeat a warning that concerns many of them at once.
 WARNING_INTERVAL_MS = 60_000
 
 
@@ -52,7 +52,7 @@ class DirectoryFailures:
         self._loop = loop
 
     def environment(self, log_dir: LogDir) -> Environment:
-        """What the logs of a directory act through."""
+        """The services for the logs of a directory."""
         return Environment(
             self._files,
             run_later=partial(self._work.run_later, log_dir.path),

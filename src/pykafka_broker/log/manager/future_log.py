@@ -1,21 +1,21 @@
-"""A partition on its way into another log directory (KIP-113), while it is written and read.
+"""A partition that moves into another log directory (KIP-113) while it is written and read.
 
-    /a/orders-0                     the source: served until the end
-    /b/orders-0.<32 hex>-future     filled from it, batch by batch as they are
+    /a/orders-0                     the source: served until the swap
+    /b/orders-0.<32 hex>-future     the future log: filled with the same batches
 
-Step by step, with what a crash leaves:
+The steps, and what the next start does after a crash:
 
-1. The future log is filled; the next start finds both folders and goes on where the copy ends.
+1. The future log is filled. The next start finds both folders and goes on where the copy ends.
 2. It is flushed, the last batches follow, and its folder is renamed to `/b/orders-0`: from this moment on it
-   is the log. A crash before the next step leaves two folders of that name. The one that reaches further
-   wins (`is_copy_of`): both hold the same history, and what only the new one holds was written after the
-   swap. Apache Kafka does not start on them.
-3. It is flushed again, the name with it; the source becomes `/a/orders-0.<32 hex>-delete`, and goes
+   is the log. A crash before the next step leaves two folders of that name. The next start serves the one
+   that reaches further (`is_copy_of`): both hold the same history, and batches that only the new one holds
+   were written after the swap. Apache Kafka does not start on them.
+3. It is flushed again, with its name; the source becomes `/a/orders-0.<32 hex>-delete`, and is removed
    `file.delete.delay.ms` later.
 
-The future log belongs to its mover alone: it is appended to in a worker thread, and its file work is done
-there too. The source is not compacted meanwhile: a tombstone that goes between two steps would let an older
-record come back.
+Only the mover uses the future log: it appends in a worker thread, and does the file work there too. The
+source is not compacted meanwhile: if a tombstone were removed between two steps, an older record would come
+back.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from pykafka_broker.protocol.records.batch import iter_batches
 
 
 class LogMove:
-    """`source`, which is served, and `future`, which is to take its place."""
+    """One move: `source` is served until `future` takes its place."""
 
     def __init__(self, source: PartitionLog, future: PartitionLog) -> None:
         self.source = source
         self.future = future
         self.name = source.name
         self.copied_bytes = 0
-        #: A worker is at the future log's files: nobody else may rename them.
+        #: A worker uses the future log's files: they must not be renamed.
         self.is_busy = False
-        #: Given up while a worker was busy with it.
+        #: Cancelled while a worker was busy with it.
         self.is_cancelled = False
         source.compaction.pause()
 
@@ -52,14 +52,14 @@ class LogMove:
 
     @property
     def may_copy(self) -> bool:
-        """Whether the source's closed segments stay what they are."""
+        """Whether no compaction is replacing closed segments of the source."""
         return not self.source.compaction.is_under_way
 
     def divergence(self) -> int | None:
-        """Where the future log's history leaves that of the source; None if it does not.
+        """The offset from which the future log's history differs from the source's; None if it does not.
 
-        So it is after the source lost an unsynced end in a crash, or was truncated to what its leader has. A
-        copy that a crash has damaged is made anew.
+        It differs after the source lost an unsynced end in a crash, or was truncated to its leader's history.
+        A copy that a crash has damaged is made anew.
         """
         source, future = self.source, self.future
         if any(segment.trust.damages for segment in future.state.segments):
@@ -86,8 +86,8 @@ class LogMove:
         return self.source.reader.plan_read(offset, max_bytes, limit="log_end")
 
     def close_gap(self, max_bytes: int) -> bool:
-        """Copy what was appended while the last step ran, if it is little and in memory: whether the future
-        log has all the source has. Event loop, while no worker is at it.
+        """Copy the batches appended during the last step, if they are few and in memory; whether the future
+        log then has everything that the source has. Event loop, while no worker is busy with it.
 
         Raises:
             KafkaError: a storage error, of the source or of the future log.
@@ -100,14 +100,14 @@ class LogMove:
         return self.divergence() is None and self.lag == 0
 
     def truncate(self, offset: int) -> None:
-        """Forget what the source does not have. Worker thread."""
+        """Remove what the source does not have, from `offset` on. Worker thread."""
         if offset <= self.future.state.segments[0].base_offset:
             self.future.trimmer.reset_to(offset)
         else:
             self.future.trimmer.truncate_to(offset)
 
     def copy(self, plan: ReadPlan, end_offset: int) -> None:
-        """Carry a plan out; `end_offset` is the source's end when it was made. Worker thread.
+        """Carry out a plan; `end_offset` is the source's end when the plan was made. Worker thread.
 
         Raises:
             KafkaError: a storage error, of the source or of the future log.
@@ -115,10 +115,10 @@ class LogMove:
         self.take(plan, plan.read(), end_offset)
 
     def take(self, plan: ReadPlan, records: Buffer, end_offset: int) -> None:
-        """As `copy`, of what has been read. Worker thread, or event loop while no worker is at it."""
+        """As `copy`, with records already read. Worker thread; event loop while no worker is busy with it."""
         future = self.future
         if plan.first_offset > future.state.log_end_offset:
-            # What lay between is below the log start offset.
+            # The offsets between are below the log start offset.
             future.trimmer.reset_to(plan.first_offset)
         size = base_offset = 0
         for position, header in iter_batches(records):
@@ -126,7 +126,7 @@ class LogMove:
             size = position + header.size_in_bytes
         if not size:
             if plan.first_offset < end_offset:
-                # Compaction has left nothing up to the source's end.
+                # Compaction has removed every record up to the source's end.
                 future.trimmer.skip_to(end_offset)
         else:
             self._refuse_damage(plan.first_offset, base_offset)
@@ -143,7 +143,7 @@ class LogMove:
         self.copied_bytes += size
 
     def _refuse_damage(self, first_offset: int, next_offset: int) -> None:
-        """What compaction left out is no loss; what is damaged must not vanish from sight."""
+        """Raise CORRUPT_MESSAGE for damage between two offsets: a copy would turn it into an ordinary gap."""
         for segment in self.source.state.segments:
             for damage in segment.trust.damages:
                 if damage.first_offset < next_offset and damage.next_offset > first_offset:
@@ -164,6 +164,6 @@ def is_copy_of(copy: PartitionLog, whole: PartitionLog) -> bool:
 
 
 def reach(log: PartitionLog) -> tuple[int, int, bool, int]:
-    """By this the better of two copies is found: the one that has all the other has."""
+    """Orders two copies of a log: the greater has everything that the other has."""
     is_sound = not any(segment.trust.damages for segment in log.state.segments)
     return log.state.latest_epoch, log.state.log_end_offset, is_sound, log.state.log_start_offset

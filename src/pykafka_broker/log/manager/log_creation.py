@@ -166,8 +166,8 @@ class LogCreation:
         return None
 
     def _orphan(self, wanted: WantedLog) -> PartitionLog | None:
-        """What a move had copied of a log that is not here, put in its place; unless that log is in a
-        directory that is away, and whole.
+        """A move's copy of a log that is not here, put in its place; None if the log itself is in a directory
+        that is missing now.
         """
         key = wanted.topic, wanted.partition
         orphans = self._registry.orphans

@@ -46,13 +46,13 @@ class LogMoves:
         """By topic and partition."""
         return self._registry.moves
 
-    # --- what a move that was cut short has left ----------------------------------------------------
+    # --- moves that a stop has interrupted ----------------------------------------------------------
 
     def better_of(self, one: PartitionLog, other: PartitionLog) -> PartitionLog:
         """The log to go on with, of two that a crash in the last step of a move has left.
 
         Raises:
-            LogDirError: this is not what a move leaves.
+            LogDirError: the two have different histories, which no move leaves.
         """
         whole, copy = (one, other) if reach(one) >= reach(other) else (other, one)
         if not is_copy_of(copy, whole):
@@ -154,7 +154,7 @@ class LogMoves:
         await self._work_on(move, move.future.flusher.flush)
 
     async def _work_on(self, move: LogMove, job: Callable[[], object]) -> None:
-        """Let a worker at the future log's files; a move given up meanwhile is removed after."""
+        """Run a job on the future log's files in a thread; remove them after it if the move was cancelled."""
         move.is_busy = True
         try:
             await self._threads.run_on_disk(directory_name(move.future.directory), job)

@@ -1,6 +1,7 @@
 """Which logs one broker has: those that are served, and those that are being filled to replace one.
 
-Changed on the event loop only. Other threads iterate over it: every iteration sees the logs of its beginning.
+Changed on the event loop only. Other threads may iterate over it: they see the logs of the moment in which
+they begin.
 """
 
 from __future__ import annotations

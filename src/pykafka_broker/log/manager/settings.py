@@ -1,4 +1,4 @@
-"""What a `LogManager` is given: settings, worker threads, and the workers of cleaner and scrubber."""
+"""Values that a `LogManager` is given: settings, worker threads, and the workers of cleaner and scrubber."""
 
 from __future__ import annotations
 

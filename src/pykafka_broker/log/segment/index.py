@@ -6,8 +6,8 @@ An offset entry names the *last* offset of the batch that starts at its position
 wanted offset is always a safe place to start walking batch headers. The arrays hold machine integers: a
 full 1 GiB segment costs 2 MiB of memory.
 
-The files carry no checksum. `from_bytes` refuses what cannot be an index (unordered, outside the segment),
-and the caller then rebuilds it from the log, which is always possible.
+The files carry no checksum. `from_bytes` refuses bytes that cannot be an index (unordered, or outside the
+segment); the caller then rebuilds the index from the log, which is always possible.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class TimeIndex:
         )
 
     def maybe_append(self, timestamp: int, offset: int) -> None:
-        """Add the pair unless its timestamp is no news."""
+        """Add the pair if its timestamp is greater than the last one."""
         if timestamp < 0 or (self.timestamps and timestamp <= self.timestamps[-1]):
             return
         self.timestamps.append(timestamp)

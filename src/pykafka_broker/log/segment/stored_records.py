@@ -1,14 +1,14 @@
-"""Records that stay in their file until their turn to be sent has come.
+"""Records that stay in their file until they are sent.
 
-A fetch answers with megabytes. Were they all read first, the reader would wait for the last of them before it
-gets the first, and a reader that is slow, or stops, would keep them in memory. So an answer names the bytes
-of the file, and who sends them takes a piece at a time, as fast as the peer reads. A piece is small enough
-that the processor's cache still has it when the socket copies it.
+The answer to a fetch has megabytes. If all of them were read first, the consumer would wait for the last byte
+before it gets the first, and a consumer that is slow, or stops, would keep them in memory. So an answer names
+the bytes of the file, and the connection takes a piece at a time, as fast as the peer reads. A piece is small
+enough that the processor's cache still has it when the socket copies it.
 
-Its length is told at once and cannot change, so a disk that fails on the way can only end the connection.
-That is why what the page cache seems not to have is read through before it is answered (`read_through`): the
-reader then gets the error, and the pieces come from the page cache. The file is held open: retention,
-compaction and deletion change nothing for who reads it.
+The length of an answer is sent first and cannot change, so a disk that fails on the way can only end the
+connection. That is why bytes that the page cache does not seem to have are read before the answer begins
+(`read_through`): the consumer then gets the error, and the pieces come from the page cache. The file is held
+open: retention, compaction and deletion do not affect an answer that has begun.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.buffers import Buffer
 
-#: What is read and sent at a time: 64 KiB cost an eighth more processor time, 1 MiB as much of the speed.
+#: Read and sent at a time: pieces of 64 KiB cost an eighth more processor time, those of 1 MiB an eighth of
+#: the speed.
 PIECE_BYTES = 256 * 1024
-#: Less than this is read at once; a piece more costs some microseconds.
+#: Shorter answers are read at once; each piece costs some microseconds.
 LEAST_BYTES = 32 * 1024
 
 
 class StoredRecords:
-    """The bytes of a segment's file that an answer carries; its length is what has not been taken yet."""
+    """The bytes of a segment's file that an answer carries; its length is the bytes not yet taken."""
 
     __slots__ = ("_end", "_file", "_position", "_read_cold", "_segment")
 
@@ -51,8 +52,8 @@ class StoredRecords:
         """The next piece, from the disk if need be.
 
         Raises:
-            OSError: the disk does not give it. Reads of the segment come from a thread from then on, which
-                tells the next reader.
+            OSError: the disk fails. From then on the segment is read in a thread, so that the next consumer
+                gets the error.
         """
         size = min(PIECE_BYTES, self._end - self._position)
         file, position = self._file, self._position

@@ -16,26 +16,28 @@ _SEGMENTS_OF_A_DENSE_LOG = 4
 
 
 class Survey(NamedTuple):
-    """What the headers of some segments say of what the checkpoints say."""
+    """The outcome of a survey."""
 
     #: The leader epochs of the checkpoint cannot be those of this log.
     contradicts_epochs: bool
-    #: The greatest offset that is missing between batches or in them, and cannot be lost, so that compaction
-    #: was at work here; -1 if none is.
+    #: The greatest offset, between batches or inside one, that compaction has removed, because it cannot have
+    #: been lost; -1 if there is none.
     last_gap: int
 
     @property
     def has_gaps(self) -> bool:
-        """Whether compaction was at work anywhere."""
+        """Whether compaction has removed offsets anywhere."""
         return self.last_gap >= 0
 
 
 def survey(segments: Iterable[Segment], epoch_of: Callable[[int], int]) -> Survey:
-    """Several batches that have other epochs than the checkpoint gives them, or the only one there is, if its
-    is an older one, prove that wrong. No disk spoils the same field of two batches, so one among others is
-    damaged; so is one of an epoch that is newer: the checkpoint is on disk before the batch.
+    """Compare the epochs of batches with the checkpoint's, and find the offsets that compaction left out.
 
-    A jump of the offsets counts where the batch behind agrees.
+    The checkpoint is wrong if several batches have other epochs than it gives them: no disk spoils the same
+    field of two batches, so a single one among others is damaged. It is also wrong if the only batch has an
+    older epoch; a newer one is damage, because the checkpoint is on disk before the batch.
+
+    A jump of the offsets counts where the next batch agrees.
     """
     seen = newer = batches = 0
     last_gap = -1
@@ -60,8 +62,8 @@ def is_dense_but_for(segment: Segment, segments: Sequence[Segment]) -> bool:
     """Whether each of these closed segments, but `segment`, reaches up to the next, and no offsets are
     missing within any.
 
-    Then compaction was not at work, and what is missing behind `segment` was lost. The last of `segments` is
-    there for its base offset alone. Reads headers; false if in doubt.
+    Then the log was not compacted, and offsets that are missing behind `segment` were lost. Of the last of
+    `segments` only the base offset counts. Reads headers; false if in doubt.
     """
     if len(segments) < _SEGMENTS_OF_A_DENSE_LOG:
         return False

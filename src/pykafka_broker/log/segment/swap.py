@@ -6,9 +6,9 @@
     4  *.swap -> the names in service, the log first, and the folder is synced
 
 The names and the order are Apache Kafka's; the syncs between are ours, for a disk may keep renames in any
-order. A start that finds `.cleaned` files is before step 2 and removes them, with the `.swap` files of the
-same or a later base offset; one that finds a `.log.swap` goes on at step 3, for everything that lies in its
-offsets. A `.swap` of another kind alone is at step 4.
+order. A start that finds `.cleaned` files was stopped before step 2 and removes them, with the `.swap` files
+of the same or a later base offset; one that finds a `.log.swap` goes on at step 3, for every segment that
+lies in its offsets. A `.swap` of another kind, without a `.log.swap`, means step 4.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from pykafka_broker.log.disk.names import (
     parse_offset_file,
 )
 
-#: What a cleaned segment consists of, in the order in which it gets its names.
+#: The files of a cleaned segment, in the order in which they get their names.
 CLEANED_KINDS = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)
 _IN_PROGRESS = (DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX, SWAP_SUFFIX)
-#: What belongs to the first offset of a segment rather than to its records: it stays when those are
-#: replaced.
+#: Files that belong to the first offset of a segment rather than to its records: they stay when the records
+#: are replaced.
 _OF_THE_OFFSET = (SNAPSHOT_SUFFIX, WINDOW_SUFFIX)
 
 
@@ -56,7 +56,7 @@ def to_swap(base_offset: int) -> Iterator[Renaming]:
 
 
 def out_of_service(base_offset: int, replaced: Sequence[int]) -> Iterator[Renaming]:
-    """Step 3; of files that need not be there."""
+    """Step 3; some of the files may not exist."""
     for offset in replaced:
         for kind in SEGMENT_SUFFIXES:
             if offset != base_offset or kind not in _OF_THE_OFFSET:
@@ -72,8 +72,8 @@ def into_service(base_offset: int) -> Iterator[Renaming]:
 
 
 def steps_at_start(names: Iterable[str], end_offset_of: Callable[[str], int]) -> list[Renaming]:
-    """What a start has to do in a folder that holds these files. `end_offset_of` reads where the offsets of a
-    `.log.swap` end.
+    """The steps that a start has to take in a folder with these files. `end_offset_of` reads where the
+    offsets of a `.log.swap` end.
     """
     present = {name for name in names if not name.endswith(DENSE_SUFFIX)}
     if not any(name.endswith(_IN_PROGRESS) for name in present):
@@ -90,14 +90,14 @@ def steps_at_start(names: Iterable[str], end_offset_of: Callable[[str], int]) ->
         if parsed is None:
             continue
         is_undone = unfinished and parsed[0] >= min(unfinished)
-        if is_undone and offset_file(parsed[0], LOG_SUFFIX) in present:  # else it is all there is
+        if is_undone and offset_file(parsed[0], LOG_SUFFIX) in present:  # else there is no other copy
             steps.append(Renaming(name, None))
         else:
             swaps[name] = parsed[0]
     for name, base_offset in swaps.items():
         if name.endswith(LOG_SUFFIX + SWAP_SUFFIX):
             steps += _replaced(present, base_offset, end_offset_of(name))
-    # The log gets its name first: as long as it has not, a next start knows what is going on.
+    # The log gets its name first: as long as it has not, another start takes the same steps.
     in_order = sorted(swaps, key=lambda name: (swaps[name], not name.endswith(LOG_SUFFIX + SWAP_SUFFIX)))
     steps += [Renaming(name, name[: -len(SWAP_SUFFIX)]) for name in in_order]
     return steps

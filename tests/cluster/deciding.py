@@ -7,7 +7,7 @@ from typing import Any
 from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.events import Event, Heartbeat, RegisterBroker
 from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
-from pykafka_broker.cluster.image import ClusterImage, Endpoint, replay
+from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint, replay
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 
@@ -44,7 +44,7 @@ def registration(broker_id: int, **fields: Any) -> RegisterBroker:
         broker_id,
         CLUSTER_ID,
         uuid(2_000 + broker_id),
-        {"PLAINTEXT": Endpoint(f"broker{broker_id}", 9092)},
+        {"PLAINTEXT": RegisteredEndpoint(f"broker{broker_id}", 9092)},
         NODE_FEATURES,
         (directory(broker_id),),
     )

@@ -18,7 +18,7 @@ from pykafka_broker.cluster.events import (
     UnregisterBroker,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
-from pykafka_broker.cluster.image import Endpoint, FeatureRange, LeaderRecoveryState, replay
+from pykafka_broker.cluster.image import FeatureRange, LeaderRecoveryState, RegisteredEndpoint, replay
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.cluster.deciding import (
@@ -58,7 +58,7 @@ def test_a_brokers_epoch_is_the_offset_of_its_registration_and_it_starts_fenced(
     broker = after.image.brokers[1]
     assert epoch == broker.epoch == broker.record_offset == state.next_offset
     assert (broker.fenced, broker.rack, broker.directories) == (True, "a", (directory(1),))
-    assert broker.listeners == {"PLAINTEXT": Endpoint("broker1", 9092)}
+    assert broker.listeners == {"PLAINTEXT": RegisteredEndpoint("broker1", 9092)}
     assert record.features == [
         m.BrokerFeature(name=name, min_supported_version=low, max_supported_version=high)
         for name, (low, high) in NODE_FEATURES.items()
@@ -68,7 +68,7 @@ def test_a_brokers_epoch_is_the_offset_of_its_registration_and_it_starts_fenced(
 def test_the_same_incarnation_amends_its_registration_and_keeps_its_epoch():
     state = a_cluster(1)
     epoch = state.image.brokers[1].epoch
-    moved = {"PLAINTEXT": Endpoint("elsewhere", 9092)}
+    moved = {"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)}
     state, _, answer = decide(state, registration(1, listeners=moved))
     broker = state.image.brokers[1]
     assert (answer, broker.epoch, broker.fenced, broker.listeners) == (epoch, epoch, False, moved)
@@ -344,7 +344,7 @@ def test_an_unregistered_broker_leaves_every_set():
 
 
 def test_a_controller_says_where_it_is_and_what_it_can_do():
-    listeners = {"CONTROLLER": Endpoint("here", 9093)}
+    listeners = {"CONTROLLER": RegisteredEndpoint("here", 9093)}
     state, _, _ = decide(an_empty_cluster(), RegisterController(1, 1, uuid(9), listeners, NODE_FEATURES))
     assert state.image.controllers[1].listeners == listeners
     assert state.image.controllers[1].features == NODE_FEATURES

@@ -18,7 +18,7 @@ from pykafka_broker.cluster.events import (
     NewPartitions,
     NewTopic,
 )
-from pykafka_broker.cluster.image import Endpoint, ResourceType
+from pykafka_broker.cluster.image import RegisteredEndpoint, ResourceType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from tests.support.metadata import Node
 
@@ -127,8 +127,8 @@ async def test_configs_are_answered_in_the_order_asked_whoever_refuses_them():
 async def test_controllers_register_features_are_updated_brokers_are_forgotten():
     node = Node()
     controller = await node.start()
-    await controller.register_controller({"CONTROLLER": Endpoint("localhost", 9093)})
-    assert node.image.controllers[1].listeners == {"CONTROLLER": Endpoint("localhost", 9093)}
+    await controller.register_controller({"CONTROLLER": RegisteredEndpoint("localhost", 9093)})
+    assert node.image.controllers[1].listeners == {"CONTROLLER": RegisteredEndpoint("localhost", 9093)}
     with pytest.raises(KafkaError, match="does not support this feature"):
         await controller.update_features([FeatureUpdate("nonsense.version", 1)])
     await controller.unregister_broker(1)

@@ -15,7 +15,7 @@ from pykafka_broker.apis.api import Later
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.endpoint import Endpoint, ListenerLimits
+from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.shared import Shared
@@ -27,12 +27,12 @@ from pykafka_broker.testing.home import PATIENCE_SECONDS, until
 from tests.support.descriptors import descriptors_left
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, Peer, apis, produce_of
 
-LOCAL = Endpoint("PLAINTEXT", "127.0.0.1", 0)
+LOCAL = ListenerEndpoint("PLAINTEXT", "127.0.0.1", 0)
 
 
 @asynccontextmanager
 async def listening(
-    *endpoints: Endpoint,
+    *endpoints: ListenerEndpoint,
     limits: ListenerLimits | None = None,
     connection_limits: ConnectionLimits | None = None,
     node: Any = None,
@@ -110,7 +110,7 @@ async def served(client: Client) -> bool:
 
 
 async def test_port_0_lets_the_system_choose_and_several_listeners_live_side_by_side() -> None:
-    endpoints = [LOCAL, Endpoint("INTERNAL", "127.0.0.1", 0)]
+    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0)]
     async with listening(*endpoints) as listeners:
         ports = {listener.port for listener in listeners.listeners.values()}
         assert len(ports) == 2 and 0 not in ports
@@ -121,14 +121,14 @@ async def test_port_0_lets_the_system_choose_and_several_listeners_live_side_by_
 
 @pytest.mark.parametrize("host", ["::1", ""])
 async def test_ipv6_clients_are_served(host: str) -> None:
-    async with listening(Endpoint("PLAINTEXT", host, 0)) as listeners:
+    async with listening(ListenerEndpoint("PLAINTEXT", host, 0)) as listeners:
         client = await Client.connect(("::1", listeners.listeners["PLAINTEXT"].port))
         with client.sock:
             assert await served(client)
 
 
 async def test_no_host_means_ipv4_as_well_and_addresses_are_shown_as_ipv4() -> None:
-    async with listening(Endpoint("PLAINTEXT", "", 0)) as listeners, connected(listeners) as [client]:
+    async with listening(ListenerEndpoint("PLAINTEXT", "", 0)) as listeners, connected(listeners) as [client]:
         assert await served(client)
         [connection] = listeners.shared.connections
         assert connection.client_host == "/127.0.0.1"
@@ -136,7 +136,7 @@ async def test_no_host_means_ipv4_as_well_and_addresses_are_shown_as_ipv4() -> N
 
 async def test_a_name_is_listened_on_with_all_its_addresses() -> None:
     async with (
-        listening(Endpoint("PLAINTEXT", "localhost", 0)) as listeners,
+        listening(ListenerEndpoint("PLAINTEXT", "localhost", 0)) as listeners,
         connected(listeners) as [client],
     ):
         assert await served(client)
@@ -146,32 +146,38 @@ async def test_an_address_in_use_is_refused_with_the_reason() -> None:
     async with listening() as listeners:
         taken = listeners.listeners["PLAINTEXT"].port
         with pytest.raises(OSError, match=f"failed to bind to 127.0.0.1:{taken}"):
-            Listeners(listeners.shared).add(Endpoint("PLAINTEXT", "127.0.0.1", taken), Dispatch([]))
+            Listeners(listeners.shared).add(ListenerEndpoint("PLAINTEXT", "127.0.0.1", taken), Dispatch([]))
 
 
 async def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
     listeners = Listeners(Shared(SystemClock()))
     with pytest.raises(ValueError, match="SSL is not offered"):
-        listeners.add(Endpoint("SSL", "127.0.0.1", 0, security_protocol="SSL"), Dispatch([]))
+        listeners.add(ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL"), Dispatch([]))
 
 
 @pytest.mark.parametrize(
     ("endpoint", "expected_host", "expected_port"),
     [
         (
-            Endpoint("PLAINTEXT", "127.0.0.1", 0, advertised_host="broker.example", advertised_port=19092),
+            ListenerEndpoint(
+                "PLAINTEXT", "127.0.0.1", 0, advertised_host="broker.example", advertised_port=19092
+            ),
             "broker.example",
             19092,
         ),
-        (Endpoint("PLAINTEXT", "127.0.0.1", 0, advertised_host="broker.example"), "broker.example", None),
-        (Endpoint("PLAINTEXT", "127.0.0.1", 0), "127.0.0.1", None),
-        (Endpoint("PLAINTEXT", "0.0.0.0", 0), "127.0.0.2", None),
-        (Endpoint("PLAINTEXT", "", 0), "127.0.0.2", None),
+        (
+            ListenerEndpoint("PLAINTEXT", "127.0.0.1", 0, advertised_host="broker.example"),
+            "broker.example",
+            None,
+        ),
+        (ListenerEndpoint("PLAINTEXT", "127.0.0.1", 0), "127.0.0.1", None),
+        (ListenerEndpoint("PLAINTEXT", "0.0.0.0", 0), "127.0.0.2", None),
+        (ListenerEndpoint("PLAINTEXT", "", 0), "127.0.0.2", None),
     ],
     ids=["advertised", "advertised with the bound port", "bound", "wildcard", "no host"],
 )
 async def test_a_client_is_told_an_address_that_it_can_reach(
-    endpoint: Endpoint, expected_host: str, expected_port: int | None
+    endpoint: ListenerEndpoint, expected_host: str, expected_port: int | None
 ) -> None:
     async with listening(endpoint) as listeners:
         port = listeners.listeners["PLAINTEXT"].port
@@ -200,7 +206,7 @@ async def test_above_max_connections_new_ones_wait_until_somebody_leaves() -> No
 
 
 async def test_the_inter_broker_listener_makes_room_for_itself() -> None:
-    endpoints = [LOCAL, Endpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
+    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
     async with (
         listening(*endpoints, limits=ListenerLimits(max_connections=1)) as listeners,
         connected(listeners) as [client],
@@ -254,7 +260,7 @@ async def test_an_override_replaces_the_limit_of_its_address() -> None:
 
 
 async def test_a_listener_may_have_a_limit_of_its_own() -> None:
-    endpoints = [LOCAL._replace(max_connections=1), Endpoint("INTERNAL", "127.0.0.1", 0)]
+    endpoints = [LOCAL._replace(max_connections=1), ListenerEndpoint("INTERNAL", "127.0.0.1", 0)]
     async with (
         listening(*endpoints) as listeners,
         connected(listeners, 2) as [first, second],
@@ -295,7 +301,7 @@ async def test_above_the_creation_rate_connections_wait_their_turn() -> None:
 
 async def test_a_listener_may_have_a_creation_rate_of_its_own() -> None:
     slow = LOCAL._replace(max_connection_creation_rate=0)
-    fast = Endpoint("INTERNAL", "127.0.0.1", 0)
+    fast = ListenerEndpoint("INTERNAL", "127.0.0.1", 0)
     async with (
         listening(slow, fast) as listeners,
         connected(listeners) as [waiting],
@@ -309,7 +315,7 @@ async def test_a_listener_may_have_a_creation_rate_of_its_own() -> None:
 
 
 async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_brokers_does_not() -> None:
-    endpoints = [LOCAL, Endpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
+    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
     limits = ListenerLimits(max_connection_creation_rate=0)
     async with listening(*endpoints, limits=limits) as listeners:
         inside = listeners.listeners["INTERNAL"]

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.cluster.features import bootstrap_records
-from pykafka_broker.cluster.image import ClusterImage, Endpoint
+from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
@@ -126,7 +126,7 @@ class Node:
         """Lead, and let the broker be ready; the channel to the controller."""
         await self.replica.start()
         self.broker_epoch = await self.controller.register_broker(
-            listeners={"PLAINTEXT": Endpoint("localhost", 9092)},
+            listeners={"PLAINTEXT": RegisteredEndpoint("localhost", 9092)},
             directories=[self.directory_id],
             previous_broker_epoch=previous_broker_epoch,
         )

@@ -13,7 +13,7 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from pykafka_broker.cluster.events import DirectoryAssignment, ProducerIdBlock
-from pykafka_broker.cluster.image import Endpoint
+from pykafka_broker.cluster.image import RegisteredEndpoint
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.metadata.controller_channel import BrokerReports
@@ -42,7 +42,7 @@ class BrokerLifecycle:
         self._reports: set[asyncio.Task[None]] = set()
 
     async def register(
-        self, listeners: Mapping[str, Endpoint], *, rack: str | None, previous_broker_epoch: int
+        self, listeners: Mapping[str, RegisteredEndpoint], *, rack: str | None, previous_broker_epoch: int
     ) -> None:
         """Register, fenced, with the directories that are in service.
 

@@ -8,8 +8,8 @@ stop, or a start that fails later, undoes it.
 
 Many nodes can run in one process and event loop; nothing here is global.
 
-Where the next parts go: replica fetchers beside `replicas`, an authorizer and quotas into `ports`, a metrics
-page and a web console beside `listeners`.
+Where the next parts go: replica fetchers beside `replicas`, an authorizer and quotas in place of `ALLOW_ALL`
+and `UNLIMITED`, a metrics page and a web console beside `listeners`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from pykafka_broker.apis import APIS
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
+from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.descriptor_care import DescriptorCare
@@ -53,6 +55,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.network.dispatch import BROKER_LISTENER, Dispatch
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
@@ -114,7 +117,9 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     )
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
-    served_listeners = ServedListeners(listeners, lambda: f.config, f.threads)
+    authorizer, quotas = ALLOW_ALL, UNLIMITED
+    dispatch = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
+    served_listeners = ServedListeners(listeners, dispatch, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()
     undo.callback(logs.dirs.unlock)
@@ -202,7 +207,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
         purgatory=purgatory,
         cold_reads=cold_reads,
         threads=f.threads,
-        authorizer=ALLOW_ALL,
+        authorizer=authorizer,
     )
     undo.push_async_callback(_hang_up, listeners, purgatory, coordinators)
     listeners.start(ports)

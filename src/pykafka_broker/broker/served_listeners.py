@@ -13,14 +13,13 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from pykafka_broker.apis import APIS
 from pykafka_broker.broker.settings import endpoints, limits_by_address_or, listener_limits
 from pykafka_broker.broker.threads import Threads
 from pykafka_broker.cluster import image as metadata
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.network.addresses import addresses_of
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.endpoint import Endpoint
+from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.listeners import Listeners
 
 logger = logging.getLogger("kafka.server.BrokerServer")
@@ -30,10 +29,20 @@ SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SAS
 
 
 class ServedListeners:
-    """Binds, rebinds and removes listeners. `current` is the configuration in force. Event loop only."""
+    """Binds, rebinds and removes listeners. Event loop only.
 
-    def __init__(self, listeners: Listeners, current: Callable[[], BrokerConfig], threads: Threads) -> None:
+    Every listener serves what `dispatch` finds; `current` is the configuration in force.
+    """
+
+    def __init__(
+        self,
+        listeners: Listeners,
+        dispatch: Dispatch,
+        current: Callable[[], BrokerConfig],
+        threads: Threads,
+    ) -> None:
         self._listeners = listeners
+        self._dispatch = dispatch
         self._current = current
         self._threads = threads
         #: Changes that wait for the address of a host.
@@ -51,7 +60,7 @@ class ServedListeners:
             OSError: an address cannot be had.
         """
         for endpoint in endpoints(self._current()):
-            self._listeners.reserve(endpoint, Dispatch(APIS))
+            self._listeners.reserve(endpoint, self._dispatch)
 
     async def listen(self) -> None:
         """Let clients queue up on every listener. The metadata may have changed the configuration since
@@ -66,12 +75,12 @@ class ServedListeners:
         wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
         self._listeners.reconfigure(listener_limits(config, by_address), wanted)
         for endpoint in wanted.values():
-            self._listeners.add(endpoint, Dispatch(APIS))
+            self._listeners.add(endpoint, self._dispatch)
 
-    def registered(self) -> dict[str, metadata.Endpoint]:
+    def registered(self) -> dict[str, metadata.RegisteredEndpoint]:
         """What the controller is told of the listeners."""
         return {
-            name: metadata.Endpoint(
+            name: metadata.RegisteredEndpoint(
                 *self._listeners.advertised(name),
                 SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
             )
@@ -104,13 +113,13 @@ class ServedListeners:
         self._changes.add(task)
         task.add_done_callback(self._changes.discard)
 
-    async def _add(self, endpoint: Endpoint) -> None:
+    async def _add(self, endpoint: ListenerEndpoint) -> None:
         """Serve one more listener, if it is still wanted when its host has been looked up."""
         listeners = self._listeners
         try:
             addresses = await self._threads.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
             if endpoint in endpoints(self._current()) and endpoint.name not in listeners.listeners:
-                listeners.add(endpoint, Dispatch(APIS), addresses).start()
+                listeners.add(endpoint, self._dispatch, addresses).start()
         except OSError as error:
             logger.error("Listener %s is not served: %s", endpoint.name, error)
 

@@ -15,14 +15,14 @@ from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
 from pykafka_broker.log.manager.settings import Intervals, LogSettings
-from pykafka_broker.network.endpoint import UNLIMITED, Endpoint, ListenerLimits
+from pykafka_broker.network.endpoint import UNLIMITED, ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.host_names import limits_by_address
 from pykafka_broker.network.limits import ConnectionLimits
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
 
-def endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
+def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
     """Where to listen for clients, and what they are told."""
     advertised = {}
     if config["advertised.listeners"] is not None:
@@ -30,7 +30,7 @@ def endpoints(config: BrokerConfig) -> Iterator[Endpoint]:
     for endpoint in config.broker_listeners:
         told = advertised.get(endpoint.name)
         own = partial(config.only_for_listener, endpoint.name)
-        yield Endpoint(
+        yield ListenerEndpoint(
             endpoint.name,
             endpoint.host,
             endpoint.port,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import NamedTuple, Union
 
-from pykafka_broker.cluster.image import Endpoint, FeatureRange
+from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.protocol.errors import ErrorCode
 
 # -- topics -----------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class RegisterBroker(NamedTuple):
     broker_id: int
     cluster_id: str
     incarnation_id: bytes
-    listeners: Mapping[str, Endpoint]
+    listeners: Mapping[str, RegisteredEndpoint]
     features: Mapping[str, FeatureRange]
     directories: tuple[bytes, ...]
     rack: str | None = None
@@ -231,7 +231,7 @@ class RegisterController(NamedTuple):
     token: int
     controller_id: int
     incarnation_id: bytes
-    listeners: Mapping[str, Endpoint]
+    listeners: Mapping[str, RegisteredEndpoint]
     features: Mapping[str, FeatureRange]
 
 

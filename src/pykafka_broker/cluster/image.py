@@ -50,7 +50,7 @@ class CorruptMetadataError(Exception):
     """A record contradicts the records before it: no correct controller writes such a log."""
 
 
-class Endpoint(NamedTuple):
+class RegisteredEndpoint(NamedTuple):
     """Where a listener is reached; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, 2, 3 SASL)."""
 
     host: str
@@ -71,7 +71,7 @@ class BrokerRegistration(NamedTuple):
     broker_id: int
     epoch: int
     incarnation_id: bytes
-    listeners: Mapping[str, Endpoint]
+    listeners: Mapping[str, RegisteredEndpoint]
     rack: str | None = None
     fenced: bool = True
     in_controlled_shutdown: bool = False
@@ -91,7 +91,7 @@ class ControllerRegistration(NamedTuple):
 
     controller_id: int
     incarnation_id: bytes
-    listeners: Mapping[str, Endpoint]
+    listeners: Mapping[str, RegisteredEndpoint]
     features: Mapping[str, FeatureRange]
 
 
@@ -466,8 +466,11 @@ def changed(partition: PartitionRegistration, record: m.PartitionChangeRecord) -
     return partition._replace(**changes)
 
 
-def _endpoints(end_points: Iterable[Any]) -> dict[str, Endpoint]:
-    return {point.name: Endpoint(point.host, point.port, point.security_protocol) for point in end_points}
+def _endpoints(end_points: Iterable[Any]) -> dict[str, RegisteredEndpoint]:
+    return {
+        point.name: RegisteredEndpoint(point.host, point.port, point.security_protocol)
+        for point in end_points
+    }
 
 
 def _ranges(features: Iterable[Any]) -> dict[str, FeatureRange]:

@@ -29,7 +29,7 @@ from pykafka_broker.cluster.events import (
     ProducerIdBlock,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
-from pykafka_broker.cluster.image import Endpoint, FeatureRange
+from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.machine.scheduler import Scheduler
@@ -166,7 +166,7 @@ class LocalControllerChannel:
     async def register_broker(
         self,
         *,
-        listeners: Mapping[str, Endpoint],
+        listeners: Mapping[str, RegisteredEndpoint],
         directories: Iterable[bytes],
         rack: str | None = None,
         previous_broker_epoch: int = -1,
@@ -244,7 +244,9 @@ class LocalControllerChannel:
         return result
 
     async def register_controller(
-        self, listeners: Mapping[str, Endpoint], features: Mapping[str, FeatureRange] = NODE_FEATURES
+        self,
+        listeners: Mapping[str, RegisteredEndpoint],
+        features: Mapping[str, FeatureRange] = NODE_FEATURES,
     ) -> None:
         incarnation_id = random_uuid()
         await self._ask(

@@ -29,7 +29,7 @@ from pykafka_broker.cluster.events import (
     ProducerIdBlock,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
-from pykafka_broker.cluster.image import Endpoint, FeatureRange
+from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.protocol.errors import ErrorCode
 
 
@@ -96,7 +96,7 @@ class BrokerReports(Protocol):
     async def register_broker(
         self,
         *,
-        listeners: Mapping[str, Endpoint],
+        listeners: Mapping[str, RegisteredEndpoint],
         directories: Iterable[bytes],
         rack: str | None = None,
         previous_broker_epoch: int = -1,
@@ -147,7 +147,9 @@ class ControllerChannel(ClusterAdministration, BrokerReports, Protocol):
     """Everything that a node asks of the active controller."""
 
     async def register_controller(
-        self, listeners: Mapping[str, Endpoint], features: Mapping[str, FeatureRange] = NODE_FEATURES
+        self,
+        listeners: Mapping[str, RegisteredEndpoint],
+        features: Mapping[str, FeatureRange] = NODE_FEATURES,
     ) -> None:
         """Write down how the controller of this node is reached (KIP-919)."""
         ...

@@ -20,7 +20,7 @@ from pykafka_broker.protocol.fields import schema_of
 
 API_VERSIONS = 18
 #: The listeners of clients and of other brokers; requests to the controller come in on others.
-BROKER = "broker"
+BROKER_LISTENER = "broker"
 #: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
 LARGE_ANSWERS = frozenset({1, 59, 78})
 
@@ -60,12 +60,12 @@ class Route:
 
 
 class Dispatch:
-    """All routes of a listener: the APIs for its kind, each behind the checks it declares."""
+    """All routes of one kind of listener: the APIs it serves, each behind the checks it declares."""
 
     def __init__(
         self,
         apis: Iterable[Api],
-        listener: str = BROKER,
+        listener: str = BROKER_LISTENER,
         authorizer: Authorizer = ALLOW_ALL,
         quotas: Quotas = UNLIMITED,
     ) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 UNLIMITED = 2**31 - 1
 
 
-class Endpoint(NamedTuple):
-    """One entry of `listeners`, and what `advertised.listeners` says about it."""
+class ListenerEndpoint(NamedTuple):
+    """Where a listener is bound, what clients are told of it, and its own limits."""
 
     name: str
     #: "" is every address of the machine.
@@ -31,7 +31,7 @@ class Endpoint(NamedTuple):
         """True if the host names every address of the machine, so that it says nothing to a client."""
         return self.host in ("", "0.0.0.0", "::")
 
-    def is_bound_as(self, other: Endpoint) -> bool:
+    def is_bound_as(self, other: ListenerEndpoint) -> bool:
         """True if the same sockets serve both."""
         return (self.host, self.port, self.security_protocol) == (
             other.host,

@@ -20,7 +20,7 @@ from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.network.accepting import Acceptor
 from pykafka_broker.network.addresses import Addresses, addresses_of
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.endpoint import Endpoint, ListenerLimits
+from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.sweeping import Sweep
@@ -51,7 +51,9 @@ class Listeners:
         """The limits in force."""
         return self.acceptor.limits
 
-    def reserve(self, endpoint: Endpoint, dispatch: Dispatch, addresses: Addresses | None = None) -> Listener:
+    def reserve(
+        self, endpoint: ListenerEndpoint, dispatch: Dispatch, addresses: Addresses | None = None
+    ) -> Listener:
         """Bind another listener, so that its address cannot be lost any more; `add` makes it listen.
 
         `addresses` are those of its host; without them they are looked up, which may block.
@@ -65,7 +67,9 @@ class Listeners:
         self.listeners[endpoint.name] = listener
         return listener
 
-    def add(self, endpoint: Endpoint, dispatch: Dispatch, addresses: Addresses | None = None) -> Listener:
+    def add(
+        self, endpoint: ListenerEndpoint, dispatch: Dispatch, addresses: Addresses | None = None
+    ) -> Listener:
         """Let another listener, reserved or not, have connections queue up; it accepts after `start()`.
 
         Raises:
@@ -125,7 +129,7 @@ class Listeners:
         # Aborted connections are reported lost in the next turn of the loop.
         await asyncio.sleep(0)
 
-    def reconfigure(self, limits: ListenerLimits, endpoints: Mapping[str, Endpoint]) -> None:
+    def reconfigure(self, limits: ListenerLimits, endpoints: Mapping[str, ListenerEndpoint]) -> None:
         """Apply changed limits and changed endpoints, which stay bound, to connections to come."""
         for name, listener in self.listeners.items():
             listener.endpoint = endpoints[name]

@@ -13,7 +13,7 @@ from typing import NoReturn
 from pykafka_broker.network.addresses import Addresses, addresses_of, shown
 from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.dispatch import Dispatch
-from pykafka_broker.network.endpoint import Endpoint, ListenerLimits
+from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.security_protocols import security_protocol
 
 #: The listen queue is never shorter: clients of a burst that do not fit in wait a second for another SYN.
@@ -27,7 +27,7 @@ Accept = Callable[["Listener", socket.socket], None]
 class Listener:
     """One endpoint: its listening sockets and its share of the connections."""
 
-    def __init__(self, endpoint: Endpoint, dispatch: Dispatch, accept: Accept, now_ms: int) -> None:
+    def __init__(self, endpoint: ListenerEndpoint, dispatch: Dispatch, accept: Accept, now_ms: int) -> None:
         """Raises ValueError if the security protocol is not offered."""
         self.endpoint = endpoint
         self.security = security_protocol(endpoint.security_protocol, endpoint.name)

@@ -9,7 +9,7 @@ from pykafka_broker.protocol.messages.end_txn import EndTxnRequest
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
 from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 
 PRODUCE, END, INIT = 12, 5, 5
 CONCURRENT_TRANSACTIONS = 51
@@ -36,10 +36,9 @@ class Producer:
         self.ending = False
         batch = build_batch(
             [(int(time.time() * 1000), None, VALUE, [])],
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            base_sequence=0,
-            transactional=True,
+            BatchFields(
+                producer_id=self.producer_id, producer_epoch=self.epoch, base_sequence=0, transactional=True
+            ),
         )
         data = PartitionProduceData(index=self.partition, records=batch)
         request = ProduceRequest(

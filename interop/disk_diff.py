@@ -33,6 +33,7 @@ from pykafka_broker.protocol.messages import offset_delete as forgetting
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.messages.records.producer_snapshot import ProducerSnapshot
 from pykafka_broker.protocol.records.batch import (
+    BatchFields,
     Codec,
     build_batch,
     iter_batches,
@@ -109,7 +110,7 @@ def _produce_plainly(kafka: Kafka) -> None:
                 (NOW + 1000 * number + n, b"key-%d" % n, b"value " * 20, (("header", b"1"), ("none", None)))
                 for n in range(number + 1)
             ]
-            _produce(kafka, topic, build_batch(records, codec=codec), number % 2)
+            _produce(kafka, topic, build_batch(records, BatchFields(codec=codec)), number % 2)
             if topic == "stamped":
                 time.sleep(0.005)  # every batch at a time of its own
     for number in range(12):  # beyond a segment
@@ -126,7 +127,10 @@ def _produce_once(kafka: Kafka) -> None:
         _produce(
             kafka,
             "plain",
-            build_batch(records, producer_id=producer.producer_id, producer_epoch=0, base_sequence=sequence),
+            build_batch(
+                records,
+                BatchFields(producer_id=producer.producer_id, producer_epoch=0, base_sequence=sequence),
+            ),
             1,
         )
 
@@ -167,7 +171,9 @@ def _transact(kafka: Kafka) -> None:
         )
         kafka.call_until_ok(partitions, 3)
         for partition in range(2):
-            batch = build_batch([(NOW, None, name.encode(), ())], **who, base_sequence=0, transactional=True)
+            batch = build_batch(
+                [(NOW, None, name.encode(), ())], BatchFields(**who, base_sequence=0, transactional=True)
+            )
             _produce(kafka, "transactional", batch, partition, name)
         if committed is not None:
             kafka.call_until_ok(ending.EndTxnRequest(transactional_id=name, **who, committed=committed), 3)

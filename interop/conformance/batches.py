@@ -15,6 +15,7 @@ from pykafka_broker.protocol.records.batch import (
     CRC_OFFSET,
     HEADER,
     HEADER_BYTES,
+    BatchFields,
     build_batch,
     read_header,
 )
@@ -33,7 +34,7 @@ def batch(
 ) -> bytes:
     """One batch of these values, one millisecond after the other; `more` goes to `build_batch`."""
     records = [(timestamp_ms + index * step_ms, key, value, ()) for index, value in enumerate(values)]
-    return build_batch(records, **more)
+    return build_batch(records, BatchFields(**more))
 
 
 def changed(data: bytes, *, right_checksum: bool = True, body: bytes | None = None, **fields: int) -> bytes:

@@ -63,6 +63,7 @@ from pykafka_broker.protocol.records.batch import (
     HEADER_BYTES,
     MAGIC,
     MAGIC_OFFSET,
+    BatchFields,
     Codec,
     build_batch,
     read_header,
@@ -255,7 +256,7 @@ class DataPath:
             records = [(0, key, value, headers) for _, key, value, headers in records]
         if chance.random() < 0.15:
             more["max_timestamp"] = self.a_time()
-        data = build_batch(records, codec=chance.choice(list(Codec)), **more)
+        data = build_batch(records, BatchFields(codec=chance.choice(list(Codec)), **more))
         if chance.random() < 0.06:
             header = read_header(data)
             wrong: dict[str, Any] = chance.choice(

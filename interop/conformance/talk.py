@@ -49,7 +49,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 
 E = ErrorCode
 
@@ -317,9 +317,9 @@ class Talk:
         timestamp_ms: int = 1_700_000_000_000,
         **batch: Any,
     ) -> int:
-        """Append one batch of these values; its base offset. `batch` goes to `build_batch`."""
+        """Append one batch of these values; its base offset. `batch` are `BatchFields`."""
         records = [(timestamp_ms + index, key, value, ()) for index, value in enumerate(values)]
-        return self.append(topic, build_batch(records, **batch), partition)
+        return self.append(topic, build_batch(records, BatchFields(**batch)), partition)
 
     def append(self, topic: Topic, batch: bytes, partition: int = 0) -> int:
         """Append a batch as it is; its base offset."""

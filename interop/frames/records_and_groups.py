@@ -79,7 +79,7 @@ from pykafka_broker.protocol.messages.offset_for_leader_epoch import (
 )
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 
 TOPIC_RESOURCE = 2
 
@@ -97,7 +97,8 @@ class RecordsAndGroups:
         self.kafka = kafka
         self.topic_id = self.create("golden", partitions=2)
         self.produced = build_batch(
-            [(1_700_000_000_000, b"key", b"value", [("trace", b"1")])], producer_id=-1, base_offset=0
+            [(1_700_000_000_000, b"key", b"value", [("trace", b"1")])],
+            BatchFields(producer_id=-1, base_offset=0),
         )
         self.kafka.call_until_ok(self.produce(9), 9)
         self.kafka.call_until_ok(self.find_coordinator(4), 4)
@@ -323,7 +324,9 @@ class RecordsAndGroups:
         return DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="golden", partitions=[0, 1])])
 
     def describe_producers(self, version: int) -> DescribeProducersRequest:
-        batch = build_batch([(0, None, b"x", [])], producer_id=99, producer_epoch=0, base_sequence=0)
+        batch = build_batch(
+            [(0, None, b"x", [])], BatchFields(producer_id=99, producer_epoch=0, base_sequence=0)
+        )
         topic = TopicProduceData(name="golden", partition_data=[PartitionProduceData(index=1, records=batch)])
         self.kafka.call(
             ProduceRequest(transactional_id=None, acks=-1, timeout_ms=10_000, topic_data=[topic]), 9

@@ -10,10 +10,12 @@ import pytest
 
 from interop.disk_diff import Folder, compare, evened, of_topics
 from pykafka_broker.log.partition.producers import BatchSummary, ProducerState, snapshot_bytes
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 
 NOW = 1_700_000_000_000
-BATCH = build_batch([(NOW, b"key", b"value", ())], producer_id=7, producer_epoch=0, base_sequence=0)
+BATCH = build_batch(
+    [(NOW, b"key", b"value", ())], BatchFields(producer_id=7, producer_epoch=0, base_sequence=0)
+)
 STATE = ProducerState(7, 0, -1, NOW, 3, (BatchSummary(0, 0, 0, NOW),))
 FILES = {
     "0.log": BATCH,
@@ -44,7 +46,9 @@ def test_a_file_that_says_something_else_is_a_difference(tmp_path: Path, name: s
 
 
 def test_producer_ids_count_by_their_order_only(tmp_path: Path) -> None:
-    other = build_batch([(NOW, b"key", b"value", ())], producer_id=4000, producer_epoch=0, base_sequence=0)
+    other = build_batch(
+        [(NOW, b"key", b"value", ())], BatchFields(producer_id=4000, producer_epoch=0, base_sequence=0)
+    )
 
     assert rows(tmp_path, "0.log", BATCH) == rows(tmp_path, "0.log", other)
 

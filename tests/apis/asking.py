@@ -21,7 +21,7 @@ from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
 from pykafka_broker.protocol.messages import sync_group as syncing
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.testing.home import Home, until
@@ -56,7 +56,7 @@ def named(topic: Topic, field: str = "name") -> dict[str, Any]:
 
 def batch(*values: bytes, key: bytes | None = b"key", timestamp: int = 0, **details: Any) -> bytes:
     """One record batch of these values."""
-    return build_batch([(timestamp, key, value, ()) for value in values], **details)
+    return build_batch([(timestamp, key, value, ()) for value in values], BatchFields(**details))
 
 
 def patched(records: bytes, position: int, data: bytes) -> bytes:

@@ -27,7 +27,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import Codec, build_batch, iter_batches
+from pykafka_broker.protocol.records.batch import BatchFields, Codec, build_batch, iter_batches
 from tests.cli.conftest import Output, Result, run_command
 
 NOW = 1_700_000_000_000
@@ -45,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     for number in range(10):
         records = [(NOW + number, b"k", b"%d" % number * 20, ())] * (1 if number == 3 else 2)
         codec = Codec.GZIP if number % 3 == 0 else Codec.NONE
-        batch = build_batch(records, codec=codec)
+        batch = build_batch(records, BatchFields(codec=codec))
         log.writer.append(bytearray(batch), leader_epoch=0, now_ms=NOW)
         if number == 3:
             log.roller.roll()

@@ -24,7 +24,13 @@ from pykafka_broker.coordinator.group.events import (
 )
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header, read_records
+from pykafka_broker.protocol.records.batch import (
+    BatchFields,
+    build_batch,
+    iter_batches,
+    read_header,
+    read_records,
+)
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.testing.clock import VirtualClock, settle
 from tests.support.group_requests import GroupRequests
@@ -71,7 +77,7 @@ class Offsets:
         self.logs[partition].append(
             build_batch(
                 [(record.timestamp, record.key, record.value, ()) for record in records],
-                base_offset=self.ends[partition],
+                BatchFields(base_offset=self.ends[partition]),
             )
         )
         self.ends[partition] += len(records)

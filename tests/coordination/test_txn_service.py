@@ -20,7 +20,7 @@ from pykafka_broker.coordinator.txn.records import decode_record
 from pykafka_broker.coordinator.txn.state import TopicPartition, TransactionConfig
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch, read_records
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_records
 from pykafka_broker.testing.clock import VirtualClock, settle
 
 PARTITIONS = 4
@@ -62,7 +62,7 @@ class Coordinator:
             raise self.disk_error
         records = list(read_records(batch))
         copied = [(record.timestamp, record.key, record.value, ()) for record in records]
-        self.logs[partition].append(build_batch(copied, base_offset=self.ends[partition]))
+        self.logs[partition].append(build_batch(copied, BatchFields(base_offset=self.ends[partition])))
         self.ends[partition] += len(records)
         if self.commits_at_once:
             self.shards.on_high_watermark(partition, self.ends[partition])

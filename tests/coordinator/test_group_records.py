@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.group.record import decode_record, encode_record
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 
 APACHE_LOG = bytes.fromhex((Path(__file__).parent / "golden" / "consumer-offsets.hex").read_text())
@@ -147,7 +147,7 @@ def commit(offset: int, **batch: object) -> bytes:
     key, value = next((key, value) for key, value in apache_records() if value and value[:2] == b"\0\4")
     assert value is not None
     value = value[:2] + offset.to_bytes(8) + value[10:]
-    return build_batch([(0, key, value, ())], **batch)  # type: ignore[arg-type]
+    return build_batch([(0, key, value, ())], BatchFields(**batch))  # type: ignore[arg-type]
 
 
 def marker(*, committed: bool, base_offset: int) -> bytes:

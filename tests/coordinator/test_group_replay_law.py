@@ -16,7 +16,7 @@ from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import Record, encode_record
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.groups import GroupWorld, check_books, durable, subscription
 
 GROUPS = st.sampled_from(["g", "h"])
@@ -171,7 +171,7 @@ def test_the_loader_agrees_with_replaying_record_by_record(
     loader = Loader()
     for at in range(0, len(world.log), batch_size):
         records = [(0, *encode_record(record), ()) for record in world.log[at : at + batch_size]]
-        loader.add(build_batch(records, base_offset=at))
+        loader.add(build_batch(records, BatchFields(base_offset=at)))
 
     assert loader.state() == replay(world.log)
     assert loader.end_offset == len(world.log)

@@ -22,7 +22,7 @@ from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER, transitio
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from tests.support.groups import GroupWorld
 
@@ -71,7 +71,7 @@ class Offsets:
         records = [entry.record if isinstance(entry, TransactionalRecord) else entry for entry in entries]
         assert all(isinstance(record, (Record, OffsetRecord)) for record in records)
         encoded = [(self.now_ms, *encode_record(record), ()) for record in records]
-        return build_batch(encoded, base_offset=self.end_offset, **producer)
+        return build_batch(encoded, BatchFields(base_offset=self.end_offset, **producer))
 
     def loaded(self) -> Groups:
         loader = Loader()

@@ -19,7 +19,7 @@ from pykafka_broker.coordinator.txn.state import (
     TransactionState,
 )
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 
 KEY = "0000 0008 7061796d656e7473"
 T0 = TopicPartition("t", 0)
@@ -133,7 +133,7 @@ def test_the_loader_takes_the_newest_record_of_each_id() -> None:
 
     loader = Loader()
     for at, record in enumerate(written):
-        loader.add(build_batch([(0, *encode_record(record), ())], base_offset=at))
+        loader.add(build_batch([(0, *encode_record(record), ())], BatchFields(base_offset=at)))
 
     assert loader.state() == replay(written)
     assert dict(loader.state().by_id) == {"payments": PREPARED, "refunds": other}

@@ -17,7 +17,7 @@ from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchFields, Record, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 
@@ -41,7 +41,7 @@ def reopened(files: MemoryFiles, *, clean: bool = False, **settings: Any) -> Par
 
 def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearray:
     """One batch, a record for each value."""
-    return bytearray(build_batch([(timestamp, None, value, ()) for value in values], **header))
+    return bytearray(build_batch([(timestamp, None, value, ()) for value in values], BatchFields(**header)))
 
 
 async def read_here(read: Callable[[], Any]) -> Any:

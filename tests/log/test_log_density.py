@@ -15,7 +15,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.segment.swap import steps_at_start
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, names, new_log, records, reopened
 
@@ -28,7 +28,9 @@ def notes(files: MemoryFiles) -> list[int]:
 
 
 def keyed(number: int, offset: int = 0) -> bytearray:
-    return bytearray(build_batch([(NOW, b"%d" % number, bytes(40), ())], base_offset=offset, leader_epoch=0))
+    return bytearray(
+        build_batch([(NOW, b"%d" % number, bytes(40), ())], BatchFields(base_offset=offset, leader_epoch=0))
+    )
 
 
 def fill(log: PartitionLog, numbers: Iterable[int]) -> None:

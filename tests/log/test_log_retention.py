@@ -17,7 +17,7 @@ from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expire
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import (
     FOLDER,
@@ -66,7 +66,9 @@ def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_late
     files = MemoryFiles()
     log = new_log(files, retention_ms=DAY)
     mixed = [(NOW - 2 * DAY, None, b"of two days ago", ()), (NOW, None, b"fresh", ())]
-    log.writer.append(bytearray(build_batch(mixed, max_timestamp=NOW - 2 * DAY)), leader_epoch=0, now_ms=NOW)
+    log.writer.append(
+        bytearray(build_batch(mixed, BatchFields(max_timestamp=NOW - 2 * DAY))), leader_epoch=0, now_ms=NOW
+    )
     log.state.advance_high_watermark(log.state.log_end_offset)
 
     for kept in (log, reopened(files, high_watermark=2, retention_ms=DAY)):

@@ -14,7 +14,7 @@ from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, append, batch, end_transaction, new_log, produce
 
@@ -141,9 +141,7 @@ def test_offsets_committed_in_a_transaction_are_verified_too_and_have_no_sequenc
     def commit(guard: int) -> AppendResult:
         records = build_batch(
             [(NOW, b"k", b"v", ()), (NOW, b"l", b"v", ())],
-            producer_id=1,
-            producer_epoch=0,
-            transactional=True,
+            BatchFields(producer_id=1, producer_epoch=0, transactional=True),
         )
         return log.writer.append(
             records, leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR, guard=guard

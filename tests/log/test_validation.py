@@ -29,6 +29,7 @@ from pykafka_broker.protocol.records.batch import (
     CRC_OFFSET,
     HEADER,
     HEADER_BYTES,
+    BatchFields,
     Codec,
     Record,
     _encode_varint,
@@ -64,7 +65,7 @@ SENT: list[tuple[int, bytes | None, bytes | None, Any]] = [
 
 def batch(records: Iterable[Any] = SENT, codec: Codec = Codec.NONE, **header: int) -> bytes:
     """A client's batch, some header fields of which are changed before the checksum is made."""
-    return changed(build_batch(records, codec=codec), **header)
+    return changed(build_batch(records, BatchFields(codec=codec)), **header)
 
 
 def changed(original: bytes, **header: int) -> bytes:
@@ -125,7 +126,9 @@ def test_a_read_only_payload_is_copied_and_left_alone() -> None:
 
 
 def test_producer_fields_and_the_transactional_bit_are_kept() -> None:
-    sent = build_batch(SENT, producer_id=9, producer_epoch=2, base_sequence=40, transactional=True)
+    sent = build_batch(
+        SENT, BatchFields(producer_id=9, producer_epoch=2, base_sequence=40, transactional=True)
+    )
     for config in (PLAIN, LOG_APPEND_TIME, LogConfig(compression_type="zstd")):
         header = prepare(sent, config).header
         assert (header.producer_id, header.producer_epoch, header.base_sequence) == (9, 2, 40)
@@ -175,7 +178,7 @@ REFUSED = {
     "base offset 5": (changed(GOOD, base_offset=5), 87),
     "control bit": (changed(GOOD, attributes=0x20), 87),
     "count 0": (changed(GOOD, records_count=0), 87),
-    "no records at all": (build_batch([], last_offset_delta=0), 87),
+    "no records at all": (build_batch([], BatchFields(last_offset_delta=0)), 87),
     "count -1": (changed(GOOD, records_count=-1), 87),
     "count 9": (changed(GOOD, records_count=9), 87),
     "last offset delta -1": (changed(GOOD, last_offset_delta=-1), 87),
@@ -558,7 +561,7 @@ each_codec = pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 @pytest.mark.parametrize("deltas", [[0, 0, 0], [2, 1, 0], [0, 2, 1], [1, 2, 3]])
 def test_offset_deltas_must_count_up_from_zero(deltas: list[int], codec: Codec, config: LogConfig) -> None:
     """Apache Kafka appends such uncompressed batches as they are: a consumer sees offsets twice or never."""
-    sent = build_batch(at(NOW, NOW, NOW), codec=codec, offset_deltas=deltas, last_offset_delta=2)
+    sent = build_batch(at(NOW, NOW, NOW), BatchFields(codec=codec, offset_deltas=deltas, last_offset_delta=2))
     with pytest.raises(KafkaError) as refused:
         prepare(sent, config)
     assert refused.value.code is ErrorCode.INVALID_RECORD

@@ -16,7 +16,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
-from pykafka_broker.protocol.records.batch import TIMESTAMP_TYPE_BIT, Codec, build_batch
+from pykafka_broker.protocol.records.batch import TIMESTAMP_TYPE_BIT, BatchFields, Codec, build_batch
 
 LATEST_OFFSET, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING = (
     -1,
@@ -104,7 +104,7 @@ def the_record_with_the_largest_timestamp(talk: Talk) -> None:
 def the_largest_timestamp_in_a_compressed_batch(talk: Talk) -> None:
     topic = written(talk)
     records = [(MADE_MS + shift, None, b"v", ()) for shift in (5, 90_000, 7)]
-    talk.append(topic, build_batch(records, codec=Codec.GZIP))
+    talk.append(topic, build_batch(records, BatchFields(codec=Codec.GZIP)))
     talk.ask(listing(of(topic, wanting(MAX_TIMESTAMP))))
 
 

@@ -33,6 +33,7 @@ from pykafka_broker.protocol.records.batch import (
     HEADER_BYTES,
     TIMESTAMP_TYPE_BIT,
     TRANSACTIONAL_BIT,
+    BatchFields,
     Codec,
     _encode_varint,
     build_batch,
@@ -551,7 +552,7 @@ def the_largest_timestamp_over_explicit_ones_only(talk: Talk) -> None:
     topic = talk.topic()
     mixed: list[Any] = [(MADE_MS - 2 * 24 * HOUR_MS, None, b"old", []), (MADE_MS, None, b"fresh", [])]
     for codec in known_codecs(talk):
-        data = build_batch(mixed, codec=codec, producer_epoch=0, base_sequence=0, leader_epoch=0)
+        data = build_batch(mixed, BatchFields(codec=codec, producer_epoch=0, base_sequence=0, leader_epoch=0))
         talk.ask(one(topic, changed(data, max_timestamp=MADE_MS - 2 * 24 * HOUR_MS)))
     read_back(talk, topic)
     look_up(talk, topic, MADE_MS - HOUR_MS, MADE_MS, MADE_MS + 1)
@@ -564,7 +565,9 @@ def the_largest_timestamp_as_the_last_ones(talk: Talk) -> None:
     shifts = (0, 90_000, 300, 7)
     for codec in known_codecs(talk):
         records: list[Any] = [(MADE_MS + shift, b"key", b"value", []) for shift in shifts]
-        talk.ask(one(topic, changed(build_batch(records, codec=codec), max_timestamp=MADE_MS + 7)))
+        talk.ask(
+            one(topic, changed(build_batch(records, BatchFields(codec=codec)), max_timestamp=MADE_MS + 7))
+        )
     read_back(talk, topic)
     look_up(talk, topic, MADE_MS + 8, MADE_MS + 301, MADE_MS + 90_000, MADE_MS + 90_001)
 
@@ -614,7 +617,7 @@ def a_largest_timestamp_does_not_hide_one_from_the_future(talk: Talk) -> None:
     topic = talk.topic()
     for codec in known_codecs(talk):
         records: list[Any] = [(MADE_MS, None, b"now", []), (MADE_MS * 2, None, b"far", [])]
-        data = changed(build_batch(records, codec=codec), max_timestamp=MADE_MS)
+        data = changed(build_batch(records, BatchFields(codec=codec)), max_timestamp=MADE_MS)
         talk.ask(one(topic, data), E.INVALID_TIMESTAMP)
 
 
@@ -752,7 +755,7 @@ def a_thousand_bad_records_and_more(talk: Talk) -> None:
 @conversation(LATEST)
 def offsets_inside_a_batch_that_do_not_count_up(talk: Talk) -> None:
     records: list[Any] = [(MADE_MS, b"key", b"%d" % number, []) for number in range(3)]
-    data = build_batch(records, offset_deltas=[0, 2, 1], last_offset_delta=2)
+    data = build_batch(records, BatchFields(offset_deltas=[0, 2, 1], last_offset_delta=2))
     talk.ask(one(talk.topic("plain"), data), ANY)
     talk.ask(one(talk.topic("compacted", configs={"cleanup.policy": "compact"}), data), ANY)
 

@@ -32,7 +32,7 @@ from pykafka_broker.client.connection import check
 from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
 
 READ_BYTES = 256 * 1024
@@ -109,7 +109,7 @@ class Writer:
         self.partitioner.next_batch()
         written = []
         for partition, batch in sorted(by_partition.items()):
-            encoded = build_batch(batch, codec=self.codec)
+            encoded = build_batch(batch, BatchFields(codec=self.codec))
             self.in_flight = len(batch)
             base_offset = self._send(partition, encoded)
             self.acknowledged, self.in_flight = self.acknowledged + len(batch), 0

@@ -18,7 +18,7 @@ from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record, encode_raft_record
 from pykafka_broker.raft.core.quorum import VoterSet
 
@@ -113,10 +113,10 @@ def decode_snapshot(data: Buffer) -> Snapshot:
 def control_batch(messages: Iterable[object], *, base_offset: int, epoch: int, now_ms: int) -> bytes:
     """One batch of Raft control records."""
     records = [(now_ms, *encode_raft_record(message), ()) for message in messages]
-    return build_batch(records, base_offset=base_offset, leader_epoch=epoch, control=True)
+    return build_batch(records, BatchFields(base_offset=base_offset, leader_epoch=epoch, control=True))
 
 
 def metadata_batch(values: Iterable[bytes], *, base_offset: int, epoch: int, now_ms: int) -> bytes:
     """One batch of framed metadata records; readers see all of it or nothing."""
     records = [(now_ms, None, value, ()) for value in values]
-    return build_batch(records, base_offset=base_offset, leader_epoch=epoch)
+    return build_batch(records, BatchFields(base_offset=base_offset, leader_epoch=epoch))

@@ -32,7 +32,7 @@ from pykafka_broker.protocol.messages import metadata as describing_topics
 from pykafka_broker.protocol.messages import offset_commit as committing
 from pykafka_broker.protocol.messages import offset_fetch as offset_fetching
 from pykafka_broker.protocol.messages import produce as producing
-from pykafka_broker.protocol.records.batch import Record, build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchFields, Record, build_batch, iter_batches, read_records
 from pykafka_broker.testing.clock import NOW
 
 TOPIC_RESOURCE = 2
@@ -159,8 +159,8 @@ class User:
         acks: int = -1,
         **batch: Any,
     ) -> producing.PartitionProduceResponse:
-        """Produce one batch; the partition's part of the answer. `batch` goes to `build_batch`."""
-        records = build_batch([(timestamp, None, value, ()) for value in values], **batch)
+        """Produce one batch; the partition's part of the answer. `batch` are `BatchFields`."""
+        records = build_batch([(timestamp, None, value, ()) for value in values], BatchFields(**batch))
         data = producing.PartitionProduceData(index=partition, records=records)
         request = producing.ProduceRequest(
             acks=acks,

@@ -16,7 +16,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.manager.settings import LogSettings
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, end_transaction
 from tests.log.manager.test_log_manager import Broker
@@ -46,7 +46,7 @@ def a_log(manager: LogManager, **config: Any) -> PartitionLog:
 
 def produce(log: PartitionLog, *records: tuple[bytes, bytes | None], **header: Any) -> int:
     """Write one batch that everybody sees; its first offset."""
-    data = build_batch([(NOW, key, value, ()) for key, value in records], **header)
+    data = build_batch([(NOW, key, value, ()) for key, value in records], BatchFields(**header))
     offset = log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW).first_offset
     log.state.advance_high_watermark(log.state.log_end_offset)
     return offset
@@ -243,10 +243,7 @@ async def test_transactions_are_cleaned_and_readers_of_committed_records_see_the
         guard = log.writer.start_verification(7, 0, number, bumps_epoch=False, now_ms=NOW)
         data = build_batch(
             [(NOW, b"%d" % (number % 4), b"%d" % number + bytes(40), ())],
-            producer_id=7,
-            producer_epoch=0,
-            base_sequence=number,
-            transactional=True,
+            BatchFields(producer_id=7, producer_epoch=0, base_sequence=number, transactional=True),
         )
         log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW, guard=guard)
         end_transaction(log, 7, commit=number % 3 != 0)

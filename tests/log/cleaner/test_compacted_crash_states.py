@@ -23,8 +23,9 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.names import DENSE_SUFFIX
 from pykafka_broker.log.manager.settings import LogSettings
 from pykafka_broker.log.partition.density import Density
+from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.protocol.records.batch import build_batch
+from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction, served
 from tests.log.manager.test_log_manager import Broker
@@ -170,7 +171,9 @@ class Compacted:
             header = {"producer_id": 7, "producer_epoch": 0, "base_sequence": number // 6 * 3}
             header["transactional"] = True
             guard = confirmed(log, header)
-        data = build_batch([(NOW, k, v, ()) for k, v in zip(keys, values, strict=True)], **header)
+        data = build_batch(
+            [(NOW, k, v, ()) for k, v in zip(keys, values, strict=True)], BatchFields(**header)
+        )
         log.writer.append(bytearray(data), leader_epoch=number // 30, now_ms=NOW, guard=guard)
         if header:
             end_transaction(log, 7, commit=True, epoch=number // 30)
@@ -266,7 +269,7 @@ def not_raised(density: Density, offset: int) -> None:
 
 def raised_and_not_synced(density: Density, offset: int) -> None:
     with pytest.MonkeyPatch.context() as unsynced:
-        unsynced.setattr(density._folder, "sync", lambda: None)
+        unsynced.setattr(LogFolder, "sync", lambda folder: None)
         ALLOW_GAPS_BELOW(density, offset)
 
 

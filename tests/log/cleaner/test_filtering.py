@@ -15,6 +15,7 @@ from pykafka_broker.log.partition.cleaning_job import LastRecord
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.records.batch import (
     BASE_TIMESTAMP_OFFSET,
+    BatchFields,
     BatchHeader,
     Codec,
     CorruptRecord,
@@ -37,7 +38,7 @@ def batch(
     **header: Any,
 ) -> bytes:
     timed = [(first_timestamp + 10 * n, key, value, [("h", b"x")]) for n, (key, value) in enumerate(records)]
-    return build_batch(timed, base_offset=base_offset, leader_epoch=3, **header)
+    return build_batch(timed, BatchFields(base_offset=base_offset, leader_epoch=3, **header))
 
 
 def keys(newest: dict[bytes, int], latest: int) -> KeyMap:

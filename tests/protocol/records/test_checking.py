@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pykafka_broker.protocol.records import checking
 from pykafka_broker.protocol.records.batch import (
     HEADER_BYTES,
+    BatchFields,
     _encode_varint,
     build_batch,
     read_header,
@@ -25,7 +26,7 @@ Records = list[tuple[int, bytes | None, bytes | None, Any]]
 
 
 def section_of(records: Records, **details: Any) -> bytes:
-    return build_batch(records, **details)[HEADER_BYTES:]
+    return build_batch(records, BatchFields(**details))[HEADER_BYTES:]
 
 
 def judged(data: bytes, count: int) -> int | None:

@@ -17,7 +17,13 @@ from pykafka_broker.protocol.messages.records.control import (
     VotersRecord,
     VotersRecordVoter,
 )
-from pykafka_broker.protocol.records.batch import InvalidRecord, build_batch, check_batch, read_records
+from pykafka_broker.protocol.records.batch import (
+    BatchFields,
+    InvalidRecord,
+    build_batch,
+    check_batch,
+    read_records,
+)
 from pykafka_broker.protocol.records.control import (
     ControlRecordType,
     EndTransactionMarker,
@@ -70,7 +76,7 @@ def test_the_first_batch_of_apaches_raft_log_is_read() -> None:
 
 def test_the_first_batch_of_apaches_raft_log_is_built_byte_for_byte() -> None:
     records = [(TIME, *encode_raft_record(message), ()) for message in RAFT_MESSAGES]
-    assert build_batch(records, leader_epoch=1, control=True) == FIRST_RAFT_BATCH
+    assert build_batch(records, BatchFields(leader_epoch=1, control=True)) == FIRST_RAFT_BATCH
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pykafka_broker.protocol.records.batch import (
     CRC_OFFSET,
     HEADER,
     HEADER_BYTES,
+    BatchFields,
     BatchHeader,
     Codec,
     CorruptRecord,
@@ -58,7 +59,7 @@ def sealed(header: BatchHeader, section: bytes, **changes: int) -> bytes:
 
 
 def some_batch(codec: Codec = Codec.NONE, **options: Any) -> bytes:
-    return build_batch([record[1:] for record in SENT], codec=codec, **options)
+    return build_batch([record[1:] for record in SENT], BatchFields(codec=codec, **options))
 
 
 # --- bytes of others --------------------------------------------------------------------------------
@@ -105,14 +106,16 @@ def test_an_uncompressed_batch_is_built_byte_for_byte_like_javas() -> None:
 def test_header_fields_say_what_the_batch_was_built_with() -> None:
     batch = build_batch(
         [(START + 5, b"k", b"v", ()), (START, None, None, ())],
-        base_offset=1_000_000_000_000,
-        leader_epoch=7,
-        codec=Codec.LZ4,
-        producer_id=99,
-        producer_epoch=3,
-        base_sequence=2**31 - 1,
-        transactional=True,
-        control=True,
+        BatchFields(
+            base_offset=1_000_000_000_000,
+            leader_epoch=7,
+            codec=Codec.LZ4,
+            producer_id=99,
+            producer_epoch=3,
+            base_sequence=2**31 - 1,
+            transactional=True,
+            control=True,
+        ),
     )
 
     header = read_header(b"before" + batch, 6)
@@ -174,7 +177,7 @@ def test_offsets_keep_the_gaps_that_compaction_left() -> None:
 
 
 def test_a_batch_may_be_left_without_records_but_not_without_offsets() -> None:
-    batch = build_batch([], base_offset=40, last_offset_delta=9)
+    batch = build_batch([], BatchFields(base_offset=40, last_offset_delta=9))
     assert list(read_records(batch)) == []
     assert read_header(batch).next_offset == 50
     with pytest.raises(ValueError, match="last_offset_delta"):
@@ -219,7 +222,7 @@ record_lists = st.lists(
 
 @given(records=record_lists, codec=st.sampled_from(Codec), base_offset=st.integers(0, 2**62))
 def test_what_is_built_is_read_back(records: list[Any], codec: Codec, base_offset: int) -> None:
-    batch = build_batch(records, codec=codec, base_offset=base_offset)
+    batch = build_batch(records, BatchFields(codec=codec, base_offset=base_offset))
     assert list(read_records(batch)) == [
         Record(base_offset + delta, *record) for delta, record in enumerate(records)
     ]

@@ -38,6 +38,7 @@ from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord,
 
 __all__ = [
     "HEADER_BYTES",
+    "BatchFields",
     "BatchHeader",
     "Codec",
     "CorruptRecord",
@@ -461,31 +462,55 @@ def _encode_varint(number: int) -> bytes:
     return bytes(encoded)
 
 
+class BatchFields(NamedTuple):
+    """What the header of a batch that is to be built says, beside what its records say."""
+
+    base_offset: int = 0
+    leader_epoch: int = NO_LEADER_EPOCH
+    codec: Codec = Codec.NONE
+    #: How hard to compress; None: the codec's own default.
+    level: Optional[int] = None
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = NO_PRODUCER_EPOCH
+    base_sequence: int = NO_SEQUENCE
+    transactional: bool = False
+    control: bool = False
+    timestamp_type: int = CREATE_TIME
+    #: The append time of a LogAppendTime batch; None: that of the latest record.
+    max_timestamp: Optional[int] = None
+    delete_horizon_ms: Optional[int] = None
+    #: For batches with gaps, as compaction leaves them; None: offsets are consecutive.
+    offset_deltas: Optional[Iterable[int]] = None
+    #: None: the last record's. A batch without records needs it.
+    last_offset_delta: Optional[int] = None
+
+
+_PLAIN = BatchFields()
+
+
 def build_batch(
     records: Iterable[tuple[int, bytes | None, bytes | None, Iterable[tuple[str, bytes | None]]]],
-    *,
-    base_offset: int = 0,
-    leader_epoch: int = NO_LEADER_EPOCH,
-    codec: Codec = Codec.NONE,
-    level: int | None = None,
-    producer_id: int = NO_PRODUCER_ID,
-    producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
-    transactional: bool = False,
-    control: bool = False,
-    timestamp_type: int = CREATE_TIME,
-    max_timestamp: int | None = None,
-    delete_horizon_ms: int | None = None,
-    offset_deltas: Iterable[int] | None = None,
-    last_offset_delta: int | None = None,
+    fields: BatchFields = _PLAIN,
 ) -> bytes:
-    """A batch of `records`, each (timestamp, key, value, headers).
-
-    `max_timestamp` is the append time of a LogAppendTime batch; not given, it is the latest record's.
-    `offset_deltas` and `last_offset_delta` are for batches with gaps, as compaction leaves them; without
-    them offsets are consecutive. A batch without records needs `last_offset_delta`.
-    About 1 us a record (100-byte values, no headers).
+    """A batch of `records`, each (timestamp, key, value, headers). About 1 us a record (100-byte values, no
+    headers).
     """
+    (
+        base_offset,
+        leader_epoch,
+        codec,
+        level,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        transactional,
+        control,
+        timestamp_type,
+        max_timestamp,
+        delete_horizon_ms,
+        offset_deltas,
+        last_offset_delta,
+    ) = fields
     varint = _encode_varint
     short = _SHORT_VARINTS
     body: list[bytes] = []

@@ -16,7 +16,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from pykafka_broker.protocol.errors import ProtocolError
-from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH, build_batch
+from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH, BatchFields, build_batch
 from pykafka_broker.protocol.records.errors import InvalidRecord
 
 _KEY = Struct(">hh")
@@ -94,12 +94,14 @@ def build_marker_batch(
     """The batch of one record that ends a transaction; it carries no sequence number."""
     return build_batch(
         [(timestamp_ms, *encode_marker(marker), ())],
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
+        BatchFields(
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=True,
+            control=True,
+        ),
     )
 
 

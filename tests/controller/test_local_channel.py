@@ -25,7 +25,7 @@ from tests.support.metadata import Node
 ZERO = bytes(16)
 
 
-async def test_whoever_has_no_time_gets_a_timeout_and_no_topic():
+async def test_a_caller_without_time_left_gets_a_timeout_and_no_topic():
     node = Node()
     controller = await node.start()
     timed_out = CreateTopicResult("orders", ErrorCode.REQUEST_TIMED_OUT)
@@ -86,7 +86,7 @@ async def test_a_request_that_is_refused_as_a_whole_is_refused_topic_by_topic():
     )
 
 
-async def test_configs_are_answered_in_the_order_asked_whoever_refuses_them():
+async def test_configs_are_answered_in_the_order_asked_even_where_some_are_refused():
     node = Node()
     controller = await node.start()
     await controller.create_topics([NewTopic("orders")])

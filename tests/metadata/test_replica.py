@@ -23,7 +23,7 @@ async def test_after_close_nothing_is_begun():
     )
 
 
-async def test_a_disk_that_fails_answers_everybody_and_tells_the_node():
+async def test_a_disk_that_fails_answers_all_who_wait_and_tells_the_node():
     node = Node()
     controller = await node.start()
     node.files.fail("sync", errno.EIO, path=".log")

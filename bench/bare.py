@@ -1,4 +1,4 @@
-"""What this machine itself takes for a round trip: two processes, one socket, no broker.
+"""The time that this machine itself takes for a round trip: two processes, one socket, no broker.
 
 The latency rows can be no better than this. On a virtual machine most of a round trip between two idle cores
 is spent waking the other one up; where both processes share a core there is nothing to wake.

@@ -1,4 +1,4 @@
-"""What compacting a gigabyte does to those who produce meanwhile."""
+"""The latency of producers while a gigabyte is compacted."""
 
 from __future__ import annotations
 

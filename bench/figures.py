@@ -1,4 +1,4 @@
-"""What the bench measures and what is good enough: one line per figure, with its floor and its aim.
+"""The figures that the bench measures: one line per figure, with its floor and its aim.
 
 A bound is a ratio to another broker's figure of the same run: Apache Kafka's unless it says kfake's. The
 floor must be met; the aim is to be ahead of both.

@@ -12,7 +12,7 @@ from bench.systems import UnavailableError, go_program
 
 @functools.cache
 def generator() -> tuple[str, tuple[str, ...]]:
-    """What puts the load on, as the table names it, and the command that runs it."""
+    """A program that puts the load on, as the table names it, and the command that runs it."""
     try:
         return "franz-go 1.22", (str(go_program("load")),)
     except UnavailableError:

@@ -1,4 +1,4 @@
-"""What a process used, read from /proc: processor seconds and resident memory."""
+"""The use of a process, read from /proc: processor seconds and resident memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_megabytes(pid: int) -> float:
-    """What of the process is in memory, as ps and top show it."""
+    """The part of the process that is in memory, as ps and top show it."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1000

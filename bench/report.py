@@ -21,7 +21,7 @@ class Report:
     options: dict[str, object]
     began: str = field(default_factory=lambda: dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     values: Values = field(default_factory=dict)
-    #: What did not run, by broker and row, and why.
+    #: The reasons of rows that did not run, by broker and row.
     failures: dict[str, str] = field(default_factory=dict)
 
     @property

@@ -223,7 +223,7 @@ def stop(run: Run) -> dict[str, float]:
 
 Row = Callable[[Run], dict[str, float]]
 
-#: What groups and transactions cost: `--rows coordination` runs these alone.
+#: The cost of groups and transactions: `--rows coordination` runs these alone.
 COORDINATION: tuple[Row, ...] = (rebalance, storm, heartbeats, commits, commits_load, transactions)
 
 ROWS: dict[str, Row] = {

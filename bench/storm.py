@@ -28,7 +28,7 @@ JOIN_VERSION, SYNC_VERSION, BEAT_VERSION = 3, 3, 4
 
 
 class Figures(NamedTuple):
-    """What a storm was like."""
+    """The figures of a storm."""
 
     #: Until every group had gathered for the first time.
     gathered_s: float

@@ -60,7 +60,7 @@ def options() -> argparse.Namespace:
 
 
 def titles(lanes: Sequence[str]) -> list[str]:
-    """What `--only` chooses from; a lane that always runs whole has its own name."""
+    """The names that `--only` chooses from; a lane that always runs whole has its own name."""
     found: list[str] = []
     for lane_name in lanes:
         if lane_name == "clients":
@@ -160,7 +160,7 @@ def tools_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
 
 
 def dump_lane(_chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
-    """What the other lanes left in the data folder, and some of everything if they did not run."""
+    """Check the data folder: the data of the other lanes, and some of everything in case they did not run."""
     if missing := java_is_missing():
         say(f"without Kafka's dump tool: {missing}")
         return []

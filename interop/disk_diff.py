@@ -1,4 +1,4 @@
-"""What two brokers leave on disk after the same conversation: Apache Kafka and ours, file by file.
+"""The files that two brokers leave on disk after the same conversation: Apache Kafka and ours, file by file.
 
 One raw client says the same to both, both are stopped in order, and then every file of the topics' partitions
 is compared: segments batch by batch, indexes, transaction indexes, producer snapshots, leader epochs; and the
@@ -197,7 +197,7 @@ class Folder:
         return {f"{name}-{n}": self.data_dir / f"{name}-{n}" for name in TOPICS for n in range(2)}
 
     def rows(self, file: Path, *, stamped: bool) -> list[Row]:
-        """What a file says, evened out."""
+        """The content of a file, evened out."""
         data = file.read_bytes()
         readers: dict[str, Callable[[bytes, bool], list[Row]]] = {
             ".log": self._batches,
@@ -270,7 +270,7 @@ def evened(text: str) -> Any:
     return _evened(value)
 
 
-#: What differs from run to run, unless it is -1 for none.
+#: Fields that differ from run to run, unless they are -1 for none.
 VOLATILE = {
     *("commitTimestamp", "expireTimestamp", "topicId", "directories", "producerId", "previousProducerId"),
     *("transactionLastUpdateTimestampMs", "transactionStartTimestampMs", "nextProducerId"),

@@ -34,7 +34,7 @@ RECORD = re.compile(
     r"sequence: -?\d+ headerKeys: \[(.*?)\]"
 )
 
-#: What the tool says when it does not like what it reads.
+#: The tool's complaints about files that it reads.
 COMPLAINTS = ("isvalid: false", "Mismatches in", "non-consecutive", "Could not", "Exception", "out of order")
 
 Rows = list[tuple[object, ...]]
@@ -69,7 +69,7 @@ def size(part: bytes | memoryview | None) -> int:
 
 
 def dump(options: Iterable[str], files: Iterable[Path | str]) -> str:
-    """What the tool prints of files, as many a JVM as fit into one argument."""
+    """The output of the tool for files; each JVM gets as many as fit into one argument."""
     portions: list[list[str]] = [[]]
     length = 0
     for file in map(str, files):
@@ -105,7 +105,7 @@ def complaints(printed: str) -> list[str]:
 
 
 def same_lines(data_dir: Path, report: Callable[[str], None]) -> list[str]:
-    """What our `dump-log` prints of every kind of file, compared with the tool's own lines."""
+    """Compare the output of our `dump-log` for every kind of file with the tool's own lines."""
     failures = []
     for options, patterns in (
         (("--print-data-log",), ("[!_]*/*.log",)),

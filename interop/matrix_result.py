@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True)
 class MatrixResult:
-    #: What each client says it is, by name.
+    #: The version that each client gives, by name.
     versions: dict[str, str]
     #: By scenario, by client.
     cells: dict[str, dict[str, str]]

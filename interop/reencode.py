@@ -77,7 +77,7 @@ def random_messages(cls: type[Any], examples: int) -> list[Any]:
 
 
 def answers(samples: list[Sample]) -> list[list[str]]:
-    """What Apache's classes make of each: re-encoded bytes, JSON, and the bytes of our JSON."""
+    """The answers of Apache's classes to each sample: re-encoded bytes, JSON, and the bytes of our JSON."""
     command = [java(), "-cp", str(libs() / "*"), str(PROGRAM)]
     lines = "\n".join(sample.line() for sample in samples)
     run = subprocess.run(command, input=lines.encode(), stdout=subprocess.PIPE, check=True)
@@ -85,7 +85,7 @@ def answers(samples: list[Sample]) -> list[list[str]]:
 
 
 def complaints(sample: Sample, answer: list[str]) -> Iterator[str]:
-    """What is not equal; nothing when all is well."""
+    """The differences between a sample and its answer."""
     again, described, independent = answer
     if again != sample.encoded:
         yield f"comes back as {again}"

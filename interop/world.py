@@ -1,4 +1,4 @@
-"""What a scenario has at hand: the broker, the clients, fresh names, and patience."""
+"""The world of a scenario: the broker, the clients, fresh names, and patience."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class World:
         return [client for client in self.clients.values() if all(map(client.can, abilities))]
 
     def for_client(self, client: Client, ability: str) -> Client:
-        """Who does this for the client: itself if it can."""
+        """The client that does this: the given one if it can, otherwise the maker."""
         return client if client.can(ability) else self.maker
 
     def name(self, prefix: str) -> str:

@@ -1,5 +1,5 @@
-"""What a scenario may ask of a client. An adapter translates to the client's own API and adds nothing of its
-own.
+"""The port through which scenarios use a client. An adapter translates to the client's own API and adds
+nothing of its own.
 
 A client that lacks a feature does not override the method, or does not list it among its features;
 `matrix.toml` says which scenarios it therefore skips and why, and `Client.can` keeps it out of the scenarios
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-#: What clients differ in that no method tells.
+#: Abilities in which clients differ and that no method shows.
 FEATURES = frozenset(
     {
         "ordered_headers",  # a reader sees headers in their order, and repeated ones

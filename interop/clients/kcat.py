@@ -19,8 +19,8 @@ from interop.clients.driven import ToolchainMissingError
 
 TIMEOUT_S = 60.0
 
-#: What a consumer prints for a record: partition, offset, timestamp, the lengths of key and value (-1: null),
-#: then both as they are, and the headers.
+#: The line that a consumer prints for a record: partition, offset, timestamp, the lengths of key and value
+#: (-1: null), then both as they are, and the headers.
 FORMAT = "%p %o %T %K %S %k%s%h\n"
 PREFIX = re.compile(rb"(\d+) (\d+) (-?\d+) (-?\d+) (-?\d+) ")
 
@@ -135,7 +135,7 @@ class Kcat(Client):
         return [self.program, "-b", self.bootstrap, *options, *arguments]
 
     def run(self, *arguments: str, stdin: bytes = b"", **settings: object) -> tuple[bytes, str]:
-        """What it printed on stdout and stderr."""
+        """Its output on stdout and on stderr."""
         done = subprocess.run(
             self.command(*arguments, **settings),
             input=stdin,

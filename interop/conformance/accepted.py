@@ -27,7 +27,7 @@ class Accepted:
     differences: Mapping[str, str]
     #: Why, in words for users.
     reason: str
-    #: What Apache Kafka says there, as a pattern too.
+    #: The value of Apache Kafka there, as a pattern too.
     apache: str = "*"
 
     def concerns(self, case: Case) -> bool:

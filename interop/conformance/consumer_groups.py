@@ -107,7 +107,7 @@ def joined(
 
 
 def assigns_at_once(talk: Talk, group: str) -> None:
-    """What comes of a change does not depend on the time since the last one."""
+    """The outcome of a change does not depend on the time since the last one."""
     at_once = AlterableConfig(name="consumer.assignment.interval.ms", config_operation=SET, value="0")
     resource = AlterConfigsResource(resource_type=CONFIG_OF_GROUP, resource_name=group, configs=[at_once])
     talk.do(IncrementalAlterConfigsRequest(resources=[resource], validate_only=False))

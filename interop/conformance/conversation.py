@@ -45,7 +45,7 @@ class Conversation:
     #: The same, after all others: it leaves Apache Kafka ill for minutes.
     last: bool
     function: Function = field(compare=False)
-    #: What both brokers are started with for it, beside what is said in `play.py`.
+    #: Settings with which both brokers are started for it, beside those of `play.py`.
     settings: tuple[tuple[str, str], ...] = ()
 
     @property

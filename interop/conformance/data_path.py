@@ -74,7 +74,7 @@ NONE = int(E.NONE)
 
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
 EARLIEST, LATEST_TIME = -2, -3
-#: What ListOffsets may be asked for beside times.
+#: Timestamps of ListOffsets that are no times.
 SPECIAL_TIMES = (-1, EARLIEST, LATEST_TIME, -4, -5, -6)
 #: Above the highest that a cluster of a run gives out.
 NOBODYS_PRODUCER_ID = 2**40
@@ -92,7 +92,7 @@ Batch = tuple[bytes, int]
 
 @dataclass
 class Held:
-    """What a producer believes."""
+    """The state that a producer believes in."""
 
     #: None for one that is idempotent and nothing else.
     id: str | None
@@ -104,7 +104,7 @@ class Held:
 
 @dataclass
 class Session:
-    """What a reader with a session believes."""
+    """The state that a reader with a session believes in."""
 
     id: int
     epoch: int
@@ -312,7 +312,7 @@ class DataPath:
         self.produce({partition: self.batch() for partition in partitions}, version=version)
 
     def produce_again(self) -> None:
-        """What was taken before: a duplicate, if a producer id stands in it."""
+        """Send a batch that was taken before: a duplicate, if a producer id stands in it."""
         if not self.sent:
             self.produce_plainly()
             return
@@ -532,7 +532,7 @@ class DataPath:
 
 
 def brief(message: Any, version: int) -> str:
-    """What is not as it would be anyway, on one line."""
+    """The fields that do not have their defaults, on one line."""
     parts = []
     for declared in schema_of(message).fields:
         value = getattr(message, declared.name)

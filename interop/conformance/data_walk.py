@@ -23,7 +23,7 @@ from interop.conformance.data_path import DataPath, Entry
 from interop.conformance.play import Result, Verdict, both_brokers, judge, play
 from interop.conformance.talk import Side, Talk
 
-#: What `make conformance` takes: about a minute on two cores.
+#: The walks of `make conformance`: about a minute on two cores.
 WALKS, STEPS = 200, 80
 #: How often a walk that differs is taken again, at most, to shorten it.
 ATTEMPTS = 60
@@ -59,14 +59,14 @@ class Walk:
 
 @dataclass
 class Taken:
-    """What came out of a walk."""
+    """The outcome of a walk."""
 
     walk: Walk
     result: Result
     answers: int = 0
     #: The settings of its topic.
     configs: dict[str, str] = field(default_factory=dict)
-    #: What was asked.
+    #: The requests.
     told: Sequence[Entry] = ()
 
     @property
@@ -89,7 +89,7 @@ class Taken:
 
     @property
     def up_to_the_first(self) -> list[Entry]:
-        """What was asked, up to the first answer that differs."""
+        """The requests up to the first answer that differs."""
         numbers = [int(number) for each in self.differing if (number := each.path.split()[0]).isdigit()]
         first = min(numbers, default=sys.maxsize)
         return [entry for entry in self.told if entry.answers < first]

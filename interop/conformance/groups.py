@@ -51,7 +51,7 @@ class Member:
 
 
 def subscribed(user_data: bytes = b"", *topics: str) -> bytes:
-    """What a consumer puts into JoinGroup; members that differ bring different `user_data`."""
+    """The subscription in a consumer's JoinGroup; members that differ bring different `user_data`."""
     subscription = ConsumerProtocolSubscription(topics=list(topics), user_data=user_data)
     return struct.pack(">h", 0) + encode(subscription, 0)
 
@@ -81,7 +81,7 @@ def joining(
 
 
 def assigned(**partitions: list[int]) -> bytes:
-    """What the leader of a group of consumers puts into SyncGroup, by topic."""
+    """The assignments that the leader of a group of consumers puts into SyncGroup, by topic."""
     topics = [TopicPartition(topic=topic, partitions=each) for topic, each in partitions.items()]
     return struct.pack(">h", 0) + encode(ConsumerProtocolAssignment(assigned_partitions=topics), 0)
 
@@ -191,7 +191,7 @@ def of_group(group: str, wanted: Mapping[Topic, list[int]] | None, **member: Any
 
 
 def every_topic(version: int) -> dict[str, str]:
-    """What an OffsetFetch of every topic is answered with `in_any_order`: Apache keeps them in a hash map."""
+    """The arrays that are `in_any_order` where OffsetFetch asks for all topics: Apache has a hash map."""
     return {"topics": "name" if version < 8 else "name/topic_id"}
 
 

@@ -1,4 +1,4 @@
-"""What is different in every run gets a stable name; everything else is compared as it is.
+"""Values that differ in every run get a stable name; everything else is compared as it is.
 
 Ids that a broker makes up are named in the order in which a conversation meets them, in requests too: an
 id that a broker answers instead of the one it was asked about gets a name of its own, and is a difference.
@@ -22,7 +22,7 @@ from pykafka_broker.protocol.fields import Field, schema_of
 #: A message as plain values: dicts by field name, lists, and dicts by key where Apache knows no order.
 Tree = Any
 
-#: What a broker's clock may be off, and how long a run takes at most.
+#: How far a broker's clock may be off, and how long a run takes at most.
 CLOCK_TOLERANCE_MS = 60_000
 LONGEST_RUN_MS = 3_600_000
 
@@ -73,7 +73,7 @@ class Names:
         return name
 
     def label(self, field_name: str, value: Any) -> str:
-        """What is said for a value that tells elements apart: the name of an id, if it has one by now."""
+        """The word for a value that tells elements apart: the name of an id, if it has one by now."""
         kind = VOLATILE.get(field_name)
         known = self.given.get((kind.name, value)) if kind else None
         return known or self.text(spelling(value))

@@ -19,7 +19,7 @@ from interop.conformance.wire import Closed, NoAnswer
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 
-#: What both brokers are started with.
+#: The settings with which both brokers are started.
 SETTINGS = {
     # Conversations write records of long ago, which no clean-up must remove meanwhile.
     "log.retention.ms": "-1",
@@ -120,7 +120,7 @@ def play(case: Case, side: Side) -> Transcript:
 def judge(
     case: Case, apache: Transcript, ours: Transcript, accepted: Sequence[Accepted] = ACCEPTED
 ) -> Result:
-    """What came out of a case."""
+    """The outcome of a case."""
     found = tuple(compare(apache, ours))
     if apache.broke_off or apache.unexpected:
         problem = "; ".join([*apache.unexpected, *([apache.broke_off] if apache.broke_off else [])])

@@ -1,4 +1,4 @@
-"""What a `records` field holds, as plain values: each batch's header and its records.
+"""The content of a `records` field as plain values: each batch's header and its records.
 
 Timestamps and producer ids that a broker wrote are volatile, and with them the checksum, of which only is
 compared whether it is right; where none of them is, the checksum itself is compared. Compressed batches are

@@ -43,7 +43,7 @@ def verdict_of(outcome: Outcome) -> Verdict:
 
 
 def load(folder: Path = FOLDER) -> Outcomes:
-    """What is stored."""
+    """The stored outcomes."""
     stored: Outcomes = {}
     for path in sorted(folder.glob("*.json")):
         told = json.loads(path.read_text())

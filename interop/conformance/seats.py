@@ -30,7 +30,7 @@ STATIC_JOIN_VERSIONS = (5, 6, 7, 8, 9, 9)
 
 @dataclass
 class Seat:
-    """What one member believes."""
+    """The state that one member believes in."""
 
     number: int
     group: str

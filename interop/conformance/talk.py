@@ -1,4 +1,4 @@
-"""What a conversation talks through: one connection to one broker, fresh names, and the steps of set-up.
+"""The talk of a conversation: one connection to one broker, fresh names, and the steps of set-up.
 
 `ask` sends a request and waits for the answer, which is written down to be compared; it also says which error
 codes have to stand in it, so that a conversation is about something even if two brokers agree. `do` is for
@@ -93,7 +93,7 @@ class BrokenOffError(Exception):
 
 @dataclass
 class Transcript:
-    """What one broker said in one conversation."""
+    """The answers of one broker in one conversation."""
 
     #: Of each compared answer: "Metadata v12" and the answer, in which nothing volatile is left.
     answers: list[tuple[str, Tree]] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Subject:
-    """What a conversation is about: an API, or a file that is about none, at one version."""
+    """The subject of a conversation: an API, or a file that is about none, at one version."""
 
     api: str
     #: Of the conversation.

@@ -80,7 +80,7 @@ GROUP = 0
 
 @dataclass
 class Held:
-    """What a producer believes."""
+    """The state that a producer believes in."""
 
     id: str
     producer_id: int = -1
@@ -259,7 +259,7 @@ class Transactions:
 
 @dataclass
 class Member:
-    """What a member believes."""
+    """The state that a member believes in."""
 
     id: str
     instance_id: str | None
@@ -471,7 +471,7 @@ class Classic:
         step(seat)
 
     def protocols(self, seat: Seat) -> dict[str, bytes]:
-        """What a member brings; another version of it now and then."""
+        """The protocols that a member brings; another version of them now and then."""
         self.counted += 1
         data = f"{seat.number}-{self.counted if self.chance.random() < 0.15 else 0}".encode()
         names = self.chance.choices(

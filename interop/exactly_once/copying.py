@@ -47,7 +47,7 @@ def kill_and_start(broker: BrokerProcess) -> None:
 
 
 def events(program: Program, name: str) -> list[dict[str, object]]:
-    """What a verifiable client or a copier said, of one kind. The last line may be half written."""
+    """The lines of one kind that a verifiable client or a copier printed. The last may be half written."""
     found = []
     for line in program.printed().splitlines():
         if line.startswith("{") and line.endswith("}"):
@@ -199,7 +199,7 @@ def check_copy(broker: BrokerProcess) -> str:
 
 
 def difference(wanted: Sequence[str], got: Sequence[str]) -> str:
-    """What a copy has too much or too little, or in another order; empty when it is equal."""
+    """The records that a copy has twice, lacks, or has in another order; empty when it is equal."""
     twice, missing, strange = len(got) - len(set(got)), set(wanted) - set(got), set(got) - set(wanted)
     if twice or missing or strange:
         return f"{twice} twice, {len(missing)} missing, {len(strange)} that nobody wrote, of {len(wanted)}"

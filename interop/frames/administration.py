@@ -1,4 +1,4 @@
-"""What administrators ask and ordinary clients do not: elections, reassignments, quotas, telemetry."""
+"""Requests that only administrators send: elections, reassignments, quotas, telemetry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers and brokers say to each other. Answers that would break the only voter are refusals."""
+"""Requests between controllers and brokers. Answers that would break the only voter are refusals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INCARNATION = bytes(range(16, 32))
 #: A broker that exists only in these requests.
 GHOST = 2
 
-#: What a broker must support to be registered.
+#: The feature that a broker must support to be registered.
 FEATURES = {
     "metadata.version": (7, 30),
     "kraft.version": (0, 1),

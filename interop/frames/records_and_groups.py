@@ -83,7 +83,7 @@ from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 
 TOPIC_RESOURCE = 2
 
-#: What the members of a group say, each behind its version; the broker parses them.
+#: Subscriptions and assignments of members, each behind its version; the broker parses them.
 SUBSCRIPTION = b"\x00\x01" + encode(ConsumerProtocolSubscription(topics=["golden"]), 1)
 ASSIGNMENT = b"\x00\x01" + encode(
     ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic="golden", partitions=[0, 1])]), 1

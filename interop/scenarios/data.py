@@ -38,7 +38,7 @@ def by_partition(records: list[Record]) -> list[Record]:
 
 
 def expect(writer: Client, found: list[Record], written: list[Record], what: str) -> None:
-    """What was found is what the writer wrote, with the timestamps that it can choose."""
+    """Assert that a reader found the written records, with the timestamps that the writer can choose."""
     wanted = by_partition(written)
     if not writer.can("timestamps"):
         found, wanted = ([replace(r, timestamp_ms=None) for r in records] for records in (found, wanted))

@@ -24,7 +24,7 @@ class Follower:
         self.records: list[Record] = []
         self.assigned: frozenset[int] = frozenset()
         self.assignments = 0
-        #: What it had, from one change to the next.
+        #: Its assignments, from one change to the next.
         self.history: list[frozenset[int]] = []
         self.error: BaseException | None = None
         self._todo: list[Callable[[], None]] = []

@@ -107,7 +107,7 @@ def python_path(release: Release) -> str:
 
 
 def round_trip(release: Release, bootstrap: str) -> dict[str, str]:
-    """What became of each scenario."""
+    """The outcome of each scenario."""
     java()
     command = [sys.executable, str(PROGRAM), bootstrap, release.version, python_path(release), *jars(release)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)

@@ -27,7 +27,7 @@ FOLDER = CACHE / "upstream"
 #: The release that the suite is told it talks to.
 KAFKA_VERSION = "4.3.1"
 
-#: What the suite's own broker would be started with.
+#: The settings with which the suite would start its own broker.
 PROPERTIES = {
     "node.id": "0",
     "num.partitions": "4",

@@ -57,7 +57,7 @@ class GroupWorld:
         self.last_effects: tuple[Effect, ...] = ()
         self.last_records: tuple[Entry, ...] = ()
         self._tokens = 0
-        #: What the shell has been asked to do and has not done.
+        #: Work that the shell was asked to do and has not done.
         self.work: list[ResolveRegexes] = []
         self._metadata_version = 0
 
@@ -403,7 +403,7 @@ def durable(group: ClassicGroup) -> ClassicGroup:
 
 
 def check_books(group: ClassicGroup) -> None:
-    """What is counted or indexed twice must agree."""
+    """Counts and indexes must agree with the members that they are about."""
     assert set(group.joining) <= set(group.members)
     assert set(group.syncing) <= set(group.members)
     assert group.unsynced <= set(group.members)

@@ -1,5 +1,4 @@
-"""What a peer could send who knows the protocol and means no good: messages taken apart and put together
-wrong.
+"""Messages of a hostile peer that knows the protocol: taken apart and put together wrong.
 
 pieces(message, version)        the bytes of a message, each with its place and what it stands for
 damaged(pieces)                 every length, count, varint, tag and null of it replaced by each hostile value
@@ -120,7 +119,7 @@ def _length(field: Field, length: int | None, flexible: bool, place: str) -> Pie
 
 
 def hostile_values(piece: Piece, left: int) -> Iterator[bytes]:
-    """What to write instead of a piece that has `left` bytes behind it."""
+    """The bytes to write instead of a piece that has `left` bytes behind it."""
     if piece.kind == "int16 length":
         for length in (-0x8000, -2, -1, 0, 1, left, left + 1, 0x7FFF):
             yield struct.pack(">h", min(length, 0x7FFF))

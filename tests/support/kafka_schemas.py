@@ -79,7 +79,7 @@ def parse(text: str) -> Json:
 
 
 def differences(ours: type, theirs: Json) -> list[str]:
-    """What of `ours` is not as in their schema; empty when all is well."""
+    """The differences of `ours` from their schema."""
     declared = schema_of(ours)
     found = []
     for what, we, they in [

@@ -55,7 +55,7 @@ def commands(session: str) -> list[Command]:
 
 
 def shown_output(program: str) -> list[str]:
-    """What the comments behind a program's `print` calls say it prints."""
+    """The output that the comments behind a program's `print` calls promise."""
     return re.findall(r"print\(.*\)  # (.*)", program)
 
 
@@ -66,7 +66,7 @@ def matches(printed: str, shown: str) -> bool:
 
 
 def run(command: list[str] | str, address: str, folder: Path) -> str:
-    """What a program prints, or all that a shell command shows; it must end with status 0.
+    """The output of a program, or all that a shell command shows; it must end with status 0.
 
     The broker is at `address`.
     """

@@ -144,7 +144,7 @@ class Served:
         self.transport.feed(self.peer.requests(*messages))
 
     def answers(self) -> list[tuple[int, Any]]:
-        """What has been answered so far."""
+        """The answers so far."""
         return self.peer.answers(bytes(self.transport.written))
 
     def answered(self) -> list[int]:
@@ -153,7 +153,7 @@ class Served:
 
 
 class Doors:
-    """What handlers under test wait for; the test opens one after the other."""
+    """Doors at which handlers under test wait; the test opens one after the other."""
 
     def __init__(self) -> None:
         self.waiting: list[asyncio.Future[Any]] = []

@@ -263,7 +263,7 @@ class Producer:
         self.txn_id = txn_id
         self.version = version
         self.producer: tuple[int, int] | None = None
-        #: What to hold when initialising again after an abort that left questions open (KIP-360).
+        #: The id and epoch to hold when initialising again after an abort that left questions open (KIP-360).
         self.holds = (-1, -1)
         self.sequences: dict[int, int] = {}
         self.number: int | None = None
@@ -376,7 +376,7 @@ class Producer:
 
 
 def visible(log: PartitionLog) -> list[str]:
-    """What a read_committed consumer sees of a log."""
+    """The values of a log that a read_committed consumer sees."""
     values: list[str] = []
     offset = 0
     while offset < log.state.last_stable_offset:

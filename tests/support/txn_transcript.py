@@ -40,7 +40,7 @@ class Teller:
     def __init__(self) -> None:
         self.world = TransactionWorld()
         self.world.submit(events.Loaded(self.world.now_ms))
-        #: What each producer instance holds, and held when it last ended a transaction.
+        #: The id and epoch that each producer instance holds, and held when it last ended a transaction.
         self.holds: dict[str, tuple[int, int]] = {}
         self.ended_with: dict[str, tuple[int, int]] = {}
 

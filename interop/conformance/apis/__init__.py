@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: What is below the APIs, and what groups write down.
+#: Files about the frames below the APIs, and about the records of groups.
 ABOUT_NO_API = frozenset({"framing", "group_records"})
 
 FILES = (

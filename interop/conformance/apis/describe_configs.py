@@ -21,7 +21,7 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
 
 UNKNOWN, TOPIC, BROKER, LOGGER, CLIENT_METRICS, GROUP = 0, 2, 4, 8, 16, 32
 SET, DELETE = 0, 1
-#: What differs because each of the two brokers has listeners of its own.
+#: Keys that differ because each of the two brokers has listeners of its own.
 OF_ITS_OWN_PLACE = {
     "advertised.listeners",
     "controller.listener.names",

@@ -1,4 +1,4 @@
-"""What groups leave behind in `__consumer_offsets`: each record that a coordinator writes, in its order.
+"""The records of groups in `__consumer_offsets`: each that a coordinator writes, in its order.
 
 How a coordinator puts records together into batches is its own affair; what stands in them is read by others.
 """

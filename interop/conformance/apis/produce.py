@@ -41,7 +41,7 @@ from pykafka_broker.protocol.records.batch import (
 from pykafka_broker.protocol.records.compression import compress
 
 HOUR_MS = 3_600_000
-#: What ListOffsets calls the record with the largest timestamp.
+#: The timestamp by which ListOffsets finds the record with the largest one.
 MAX_TIMESTAMP = -3
 
 

@@ -1,4 +1,4 @@
-"""What tests of programs that use Kafka need: brokers to start, a clock to move, files that fail.
+"""A kit for tests of programs that use Kafka: brokers to start, a clock to move, files that fail.
 
 A broker as a process of its own, for any client:
 

@@ -91,7 +91,7 @@ class Home:
             yield user
 
     async def pass_time(self, duration_ms: int) -> None:
-        """Let virtual time pass, and worker threads finish what each second of it gave them to do."""
+        """Let virtual time pass, and worker threads finish the work of each second of it."""
         work = self.broker.node.periodic_work
         for step_ms in (1_000,) * (duration_ms // 1_000) + (duration_ms % 1_000,):
             await self.clock.pass_time(step_ms)

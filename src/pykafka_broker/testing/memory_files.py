@@ -1,12 +1,12 @@
-"""Files in memory, with a disk that can be full, broken, slow to cache, or lose what was not synced.
+"""Files in memory, with a disk that can be full, broken, slow to cache, or lose unsynced bytes.
 
     files = MemoryFiles()
     files.free_bytes = 100             writes past that are cut short, then fail with ENOSPC
     files.fail("pwrite", EIO)          the next pwrite fails; `path=` narrows it, `times=` repeats it
     files.is_cached = False            `pread_cached` never answers: readers must use a thread
-    after = files.killed()             what another process sees after kill -9: nothing is lost
-    after = files.power_cut()          what was synced: contents by `sync`, names by `sync_directory`
-    after = files.power_cut(dice)      the same, and of the rest what a disk may have kept: some pages, and
+    after = files.killed()             the files that the next process finds after kill -9: all
+    after = files.power_cut()          synced contents (`sync`) and names (`sync_directory`)
+    after = files.power_cut(dice)      the same, and a part of the rest that a disk may keep: some pages, and
                                        of each folder's names those up to some moment, as journals keep them,
                                        or renames in any order
 

@@ -9,7 +9,7 @@ from pykafka_broker.protocol.compile import Buffer
 
 
 class MemoryTransport(asyncio.Transport):
-    """Drives a `BufferedProtocol` by hand, and keeps what it writes."""
+    """Drives a `BufferedProtocol` by hand, and keeps the bytes that it writes."""
 
     def __init__(self, protocol: asyncio.BufferedProtocol) -> None:
         super().__init__(extra={"sockname": ("127.0.0.1", 9092)})
@@ -20,14 +20,14 @@ class MemoryTransport(asyncio.Transport):
         self.reading = True
         self.closing = False
         self.aborted = False
-        #: False once the peer stopped reading: what is written then stays in the transport's buffer.
+        #: False once the peer stopped reading: the transport keeps the bytes written then in its buffer.
         self.peer_reads = True
         self.unsent_bytes = 0
         self._high_water = 64 * 1024
         self._lost = False
         protocol.connection_made(self)
 
-    # What the peer and the network do.
+    # Called by the test, for the peer and the network.
 
     def feed(self, data: bytes | bytearray | memoryview, step: int = 0) -> None:
         """The peer sends `data`, which arrives in pieces of `step` bytes (0: as large as there is room)."""
@@ -67,7 +67,7 @@ class MemoryTransport(asyncio.Transport):
         if self.closing:
             self._lose(None)
 
-    # What protocols call.
+    # Called by the protocol.
 
     def write(self, data: Buffer) -> None:
         self.writelines([data])

@@ -3,7 +3,7 @@
 everything()                   every class that is declared as a message of its own
 full(cls)                      one object with no field left at its default
 messages(cls)                  a strategy for objects of any version
-as_of(message, version)        what of a message that version can carry
+as_of(message, version)        the part of a message that the version can carry
 """
 
 from __future__ import annotations

@@ -87,10 +87,10 @@ class BrokerProcess(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What to run; called at each start."""
+        """The command line to run; called at each start."""
 
     def prepare(self) -> None:
-        """Put in place what has to be there before a start, such as a formatted data folder."""
+        """Prepare its folder before a start: for example, format the data folder."""
         self.folder.mkdir(parents=True, exist_ok=True)
 
     @property

@@ -13,7 +13,7 @@ from pykafka_broker.protocol.fields import Field, blank, schema_of
 
 
 def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str, Any]:
-    """`message`, which must be what `version` can carry."""
+    """The JSON of `message`; `version` must be able to carry it."""
     described = {}
     for field in schema_of(message).fields:
         if version not in field.versions:
@@ -30,7 +30,7 @@ def kafka_json(message: Any, version: int, *, written: bool = False) -> dict[str
 
 
 def _absent(field: Field, version: int) -> Any:
-    """What a tagged field has that is not on the wire."""
+    """The value of a tagged field that is not on the wire."""
     if field.struct is not None and version in field.nullable:
         return blank(field.struct)
     return field.default

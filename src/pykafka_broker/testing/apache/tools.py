@@ -11,7 +11,7 @@ SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 class ToolError(Exception):
-    """A Java tool ended with a non-zero status; the message holds what it printed."""
+    """A Java tool ended with a non-zero status; the message holds its output."""
 
 
 def command(
@@ -29,7 +29,7 @@ def run_tool(
     expect_failure: bool = False,
     version: str = VERSION,
 ) -> str:
-    """Run one of Kafka's tools and return what it printed on stdout.
+    """Run one of Kafka's tools and return its output on stdout.
 
     Raises ToolError where the tool fails, or does not fail although `expect_failure`.
     """

@@ -3,7 +3,7 @@
 v2 PRODUCER_FENCED, v3 flexible, v4 TRANSACTION_ABORTABLE. Clients of transaction.version 2 do not ask: their
 TxnOffsetCommit adds the group by itself.
 
-What is added is the group's partition of `__consumer_offsets`, which is created if it was not needed before.
+It adds the group's partition of `__consumer_offsets`, a topic that is created with its first use.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def handles(
     """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
 
     `error_response` answers when the handler raised instead; without it the connection is closed, because
-    clients wait for an answer in vain otherwise.
+    the client would wait for its answer for ever.
     """
     first, _, last = versions.partition("-")
     served = range(int(first), int(last or first) + 1)

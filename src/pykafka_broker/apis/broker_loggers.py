@@ -1,7 +1,7 @@
 """Loggers as configuration (KIP-412): levels shown by DescribeConfigs and set by IncrementalAlterConfigs.
 
 They belong to the running process: nothing is kept over a restart. Python's level WARNING is Kafka's WARN,
-and what is below DEBUG is TRACE.
+and a level below DEBUG counts as TRACE.
 """
 
 from __future__ import annotations

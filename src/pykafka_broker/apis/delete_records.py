@@ -1,7 +1,7 @@
 """DeleteRecords (API key 21): move a partition's log start offset forward.
 
-v1 as v0, v2 flexible. Offset -1 means the high watermark. What lies below the new start is never served
-again; whole segments below it are deleted later.
+v1 as v0, v2 flexible. Offset -1 means the high watermark. Records below the new start are
+never served again; whole segments below it are deleted later.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ def _shown(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfi
             for synonym in synonyms
         ],
         config_type=int(entry.type),
-        # A logger has none, and says so even when nobody asked.
+        # A logger has none: the answer is an empty text, whether or not the request asks for documentation.
         documentation=entry.documentation
         if request.include_documentation or not entry.documentation
         else None,

@@ -6,9 +6,9 @@ flexible and diverging epochs (KIP-595), v13 topic ids (KIP-516), v15 replica st
 
 The answer comes at once if nothing may be waited for, no partition is left, enough bytes are there, a known
 partition cannot be read, or a consumer's log has diverged; else the fetch is parked until one of its
-partitions moves. Partitions are planned (an index look-up, no data) until the answer is due. Then what the
-page cache has is answered at once, and what it has not is read by a thread first; larger reads stay in their
-file until they are sent, a piece at a time. A partition whose disk does not answer in time is answered
+partitions moves. Partitions are planned (an index look-up, no data) until the answer is due. Then records
+in the page cache are answered at once, and a thread reads the others first; larger reads stay in their file
+until they are sent, a piece at a time. A partition whose disk does not answer in time is answered
 without records, and counts as empty until it has. The first non-empty partition gives at least one whole
 batch even above both limits (KIP-74).
 

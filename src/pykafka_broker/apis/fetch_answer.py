@@ -1,4 +1,4 @@
-"""The answer to a Fetch: which partitions it lists, errors, and who leads what is not led here."""
+"""The answer to a Fetch: which partitions it lists, errors, and the leaders of partitions led elsewhere."""
 
 from __future__ import annotations
 

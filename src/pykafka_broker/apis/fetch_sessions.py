@@ -221,7 +221,7 @@ class FetchSessionCache:
 
         session.update(request, wanted, asked)
         if not session.partitions:
-            # What is asked for and forgotten in the same breath is answered once more.
+            # A partition that one request both asks for and forgets is answered once more.
             del self._sessions[session_id]
             return FetchContext(self, "sessionless", wanted, now_ms=now_ms, uses_topic_ids=by_id)
         session.last_used_ms = now_ms

@@ -1,7 +1,8 @@
 """A Fetch that cannot be answered at once: parked until one of its partitions moves, or waiting for disks.
 
-What the page cache lacks is read by a thread for its disk, all disks at the same time. A partition whose disk
-does not answer in time is answered without records, and counts as empty until its read has ended.
+Records that are not in the page cache are read by a thread for their disk, all disks at the same time. A
+partition whose disk does not answer in time is answered without records, and counts as empty until its read
+has ended.
 """
 
 from __future__ import annotations

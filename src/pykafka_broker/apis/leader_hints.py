@@ -1,4 +1,4 @@
-"""Who leads a partition that is not led here, told with the refusal (KIP-951).
+"""The leader of a partition that this node does not lead, named with the refusal (KIP-951).
 
 Shared by Produce and Fetch, whose messages declare the same two structs each for itself.
 """

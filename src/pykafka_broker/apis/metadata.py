@@ -61,8 +61,8 @@ def metadata(request: MetadataRequest, ctx: RequestContext) -> Any:
     ):
         return _invalid(request)
     if by_id:
-        # One id makes it a look-up by id: what is only named beside it is not answered. Unknown ids come
-        # first, as in Kafka; names that are unknown come last.
+        # One id makes it a look-up by id: topics that are only named beside it are not answered. Unknown ids
+        # come first, as in Kafka; names that are unknown come last.
         ids = dict.fromkeys(topic.topic_id for topic in asked if any(topic.topic_id))
         by_ids = [_by_id(topic_id, ctx) for topic_id in ids]
         return _response(sorted(by_ids, key=lambda topic: topic.error_code == 0), request, ctx)

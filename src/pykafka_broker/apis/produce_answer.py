@@ -26,7 +26,7 @@ logger = logging.getLogger("kafka.server.KafkaApis")
 #: The first version that names topics by their ids.
 FIRST_VERSION_OF_IDS = 13
 LEADER_HINTS_VERSION = 10
-#: Who leads what is not led here.
+#: Names the leaders of partitions that are led elsewhere.
 LEADER_HINTS = LeaderHints(LeaderIdAndEpoch, NodeEndpoint)
 
 

@@ -19,7 +19,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class Leadership(NamedTuple):
-    """How a partition looks from one listener: who leads it, and what is wrong if nobody can be named."""
+    """How a partition looks from one listener: its leader, or the error if no leader can be named."""
 
     error: ErrorCode
     leader_id: int
@@ -27,12 +27,12 @@ class Leadership(NamedTuple):
 
 
 def topic_operations(name: str, ctx: RequestContext) -> int:
-    """What the client may do with a topic, whether or not there is one of this name."""
+    """Which operations the client may carry out on a topic, whether or not it exists."""
     return ctx.node.authorizer.operations(ctx, AclResourceType.TOPIC, name)
 
 
 def cluster_operations(ctx: RequestContext) -> int:
-    """What the client may do with the cluster."""
+    """Which operations the client may carry out on the cluster."""
     return ctx.node.authorizer.operations(ctx, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_THAT_ADDS_PARTITIONS = 12
 
-#: What to tell old clients, who do not know that they may try again when the coordinator cannot say.
+#: Errors after which old clients would not try again: they get NOT_ENOUGH_REPLICAS instead.
 NOT_VERIFIED = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,

@@ -23,7 +23,7 @@ class DynamicConfig:
     """The configuration in force and the layers below it.
 
     Attributes:
-        static: what the process was started with.
+        static: the configuration the process was started with.
         current: the effective configuration; replaced, never changed.
         cluster_overrides: dynamic values for all brokers.
         broker_overrides: dynamic values for this broker.
@@ -45,8 +45,8 @@ class DynamicConfig:
     ) -> frozenset[str]:
         """Install the dynamic layers as they now are; returns the keys whose effective value changed.
 
-        They were checked when they were set, perhaps by another version: what cannot be used now is reported
-        and left out, as a running broker must not fail over its configuration.
+        They were checked when they were set, perhaps by another version: a value that cannot be used now is
+        reported and left out, as a running broker must not fail over its configuration.
         """
         cluster = _usable(cluster_overrides)
         broker = _usable(broker_overrides)

@@ -140,7 +140,7 @@ class ListOf(NamedTuple):
 
 
 class NotEmpty:
-    """A string with at least one character, or none at all."""
+    """A string with at least one character, or null."""
 
     def check(self, name: str, value: Any) -> None:
         if value == "":

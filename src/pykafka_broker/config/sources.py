@@ -32,7 +32,7 @@ logger = logging.getLogger("kafka.server.KafkaConfig")
 
 DEFAULT_DATA_DIR = "pykafka-data"
 
-#: What a node needs that is started without a properties file.
+#: The values of a node that is started without a properties file.
 STANDALONE = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -123,7 +123,7 @@ def load_config(
     if listen is not None:
         configured["listeners"] = _with_client_listener(configured, listen)
         if "advertised.listeners" not in overridden:
-            # What a file says clients are told belongs to the listeners of that file.
+            # The file's advertised.listeners belong to its own listeners.
             configured.pop("advertised.listeners", None)
     if data_dir is not None:
         configured["log.dirs"] = os.fspath(data_dir)
@@ -157,7 +157,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
         ConfigError: the file is not one.
         OSError: it cannot be read.
     """
-    # Takes longer to import than everything else here: only who has a file pays.
+    # Takes longer to import than all the rest: only a start with a properties file pays.
     import javaproperties
 
     with open(path, encoding="utf-8") as file:

@@ -52,7 +52,7 @@ class UnheededConfigs:
         self._seen: Configs = {}
 
     def look(self, configs: Configs) -> None:
-        """Name what is new among the dynamic configs as they now are."""
+        """Name in the log the new ones among the dynamic configs as they now are."""
         seen, self._seen = self._seen, configs
         if seen is configs:
             return

@@ -1,7 +1,7 @@
-"""Who may do what: operations on resources, in Kafka's numbers (`AclOperation`, `ResourceType`).
+"""Which principal may carry out which operation on which resource, in the numbers of Kafka's ACLs.
 
-`AllowAll` is the only authorizer so far. One that reads ACLs implements `Authorizer` and is given to
-`NodePorts` and to each listener's `Dispatch`; `apis/api.py` says how an API declares what it needs.
+`AllowAll` is the only authorizer so far. One that reads ACLs implements `Authorizer` and takes its place
+in `broker/node.py`; `apis/needs.py` says how an API declares what it needs.
 """
 
 from __future__ import annotations

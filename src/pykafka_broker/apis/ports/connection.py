@@ -51,7 +51,7 @@ class ClientConnection(Protocol):
         ...
 
     def reads_ahead(self, change_bytes: int) -> None:
-        """So much more, or less, is being read into memory for an answer of this connection."""
+        """Count bytes that are read into memory for an answer; as a negative number when that has ended."""
         ...
 
     def on_close(self, callback: Callable[[], None]) -> None:

@@ -28,7 +28,7 @@ class Quota(Enum):
 
 
 class Quotas(Protocol):
-    """What each client has used."""
+    """Keeps account of each client's use."""
 
     def throttle_ms(self, quota: Quota, requester: Requester) -> int:
         """How long the client of a request that starts now has to wait before its next one."""

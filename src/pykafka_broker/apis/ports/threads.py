@@ -26,7 +26,7 @@ class Reading(Protocol[Read]):
     def done(self) -> bool: ...
 
     def result(self) -> Read:
-        """What was read; raises what the read has raised."""
+        """The result of the read; raises the exception it ended with."""
         ...
 
     def __await__(self) -> Generator[Any, None, Read]: ...
@@ -36,7 +36,7 @@ class ColdReads(Protocol):
     """Reads that the page cache may not be able to serve."""
 
     def run(self, log: PartitionLog, read: Callable[[], Result]) -> Reading[Result]:
-        """Read what of a log may have to come from its disk, in a thread for that disk."""
+        """Read from a log in a thread for its disk, because the page cache may not have the bytes."""
         ...
 
     def first_done(self, reads: Collection[Any], until_ms: int) -> Awaitable[None]:
@@ -44,9 +44,9 @@ class ColdReads(Protocol):
         ...
 
     def give_up(self, log: PartitionLog, read: Any) -> None:
-        """No fetch waits for a read any more. It goes on, and when it ends the log is said to have moved."""
+        """Wait for a read no longer. It goes on; its end wakes the handlers that are parked on the log."""
         ...
 
     def is_late(self, log: PartitionLog) -> bool:
-        """Whether a read of the log was given up and goes on: its disk is not to be waited for."""
+        """Whether a read of the log was given up and goes on: a fetch should not wait for its disk."""
         ...

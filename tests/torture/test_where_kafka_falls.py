@@ -34,7 +34,7 @@ from tests.torture.clients import QUIET, TOPIC, create_ledger
 #: What was done -> the tests that show what we do.
 SHOWN_BY = {
     "SIGKILL with several unanswered batches of a producer: retries are recognised, no copies": [
-        "log/test_log_producers.py::"
+        "log/partition/test_producers.py::"
         "test_any_of_the_last_five_batches_may_be_retried_and_is_answered_with_its_own_offsets",
         "torture/test_kills.py::"
         "test_kills_at_random_moments_and_at_crash_points_cost_nothing_that_was_acknowledged",
@@ -43,17 +43,17 @@ SHOWN_BY = {
         "torture/test_where_kafka_falls.py::test_a_killed_broker_answers_again_before_its_session_runs_out",
     ],
     "a flipped bit in the base offset or leader epoch of the last batch: not served": [
-        "log/test_log_recovery.py::"
+        "log/recovery/test_load_partition.py::"
         "test_a_flip_outside_the_checksum_of_the_last_batch_is_noticed_even_after_a_clean_stop",
-        "log/test_log_recovery.py::"
+        "log/recovery/test_load_partition.py::"
         "test_every_flipped_bit_of_a_segment_is_noticed_and_costs_one_batch_at_most",
     ],
     "damage in the middle of a segment, then an unclean stop: fenced, what follows is served": [
-        "log/test_log_recovery.py::test_damage_inside_a_segment_is_fenced_and_everything_behind_it_is_served",
+        "log/recovery/test_load_partition.py::test_damage_inside_a_segment_is_fenced_and_everything_behind_it_is_served",
         "torture/test_damage.py::test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte",
     ],
     "garbage in a leader-epoch, recovery-point or high-watermark checkpoint: rebuilt or set aside": [
-        "log/test_log_recovery.py::test_leader_epochs_garbled_or_past_the_end_are_put_right",
+        "log/recovery/test_load_partition.py::test_leader_epochs_garbled_or_past_the_end_are_put_right",
         "torture/test_damage.py::test_no_damage_of_any_file_makes_a_broker_serve_a_wrong_byte",
     ],
     "partition.metadata lost: recognised from the metadata, written again": [
@@ -88,8 +88,8 @@ SHOWN_BY = {
         "system/test_repeated_lines.py::test_the_first_line_is_written_at_once_and_the_rest_counted",
     ],
     "offset deltas out of order, a producer id without epoch, half a second batch: INVALID_RECORD": [
-        "log/test_validation.py::test_offset_deltas_must_count_up_from_zero",
-        "log/test_validation.py::test_a_batch_that_is_not_as_it_should_be_is_refused_untouched",
+        "log/partition/test_validation.py::test_offset_deltas_must_count_up_from_zero",
+        "log/partition/test_validation.py::test_a_batch_that_is_not_as_it_should_be_is_refused_untouched",
     ],
     "5,000 partitions: a start takes seconds and less than 200 MB": [
         "torture/test_where_kafka_falls.py::"

@@ -12,7 +12,7 @@ from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.disk.directories import LogDirError
-from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.environment import UNHEARD, DiskEvents, Environment, FileJobs
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import (
     CLEAN_SHUTDOWN_FILE,
@@ -136,7 +136,11 @@ def open_metadata_log(
                 )
         if used := _sign_of_use(files, config):
             raise MalformedFile(f"the folder is missing although the directory was in use: it has {used}")
-    environment = Environment(files, run_later=run_later, on_write_failed=on_write_failed)
+    environment = Environment(
+        files,
+        FileJobs(run_later, run_in_turn=run_later),
+        UNHEARD if on_write_failed is None else DiskEvents(on_write_failed=on_write_failed),
+    )
     identity = LogIdentity(directory, METADATA_TOPIC, 0, METADATA_TOPIC_ID)
     if _has_log(files, directory):
         log = open_log(

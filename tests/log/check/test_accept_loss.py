@@ -16,7 +16,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import FOLDER, NOW, names, new_log, reopened
-from tests.log.test_log_density import COMPACT, fill, keyed
+from tests.log.partition.test_density import COMPACT, fill, keyed
 
 BATCHES = 30
 

@@ -30,7 +30,7 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, confirmed, end_transaction, served
 from tests.log.manager.test_log_manager import Broker
 from tests.log.manager.test_log_moves import begin, copy, finish
-from tests.log.test_log_crash_states import Recorder
+from tests.log.recovery.test_crash_states import Recorder
 
 ROUNDS = 4
 BATCHES_A_ROUND = 12

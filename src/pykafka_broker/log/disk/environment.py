@@ -1,10 +1,11 @@
-"""What a log needs from whoever owns it: files, worker threads, and an ear for failing disks."""
+"""What a log needs from its owner: files, worker threads, and an ear for failing disks."""
 
 from __future__ import annotations
 
 import errno
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
@@ -20,75 +21,83 @@ PASSING_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENOME
 WRITE_BEHIND_BYTES = 64 << 20
 
 
-class Environment:
-    """The owner's services; the defaults do everything at once, which suits tests and tools."""
+def _at_once(job: Callable[[], object], delay_ms: int = 0) -> None:
+    job()
 
-    __slots__ = (
-        "_on_exhausted",
-        "_on_failure",
-        "_on_write_failed",
-        "bury",
-        "files",
-        "run_in_turn",
-        "run_later",
-        "warn",
-        "write_behind_bytes",
-    )
+
+class FileJobs(NamedTuple):
+    """Where file work is done that no append waits for; by default at once, which suits tests and tools."""
+
+    #: Run a job that may wait for the disk, in a worker thread, soon.
+    run_later: Callable[[Callable[[], object]], None] = _at_once
+    #: The same for jobs that keep the disk busy: one of them at a time.
+    run_in_turn: Callable[[Callable[[], object]], None] = _at_once
+    #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
+    bury: Callable[[Callable[[], object], int], None] = _at_once
+
+
+def _ignore(*_: object) -> None: ...
+
+
+def _warn(_kind: str, text: str) -> None:
+    logger.warning("%s", text)
+
+
+class DiskEvents(NamedTuple):
+    """What the owner is told of a disk, from any thread."""
+
+    #: The directory must go out of service.
+    on_failure: Callable[[OSError], object] = _ignore
+    #: Too many files are open: close some.
+    on_exhausted: Callable[[], object] = _ignore
+    #: A write was refused, which may pass by itself.
+    on_write_failed: Callable[[OSError], object] = _ignore
+    #: Log a warning that many logs may have at the same time, given its kind and text.
+    warn: Callable[[str, str], object] = _warn
+
+
+AT_ONCE = FileJobs()
+UNHEARD = DiskEvents()
+
+
+class Environment:
+    """The owner's services."""
+
+    __slots__ = ("_events", "bury", "files", "run_in_turn", "run_later", "warn", "write_behind_bytes")
 
     def __init__(
         self,
         files: FileSystem,
+        jobs: FileJobs = AT_ONCE,
+        events: DiskEvents = UNHEARD,
         *,
-        run_later: Callable[[Callable[[], object]], None] | None = None,
-        run_in_turn: Callable[[Callable[[], object]], None] | None = None,
-        bury: Callable[[Callable[[], object], int], None] | None = None,
-        on_failure: Callable[[OSError], None] | None = None,
-        on_exhausted: Callable[[], None] | None = None,
-        on_write_failed: Callable[[OSError], None] | None = None,
-        warn: Callable[[str, str], None] | None = None,
         write_behind_bytes: int = WRITE_BEHIND_BYTES,
     ) -> None:
         self.files = files
-        #: Run a job that may wait for the disk, in a worker thread, soon.
-        self.run_later = run_later or _at_once
-        #: The same for jobs that keep the disk busy and nobody waits for: one of them at a time.
-        self.run_in_turn = run_in_turn or self.run_later
+        # As in `FileJobs` and `DiskEvents`.
+        self.run_later, self.run_in_turn, self.bury = jobs
+        self._events = events
+        self.warn = events.warn
         #: How much of a segment may be unsynced before it is synced in the background.
         self.write_behind_bytes = write_behind_bytes
-        #: Run a removal in a worker thread after so many milliseconds (`file.delete.delay.ms`).
-        self.bury = bury or _at_once
-        #: Log a warning that many logs may have at the same time, given its kind and text. Any thread.
-        self.warn = warn or _warn
-        self._on_failure = on_failure
-        self._on_exhausted = on_exhausted
-        self._on_write_failed = on_write_failed
 
     def write_failed(self, error: OSError) -> None:
         """A write was refused. Unless that may pass by itself, the directory must go out of service. Any
         thread.
         """
         self.open_failed(error)
-        if self._on_write_failed is not None:
-            self._on_write_failed(error)
-        if error.errno not in PASSING_ERRORS and self._on_failure is not None:
-            self._on_failure(error)
+        self._events.on_write_failed(error)
+        if error.errno not in PASSING_ERRORS:
+            self._events.on_failure(error)
 
     def open_failed(self, error: OSError) -> None:
         """A file could not be opened: if there are too many, the owner can close some. Any thread."""
-        if error.errno in EXHAUSTED_ERRORS and self._on_exhausted is not None:
-            self._on_exhausted()
+        if error.errno in EXHAUSTED_ERRORS:
+            self._events.on_exhausted()
 
     def sync_failed(self, error: OSError) -> None:
         """The disk lost what it had taken, which no retry can mend: the directory must go out of service."""
         if error.errno in EXHAUSTED_ERRORS:
             self.open_failed(error)
-        elif self._on_failure is not None:
-            self._on_failure(error)
-
-
-def _at_once(job: Callable[[], object], delay_ms: int = 0) -> None:
-    job()
-
-
-def _warn(_kind: str, text: str) -> None:
-    logger.warning("%s", text)
+        else:
+            self._events.on_failure(error)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 
 from pykafka_broker.log.disk.directories import LogDir
-from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.environment import DiskEvents, Environment, FileJobs
 from pykafka_broker.log.disk.file_work import FileWork
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.log.disk.full_disks import FullDisks
@@ -55,13 +55,17 @@ class DirectoryFailures:
         """The services for the logs of a directory."""
         return Environment(
             self._files,
-            run_later=partial(self._work.run_later, log_dir.path),
-            run_in_turn=partial(self._work.run_in_turn, log_dir.path),
-            bury=partial(self._work.bury, log_dir.path),
-            on_failure=partial(self.failed, log_dir),
-            on_exhausted=self._descriptors_exhausted,
-            on_write_failed=partial(self.full_disks.write_failed, log_dir),
-            warn=partial(self._warn, log_dir.path),
+            FileJobs(
+                run_later=partial(self._work.run_later, log_dir.path),
+                run_in_turn=partial(self._work.run_in_turn, log_dir.path),
+                bury=partial(self._work.bury, log_dir.path),
+            ),
+            DiskEvents(
+                on_failure=partial(self.failed, log_dir),
+                on_exhausted=self._descriptors_exhausted,
+                on_write_failed=partial(self.full_disks.write_failed, log_dir),
+                warn=partial(self._warn, log_dir.path),
+            ),
         )
 
     def failed(self, log_dir: LogDir, error: OSError) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.environment import Environment, FileJobs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.read_plan import FoundOffset
 from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expired_segments
@@ -235,7 +235,10 @@ def test_files_are_set_aside_in_a_worker_and_unlinked_after_the_delay():
     later: list[Callable[[], object]] = []
     buried: list[tuple[Callable[[], object], int]] = []
     environment = Environment(
-        files, run_later=later.append, bury=lambda job, delay_ms: buried.append((job, delay_ms))
+        files,
+        FileJobs(
+            later.append, run_in_turn=later.append, bury=lambda job, delay_ms: buried.append((job, delay_ms))
+        ),
     )
     config = LogConfig(segment_bytes=150, retention_ms=1000, file_delete_delay_ms=5000)
     log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), config)

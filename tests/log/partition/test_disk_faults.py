@@ -9,7 +9,7 @@ import errno
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.environment import DiskEvents, Environment, FileJobs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
@@ -128,7 +128,7 @@ def test_a_roll_that_fails_leaves_the_log_in_service(operation: str):
 def test_a_broken_disk_is_reported_and_a_full_one_is_not():
     files = MemoryFiles()
     reported: list[int | None] = []
-    environment = Environment(files, on_failure=lambda error: reported.append(error.errno))
+    environment = Environment(files, events=DiskEvents(on_failure=lambda error: reported.append(error.errno)))
     log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), LogConfig())
     for code in (errno.ENOSPC, errno.EROFS, errno.EIO):
         files.fail("pwrite", code)
@@ -141,7 +141,7 @@ def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
     files = MemoryFiles()
     reported: list[OSError] = []
     log = create_log(
-        Environment(files, on_failure=reported.append),
+        Environment(files, events=DiskEvents(on_failure=reported.append)),
         LogIdentity(FOLDER, "orders", 0, TOPIC_ID),
         LogConfig(),
     )
@@ -160,7 +160,7 @@ def test_a_failed_sync_is_never_retried_as_if_nothing_had_happened():
 def test_a_segment_that_is_rolled_while_a_flush_waits_for_the_disk_gets_its_indexes_all_the_same():
     """The flush once moved the recovery point to the roll, and the next took the rolled segment for done."""
     files = MemoryFiles()
-    environment = Environment(files, run_in_turn=lambda job: None)
+    environment = Environment(files, FileJobs(run_in_turn=lambda job: None))
     log = new_log(files, environment=environment, index_interval_bytes=50)
     for n in range(5):
         append(log, b"%d" % n)
@@ -231,7 +231,7 @@ def test_a_power_cut_before_any_flush_leaves_an_empty_log_that_works():
 
 def test_the_file_order_of_a_flush_is_side_files_first_then_data_then_names():
     files = MemoryFiles()
-    environment = Environment(files, run_in_turn=lambda job: None)
+    environment = Environment(files, FileJobs(run_in_turn=lambda job: None))
     log = new_log(files, environment=environment, segment_bytes=150)
     for n in range(3):
         append(log, b"%d" % n)
@@ -290,7 +290,7 @@ def test_a_disk_that_breaks_at_any_call_never_loses_an_acknowledged_batch():
 
 def test_an_append_never_waits_for_the_disk():
     files = MemoryFiles()
-    environment = Environment(files, run_in_turn=lambda job: None)
+    environment = Environment(files, FileJobs(run_in_turn=lambda job: None))
     log = new_log(files, environment=environment, segment_bytes=300)
     files.calls.clear()
 

@@ -6,7 +6,7 @@ import asyncio
 import errno
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.disk.environment import DiskEvents, Environment
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -45,7 +45,9 @@ def test_a_log_that_was_there_is_synced_only_for_what_is_new() -> None:
 def test_a_sync_in_the_background_that_fails_takes_the_directory_out_of_service() -> None:
     files = MemoryFiles()
     failures: list[OSError] = []
-    environment = Environment(files, write_behind_bytes=BATCH_BYTES, on_failure=failures.append)
+    environment = Environment(
+        files, events=DiskEvents(on_failure=failures.append), write_behind_bytes=BATCH_BYTES
+    )
     log = create_log(environment, LogIdentity(FOLDER, "orders", 0, TOPIC_ID), LogConfig())
     files.fail("sync", errno.EIO, path=".log")
     append(log, bytes(100))

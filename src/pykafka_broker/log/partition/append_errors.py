@@ -1,4 +1,4 @@
-"""What a disk that refuses to take records leads to, wherever the append meets it."""
+"""How an append answers a disk that refuses to take records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def storage_error(name: str, error: OSError) -> KafkaError:
-    """What a producer to the log `name` is answered."""
+    """The answer to a producer to the log `name`."""
     return KafkaError(
         ErrorCode.KAFKA_STORAGE_ERROR,
         f"Error while appending records to {name}: {error.strerror or error}",
@@ -20,7 +20,7 @@ def storage_error(name: str, error: OSError) -> KafkaError:
 
 
 def append_failed(environment: Environment, name: str, segment: Segment, error: OSError) -> KafkaError:
-    """Take back what was half written, and report the error; what the producer is answered."""
+    """Take back what was half written, and report the error; the answer to the producer."""
     if segment.has_torn_tail:
         try:
             segment.cut_torn_tail()

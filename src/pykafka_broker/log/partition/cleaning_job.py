@@ -1,4 +1,4 @@
-"""What a round of cleaning is told, and what it tells: plain values, which can go to another process."""
+"""The input of a round of cleaning and its results: plain values, which can go to another process."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 
 
 class LastRecord(NamedTuple):
-    """What an active producer wrote last; `data_offset` is -1 if that was a marker."""
+    """The last batch of an active producer; `data_offset` is -1 if that was a marker."""
 
     data_offset: int
     producer_epoch: int
 
 
 class CleaningAborted(Exception):
-    """The log is not what it was, or nobody wants it cleaned any more."""
+    """The log has changed since the round began, or the cleaner is stopping."""
 
 
 class DamagedSegment(Exception):
@@ -39,7 +39,7 @@ class SegmentToClean(NamedTuple):
 
 
 class Job(NamedTuple):
-    """All there is to know about a round on one log."""
+    """Everything a round on one log needs."""
 
     directory: str
     #: As Kafka prints it: "orders-3".

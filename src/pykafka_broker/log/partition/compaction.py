@@ -1,7 +1,7 @@
-"""Compaction as one log sees it: what is dirty, the job for a round, and cleaned segments put in place.
+"""Compaction of one log: the dirty part, the job for a round, and cleaned segments put in place.
 
 The cleaner (`cleaner/cleaner.py`) decides when and does the work. While a round is under way retention leaves
-the log alone; a truncation makes what the round has found void.
+the log alone; a truncation makes the round's result void.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class Compaction:
-    """What compaction does to one log."""
+    """Compacts one log, together with the cleaner."""
 
     __slots__ = (
         "_density",
@@ -61,7 +61,7 @@ class Compaction:
         self._density = density
         #: Closed segments may be replaced at any moment: retention removes none.
         self.is_under_way = False
-        #: The log is being copied: what is copied last must not lack what was still there before.
+        #: The log is being copied: the copy must not lack records that were there when it began.
         self._is_paused = False
         #: The log was truncated since the cleaning began: newer records, for which older ones were left out,
         #: may be gone.
@@ -89,7 +89,7 @@ class Compaction:
         self._is_paused = False
 
     def dirt(self, now_ms: int) -> Dirt:
-        """What a round of compaction would clean now. Worker-safe; may wait for the disk."""
+        """The part that a round of compaction would clean now. Worker-safe; may wait for the disk."""
         state = self._state
         self._density.begin()
         facts = [
@@ -111,7 +111,7 @@ class Compaction:
     def job(
         self, dirt: Dirt, now_ms: int, *, key_map_bytes: int, key_map_load: float, io_buffer_bytes: int
     ) -> Job:
-        """All that a round has to know, as the log is now."""
+        """The job of a round, as the log is now."""
         self._is_cut = False
         state, config = self._state, self._state.config
         ends = segment_ends(state.segments, state.log_end_offset)
@@ -148,7 +148,7 @@ class Compaction:
         thread.
 
         Raises:
-            CleaningAborted: the log is no longer what was cleaned.
+            CleaningAborted: the log has changed since it was cleaned.
             OSError: the disk refused; a start brings it to an end.
         """
         files = self._environment.files
@@ -180,7 +180,7 @@ class Compaction:
             self._swapped.append((old, new))
 
     def _is_whole(self, cleaned: CleanedSegment) -> bool:
-        """Whether the file is what the worker says it wrote: what is replaced is gone for good."""
+        """Whether the file is as the worker wrote it: the replaced segments are gone for good."""
         name = offset_file(cleaned.base_offset, LOG_SUFFIX) + CLEANED_SUFFIX
         try:
             file = self._environment.files.open(join(self._state.directory, name), writable=False)
@@ -208,7 +208,7 @@ class Compaction:
             self._environment.write_failed(error)
 
     def remove_leftovers(self) -> None:
-        """Remove what a round that was not finished has written. Worker thread."""
+        """Remove the files of an unfinished round. Worker thread."""
         try:
             names = [entry.name for entry in self._environment.files.entries(self._state.directory)]
             self._folder.remove_files([name for name in names if name.endswith(CLEANED_SUFFIX)])
@@ -218,7 +218,7 @@ class Compaction:
             )
 
     def on_truncation(self) -> None:
-        """The log is about to lose its end: what is cleaned now was cleaned for records that may go."""
+        """The log is about to lose its end: records that justified the cleaning may go."""
         self._is_cut = True
         self.adopt()
 

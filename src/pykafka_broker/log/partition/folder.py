@@ -44,7 +44,7 @@ class LogFolder:
     def _epochs_path(self) -> str:
         return join(self._state.directory, LEADER_EPOCH_CHECKPOINT)
 
-    # --- what is not durable yet ------------------------------------------------------------------
+    # --- changes that are not durable yet ------------------------------------------------------------------
 
     def note_names(self) -> None:
         """A file was created or renamed in the folder."""

@@ -4,10 +4,10 @@ Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's win
 requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap
 is refused, an old epoch is fenced. It also keeps what the last stable offset needs: open transactions, and
 completed ones whose marker is not yet below the high watermark, and the questions to the transaction
-coordinator that a transaction's first append has to wait for (`verification.py`).
+coordinator that a transaction's first append has to wait for (`transaction_guards.py`).
 
 `check` decides and changes nothing; `append` records a batch that is in the log. Both take the batch
-header, so that rebuilding the state from a log is the same call per header (`Origin.REPLICATION`: nothing
+header, so that rebuilding the state from a log is the same call per header (`REPLICATION`: nothing
 is refused).
 
 Snapshots have Kafka's `.snapshot` bytes (version 1: one batch per producer). Kafka forgets the other four
@@ -334,7 +334,7 @@ class ProducerStates:
         return None
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Transactions whose marker everybody may see no longer hold the last stable offset back."""
+        """Transactions whose marker consumers may see no longer hold the last stable offset back."""
         if self.unreplicated:
             self.unreplicated = {f: last for f, last in self.unreplicated.items() if last >= high_watermark}
 

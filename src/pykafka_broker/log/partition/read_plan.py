@@ -1,9 +1,9 @@
 """A planned read: where the bytes are, decided on the event loop; the bytes, fetched there or in a worker
 thread.
 
-`PartitionLog.plan_read` makes a plan in a few microseconds from what is in memory. `answer_cached` then
+`LogReader.plan_read` makes a plan in a few microseconds from what is in memory. `answer_cached` then
 answers from the page cache without ever waiting, and when it cannot, `answer` does in a worker thread; either
-leaves larger reads in their file until they are sent (stored.py). `read` is for who wants the bytes. A plan
+leaves larger reads in their file until they are sent (`stored_records.py`). `read` gives the bytes. A plan
 keeps its segment's file open: retention or deletion between plan and read change nothing for it.
 
 A plan for a segment whose index is not in memory is *unresolved*: its `size_bytes` is an upper bound and
@@ -121,7 +121,7 @@ class ReadPlan:
 
 
 def storage_error(error: OSError) -> KafkaError:
-    """What a reader is answered when the disk does not give its data."""
+    """The answer to a reader when the disk does not give its data."""
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Error while reading: {error.strerror or error}")
 
 

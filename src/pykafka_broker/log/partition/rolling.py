@@ -79,7 +79,7 @@ class Roller:
         """Go on in a segment that `make_names` has made.
 
         Raises:
-            OSError: the disk refuses to cut off what a failed append has left.
+            OSError: the disk refuses to cut off the torn end of a failed append.
         """
         active = self.state.active
         assert new.base_offset == self.state.log_end_offset > active.base_offset
@@ -88,7 +88,7 @@ class Roller:
         self._go_on_in(new)
 
     def names_refused(self, error: OSError) -> KafkaError:
-        """What those who wait to append are answered when `make_names` or `adopt` has failed."""
+        """The answer to waiting appends when `make_names` or `adopt` has failed."""
         state = self.state
         if not state.retired:
             return append_failed(self._environment, state.name, state.active, error)
@@ -125,7 +125,7 @@ class Roller:
 
 class NamesDue(Exception):
     """Before the append a file has to be made, or replaced, which may wait for the disk longer than any write
-    does. Nothing has been written; `LogManager.make_names` sees to it, and then the append is to be repeated.
+    does. Nothing has been written; `LogManager.make_names` has it made, then the append is to be repeated.
     """
 
     def __init__(self, roller: Roller, base_offset: int | None) -> None:

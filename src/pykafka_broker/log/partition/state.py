@@ -65,7 +65,7 @@ class OpenedLog(NamedTuple):
 
 
 class LogState:
-    """Segments, offsets, producers, and who is told of a change. Event loop only, except where said."""
+    """Segments, offsets, producers, and the callbacks for changes. Event loop only, except where said."""
 
     __slots__ = (
         "active",

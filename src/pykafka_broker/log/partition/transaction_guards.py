@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from itertools import count
 
-#: What an append brings that has asked nobody.
+#: Of an append without a question.
 NO_GUARD = 0
 
 #: Guards are never given out twice, so that an old answer cannot pass for a new one.

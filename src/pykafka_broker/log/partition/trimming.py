@@ -1,4 +1,4 @@
-"""What goes away from a log: by retention, by DeleteRecords, by truncation.
+"""Removal from a log: by retention, by DeleteRecords, by truncation.
 
 Event loop, except where said. Segments that retention removes leave the log at once; their files are renamed
 in a worker thread, and removed `file.delete.delay.ms` later. Truncation waits for the disk: nothing else may
@@ -133,7 +133,7 @@ class LogTrimmer:
         return len(gone)
 
     def expired(self, now_ms: int) -> Expired:
-        """What retention would remove now. Worker-safe; may wait for the disk, for each segment once."""
+        """The segments that retention would remove now. Worker-safe; may wait for the disk."""
         state = self._state
         segments, log_end_offset = state.segments, state.log_end_offset
         facts = [

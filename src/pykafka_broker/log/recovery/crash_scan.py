@@ -1,11 +1,11 @@
 """Where a log ends after a crash: every segment that may hold unflushed batches is scanned.
 
 Scanned are the segments at or past the recovery point, batch by batch; their indexes are rebuilt, a torn tail
-is cut off, damage is fenced. Before that the scan asks what of the notes beside the log it may believe:
+is cut off, damage is fenced. Before that the notes beside the log are compared with the batches:
 
-* the note of density (`density.py`), unless offsets are missing where it says that none is;
-* the leader epochs, unless the batches contradict them;
-* the recovery point, unless it is past what the last batch, cut off, can have held.
+* the note of density (`density.py`) is believed unless offsets are missing where it says that none is;
+* the leader epochs are believed unless the batches contradict them;
+* the recovery point is believed unless it is past what the last batch, cut off, can have held.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 def scan_log(
     found: FoundLog, recovery_point: int, *, synced_end: int, high_watermark: int
 ) -> tuple[int, int]:
-    """Scan the segments at or past `recovery_point`, and put right what a crash has left; the log end offset,
+    """Scan the segments at or past `recovery_point`, and mend the effects of the crash; the log end offset,
     and the base offset of the first segment that was scanned.
 
     Everything below `synced_end` was on stable storage, and everything below `high_watermark` was visible to

@@ -1,8 +1,8 @@
-"""What lies in a partition's folder, and how much of it is believed while the folder is opened.
+"""The files in a partition's folder, and how much of them is believed while the folder is opened.
 
     `.deleted`, `.cleaned`, `.tmp`   removed: leftovers of a deletion, compaction or replacement cut short
-    `.swap`                          a finished compaction: put in place of what it replaces (`swap.py`)
-    `.log`                           a segment; beside it its indexes, and what is known of its damages
+    `.swap`                          a finished compaction: put in place of its originals (`swap.py`)
+    `.log`                           a segment; beside it its indexes and its known damages
     `.snapshot`                      producers at an offset
     leader-epoch-checkpoint          rebuilt from the batch headers if it is missing or garbage
 

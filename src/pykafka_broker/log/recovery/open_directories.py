@@ -41,7 +41,7 @@ class Folders(NamedTuple):
     """The folders of a log directory, with the partitions they are of."""
 
     in_service: list[tuple[str, PartitionKey]]
-    #: On their way into this directory (`moving.py`).
+    #: On their way into this directory (`future_log.py`).
     future: list[tuple[str, PartitionKey]]
     #: Left to be removed.
     deleted: list[str]

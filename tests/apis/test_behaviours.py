@@ -140,7 +140,7 @@ BEHAVIOURS: dict[str, dict[str, tuple[str, ...]]] = {
             "the_end_of_a_transaction_wakes_the_committed_readers_that_wait_for_it",
         ),
         "apis/list_offsets": ("committed_readers_see_nothing_from_the_first_open_transaction_on",),
-        "log/log_transactions": (
+        "log/partition/transactions": (
             "an_open_transaction_holds_the_last_stable_offset_back",
             "read_committed_is_told_which_transactions_were_aborted_sorted_by_first_offset",
         ),

@@ -7,26 +7,22 @@ that the coordinator works and not the clients.
 from __future__ import annotations
 
 import asyncio
-import struct
 import time
 from typing import Any
 
 from bench import wire
 from bench.process import cpu_seconds
-from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.messages import response_type
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.aio import FrameStream
+from pykafka_broker.client.frames import read_response
+from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     TopicPartitions,
 )
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolSubscription
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRequest
-from pykafka_broker.protocol.messages.headers import (
-    RequestHeader,
-    ResponseHeader,
-    request_header_version,
-    response_header_version,
-)
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest
 from pykafka_broker.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from pykafka_broker.protocol.messages.offset_commit import (
@@ -48,32 +44,19 @@ NOTHING = b"\0\1" + bytes(8)
 class Connection:
     """One connection, used by one task at a time."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
+    def __init__(self, stream: FrameStream) -> None:
+        self._stream = stream
 
     @classmethod
     async def to(cls, address: str) -> Connection:
-        host, _, port = address.rpartition(":")
-        return cls(*await asyncio.open_connection(host, int(port)))
+        return cls(await FrameStream.open(parse_address(address)))
 
-    async def receive(self) -> bytes:
-        (size,) = struct.unpack(">i", await self.reader.readexactly(4))
-        return await self.reader.readexactly(size)
+    async def send(self, request: object, version: int) -> Any:
+        self._stream.write(wire.frame(request, version))
+        return read_response(api_key_of(request), version, await self._stream.receive()).message
 
-    async def send(self, request: Any, version: int) -> Any:
-        self.writer.write(framed(request, version))
-        answer = await self.receive()
-        _, position = decode(ResponseHeader, response_header_version(request.api_key, version), answer)
-        message, _ = decode(response_type(request.api_key), version, answer, position)
-        return message
-
-
-def framed(request: Any, version: int) -> bytes:
-    header = RequestHeader(
-        request_api_key=request.api_key, request_api_version=version, correlation_id=1, client_id="bench"
-    )
-    payload = encode(header, request_header_version(request.api_key, version)) + encode(request, version)
-    return struct.pack(">i", len(payload)) + payload
+    async def close(self) -> None:
+        await self._stream.close()
 
 
 async def coordinated(address: str, group: str) -> Connection:
@@ -208,7 +191,7 @@ async def gather_classic(address: str, group: str, topic: str, count: int) -> fl
     await asyncio.gather(*(member(place, each) for place, each in enumerate(connections)))
     seconds = time.perf_counter() - begun
     for connection in connections:
-        connection.writer.close()
+        await connection.close()
     return seconds
 
 
@@ -224,9 +207,9 @@ class Beats:
     def begin(self) -> bytes:
         return self.request
 
-    def answered(self, received: bytes) -> None:
+    def answered(self, received: memoryview) -> None:
         # Size, correlation id, tags, throttle time; then the error.
-        assert received[13:15] == b"\0\0", received
+        assert bytes(received[13:15]) == b"\0\0", bytes(received)
 
 
 def heartbeats(address: str, pid: int, topic: str, turns: int, count: int = 100) -> dict[str, float]:
@@ -253,9 +236,9 @@ class Committer:
     def begin(self) -> bytes:
         return self.request
 
-    def answered(self, received: bytes) -> None:
+    def answered(self, received: memoryview) -> None:
         # The only partition's error, and the ends of three structs that have no tags.
-        assert received[-5:] == bytes(5), received
+        assert bytes(received[-5:]) == bytes(5), bytes(received)
 
 
 def commits(address: str, pid: int, topic: str, turns: int, count: int = 16) -> dict[str, float]:
@@ -275,7 +258,7 @@ def commits(address: str, pid: int, topic: str, turns: int, count: int = 16) -> 
 async def ready_for(address: str, group: str) -> None:
     """Return when the coordinator of a group is ready."""
     connection = await coordinated(address, group)
-    connection.writer.close()
+    await connection.close()
 
 
 def commit(group: str, topic: str, partitions: list[int]) -> OffsetCommitRequest:

@@ -14,11 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from pykafka_broker.client import blocking
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.blocking import ResponseBuffer
+from pykafka_broker.client.frames import request_frame
+from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
 
-PRODUCE, VERSION, ACKS_ALL, TIMEOUT_MS = 0, 8, -1, 30_000
-
-_SIZE = struct.Struct(">i")
+VERSION, ACKS_ALL, TIMEOUT_MS = 8, -1, 30_000
 
 #: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER: a topic that was created a moment ago.
 NOT_YET = (3, 6)
@@ -26,50 +29,29 @@ NOT_YET = (3, 6)
 
 def produce_request(topic: str, partition: int, value_bytes: int) -> bytes:
     batch = build_batch([(int(time.time() * 1000), None, b"x" * value_bytes, [])])
-    name = topic.encode()
-    client = b"pinger"
-    body = b"".join(
-        [
-            struct.pack(f">hhih{len(client)}s", PRODUCE, VERSION, 1, len(client), client),
-            struct.pack(">hhi", -1, ACKS_ALL, TIMEOUT_MS),
-            struct.pack(f">ih{len(name)}s", 1, len(name), name),
-            struct.pack(">iii", 1, partition, len(batch)),
-            batch,
-        ]
-    )
-    return _SIZE.pack(len(body)) + body
+    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
+    request = ProduceRequest(acks=ACKS_ALL, timeout_ms=TIMEOUT_MS, topic_data=[data])
+    return request_frame(request, VERSION, client_id="pinger")
 
 
-def error_code(response: bytes, topic: str) -> int:
+def error_code(response: memoryview, topic: str) -> int:
     code: int = struct.unpack_from(">h", response, 4 + 4 + 4 + 2 + len(topic.encode()) + 4 + 4)[0]
     return code
 
 
-def check(response: bytes, topic: str) -> None:
+def check(response: memoryview, topic: str) -> None:
     if code := error_code(response, topic):
         raise RuntimeError(f"the broker refused a record with error {code}")
 
 
-def receive(connection: socket.socket) -> bytes:
-    """One response; nearly always one recv."""
-    data = connection.recv(65536)
-    while len(data) < 4 or len(data) < 4 + _SIZE.unpack_from(data)[0]:
-        more = connection.recv(65536)
-        if not more:
-            raise ConnectionError("the broker closed the connection")
-        data += more
-    return data
-
-
 def connect(address: str, topic: str, request: bytes) -> socket.socket:
     """A connection on which the partition of the request was seen to take records."""
-    host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=30)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection = blocking.connect(parse_address(address))
+    responses = ResponseBuffer()
     deadline = time.monotonic() + 30
     while True:
         connection.sendall(request)
-        code = error_code(receive(connection), topic)
+        code = error_code(responses.receive(connection), topic)
         if code not in NOT_YET or time.monotonic() > deadline:
             return connection
         time.sleep(0.05)
@@ -97,6 +79,7 @@ def one_at_a_time(
     """
     request = produce_request(topic, 0, value_bytes)
     took: list[float] = []
+    receive = ResponseBuffer().receive
     with connect(address, topic, request) as connection, no_pauses():
         turn = -1
         while is_over is not None or turn < count + count // 10:
@@ -124,6 +107,7 @@ def many_connections(
         connection = connect(address, topic, request)
         by_number[connection.fileno()], requests[connection.fileno()] = connection, request
     poll = select.epoll()
+    receive = ResponseBuffer().receive
     sent_at: dict[int, float] = {}
     took: list[float] = []
     try:

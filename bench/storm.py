@@ -124,7 +124,7 @@ async def storm(
     subscription = b"\0\1" + encode(ConsumerProtocolSubscription(topics=[topic]), 1)
     protocols = [JoinGroupRequestProtocol(name="range", metadata=subscription)]
     prefix = prefix or f"storm-{time.time_ns()}"
-    (await coordinated(address, prefix)).writer.close()
+    await (await coordinated(address, prefix)).close()
     members = [
         Member(f"{prefix}-{number}", protocols, session_ms)
         for number in range(groups)
@@ -150,9 +150,7 @@ async def storm(
     for life in lives:
         life.cancel()
     await asyncio.gather(*lives, return_exceptions=True)
-    for member in members:
-        member.connection.writer.close()
-    await asyncio.gather(*(member.connection.writer.wait_closed() for member in members))
+    await asyncio.gather(*(member.connection.close() for member in members))
     slowest_ms = 1_000 * max(member.slowest_s for member in members)
     return Figures(gathered_s, seconds, slowest_ms, sum(member.lost for member in members))
 

@@ -49,7 +49,7 @@ class Producer:
         )
         return wire.frame(request, PRODUCE)
 
-    def answered(self, received: bytes) -> bytes | float | None:
+    def answered(self, received: memoryview) -> bytes | float | None:
         if self.ending:
             ended = wire.answer(EndTxnRequest, END, received)
             if ended.error_code == CONCURRENT_TRANSACTIONS:

@@ -8,21 +8,17 @@ from __future__ import annotations
 import heapq
 import select
 import socket
-import struct
 import time
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
-from bench.pinger import no_pauses, quantile, receive
-from pykafka_broker.protocol.compile import decode, encode
-from pykafka_broker.protocol.fields import schema_of
-from pykafka_broker.protocol.messages import response_type
-from pykafka_broker.protocol.messages.headers import (
-    RequestHeader,
-    ResponseHeader,
-    request_header_version,
-    response_header_version,
-)
+from bench.pinger import no_pauses, quantile
+from pykafka_broker.client import blocking
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.client.blocking import ResponseBuffer
+from pykafka_broker.client.frames import read_response, request_frame
+from pykafka_broker.protocol.fields import api_key_of
+from pykafka_broker.protocol.frames import LENGTH_BYTES
 
 #: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, a topic not known yet, and
 #: CONCURRENT_TRANSACTIONS while what an earlier producer left open is aborted.
@@ -35,38 +31,25 @@ WARM_UP = 0.1
 
 
 def connect(address: str) -> socket.socket:
-    host, _, port = address.rpartition(":")
-    connection = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
+    return blocking.connect(parse_address(address), PATIENCE_S)
 
 
-def frame(request: Any, version: int) -> bytes:
+def frame(request: object, version: int) -> bytes:
     """The request as it goes on the wire."""
-    key = schema_of(request).api_key
-    assert key is not None
-    header = RequestHeader(
-        request_api_key=key, request_api_version=version, correlation_id=1, client_id="bench"
-    )
-    body = encode(header, request_header_version(key, version)) + encode(request, version)
-    return struct.pack(">i", len(body)) + body
+    return request_frame(request, version, client_id="bench")
 
 
-def answer(request: type[Any], version: int, received: bytes) -> Any:
+def answer(request: type[object], version: int, received: memoryview) -> Any:
     """The response message in what was received, with its size in front."""
-    key = schema_of(request).api_key
-    assert key is not None
-    _, position = decode(ResponseHeader, response_header_version(key, version), received, 4)
-    response, _ = decode(response_type(key), version, received, position)
-    return response
+    return read_response(api_key_of(request), version, bytes(received[LENGTH_BYTES:])).message
 
 
-def call(connection: socket.socket, request: Any, version: int) -> Any:
+def call(connection: socket.socket, request: object, version: int) -> Any:
     connection.sendall(frame(request, version))
-    return answer(type(request), version, receive(connection))
+    return answer(type(request), version, ResponseBuffer().receive(connection))
 
 
-def call_until_ready(connection: socket.socket, request: Any, version: int) -> Any:
+def call_until_ready(connection: socket.socket, request: object, version: int) -> Any:
     """The first answer that does not ask for patience."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -77,34 +60,17 @@ def call_until_ready(connection: socket.socket, request: Any, version: int) -> A
         time.sleep(0.02)
 
 
-def receive_all(connection: socket.socket, count: int) -> bytes:
-    """So many responses, which come one after the other."""
-    received = receive(connection)
-    if count == 1:
-        return received
-    end = 0
-    for _ in range(count):
-        while len(received) < end + 4 or len(received) < (stop := end + 4 + _size(received, end)):
-            more = connection.recv(65536)
-            if not more:
-                raise ConnectionError("the broker closed the connection")
-            received += more
-        end = stop
-    return received
-
-
-def _size(received: bytes, start: int) -> int:
-    return int.from_bytes(received[start : start + 4])
-
-
 class Speaker(Protocol):
     """What one connection says, in turns of one or more requests."""
 
     def begin(self) -> bytes:
         """The first request of a turn."""
 
-    def answered(self, received: bytes) -> bytes | float | None:
-        """The next request of the turn; None when it is over; seconds after which the last is said again."""
+    def answered(self, received: memoryview) -> bytes | float | None:
+        """The next request of the turn; None when it is over; seconds after which the last is sent again.
+
+        What was received is valid until this returns.
+        """
 
 
 AnySpeaker = TypeVar("AnySpeaker", bound=Speaker)
@@ -122,6 +88,7 @@ def many_connections(
         for connection, speaker in zip(connections, speakers, strict=True)
     }
     poll = select.epoll()
+    receive = ResponseBuffer().receive
     began: dict[int, float] = {}
     said: dict[int, bytes] = {}
     again: list[tuple[float, int]] = []
@@ -149,7 +116,7 @@ def many_connections(
                     say(number, said[number])
                 for number, _ in ready:
                     connection, speaker = by_number[number]
-                    following = speaker.answered(receive_all(connection, answers))
+                    following = speaker.answered(receive(connection, answers))
                     now = time.perf_counter()
                     if isinstance(following, bytes):
                         say(number, following)

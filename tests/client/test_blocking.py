@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import struct
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from pykafka_broker.client.addresses import parse_address
-from pykafka_broker.client.blocking import Client, Connection, FrameSocket
+from pykafka_broker.client.blocking import Client, Connection, FrameSocket, ResponseBuffer
 from pykafka_broker.client.connection import Identity
 from pykafka_broker.client.frames import LENGTH_BYTES, framed
 from pykafka_broker.protocol.compile import encode
@@ -198,3 +199,45 @@ def test_the_end_of_a_connection_within_a_frame_is_an_error(
     theirs.close()
     with pytest.raises(ConnectionError, match="a broker closed the connection"):
         FrameSocket(ours, "a broker").receive()
+
+
+@pytest.mark.parametrize("size_bytes", [4, 9, 64])
+def test_a_buffer_receives_responses_into_the_same_memory(
+    pair: tuple[socket.socket, socket.socket], size_bytes: int
+) -> None:
+    ours, theirs = pair
+    buffer = ResponseBuffer(size_bytes)
+    for frame in (b"one", b"two" * 7, b"3"):
+        theirs.sendall(framed(frame))
+        assert buffer.receive(ours) == framed(frame)
+
+
+def test_a_buffer_receives_several_responses_together(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    both = framed(b"one") + framed(b"two" * 7)
+    theirs.sendall(both)
+    assert ResponseBuffer(16).receive(ours, count=2) == both
+
+
+def test_a_buffer_waits_for_the_rest_of_a_response(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    whole = framed(b"one" * 9)
+    theirs.sendall(whole[:2])
+    rest = threading.Timer(0, theirs.sendall, [whole[2:]])
+    rest.start()
+    assert ResponseBuffer().receive(ours) == whole
+    rest.join()
+
+
+def test_a_buffer_does_not_take_one_response_for_another(pair: tuple[socket.socket, socket.socket]) -> None:
+    ours, theirs = pair
+    theirs.sendall(framed(b"one") + framed(b"two"))
+    with pytest.raises(ProtocolError, match="sent more responses than it was asked for"):
+        ResponseBuffer().receive(ours)
+    theirs.sendall(struct.pack(">i", -1))
+    with pytest.raises(ProtocolError, match="announces a response of -1 bytes"):
+        ResponseBuffer().receive(ours)
+    theirs.sendall(framed(b"three")[:-1])
+    theirs.close()
+    with pytest.raises(ConnectionError, match="closed the connection"):
+        ResponseBuffer().receive(ours)

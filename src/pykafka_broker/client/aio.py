@@ -34,7 +34,7 @@ from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import API_NAMES
 
 #: How much one receive may bring.
-LANDING_BYTES = 64 * 1024
+LANDING_BYTES = 16 * 1024
 TIMEOUT_MS = 30_000
 SYSTEM_CLOCK = SystemClock()
 

@@ -72,7 +72,7 @@ class CoordinatorTopic:
 
     def lead(self, partition: Partition) -> None:
         """Load a partition that this node leads from now on."""
-        self._log.partitions[partition.partition] = partition
+        self._log.lead(partition)
         partition.log.on_advance.append(self._advanced)
         task = asyncio.get_running_loop().create_task(self._load(partition))
         self._loading.add(task)
@@ -80,7 +80,7 @@ class CoordinatorTopic:
 
     def resign(self, partition: Partition) -> None:
         """Stop serving a partition."""
-        if self._log.partitions.pop(partition.partition, None) is not None:
+        if self._log.resign(partition):
             partition.log.on_advance.remove(self._advanced)
             self._shards.unload(partition.partition)
 
@@ -100,7 +100,7 @@ class CoordinatorTopic:
 
     async def ensure(self) -> bool:
         """Make sure that the topic exists and is served; True if it is."""
-        if not self._log.partitions and not await self._creation.create_internal(self.name):
+        if not self._log.is_led and not await self._creation.create_internal(self.name):
             return False
         await self.loaded()
         return True

@@ -1,8 +1,7 @@
 """All shards of one coordinator on this node: one for each partition of its topic that this node leads.
 
-A group, or a transactional id, lives in the shard of partition
-`abs(hash(id)) % partitions`, with Java's hash, so that every broker agrees. A shard exists while this broker
-leads its partition:
+A group, or a transactional id, lives in the shard of partition `abs(hash(id)) % partitions`, with Java's
+hash, so that every broker agrees. A shard exists while this broker leads its partition:
 
     unload ◀── NOT_COORDINATOR ── load(): COORDINATOR_LOAD_IN_PROGRESS ── served
 

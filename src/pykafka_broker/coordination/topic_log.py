@@ -21,8 +21,20 @@ class TopicLog:
     def __init__(self, topic: str, now_ms: Callable[[], int]) -> None:
         self.topic = topic
         self.now_ms = now_ms
-        #: The partitions led here, by number.
-        self.partitions: dict[int, Partition] = {}
+        self._partitions: dict[int, Partition] = {}
+
+    @property
+    def is_led(self) -> bool:
+        """Whether this node leads any partition."""
+        return bool(self._partitions)
+
+    def lead(self, partition: Partition) -> None:
+        """Append to a partition from now on."""
+        self._partitions[partition.partition] = partition
+
+    def resign(self, partition: Partition) -> bool:
+        """Append to a partition no longer; False if this node did not lead it."""
+        return self._partitions.pop(partition.partition, None) is not None
 
     def append(
         self, partition: int, batch: bytes, *, guard: int = NO_GUARD, transaction_version: int = 0
@@ -53,7 +65,7 @@ class TopicLog:
         return self._led(partition).log.state.config.max_message_bytes
 
     def _led(self, partition: int) -> Partition:
-        found = self.partitions.get(partition)
+        found = self._partitions.get(partition)
         if found is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return found

@@ -89,10 +89,12 @@ class GroupSettings:
         self._image = ClusterImage()
 
     def load_buffer_bytes(self) -> int:
+        """How much of a log is read at a time."""
         size: int = self._config["offsets.load.buffer.size"]
         return size
 
     def reconfigure(self, config: BrokerConfig) -> None:
+        """Apply changed broker settings."""
         self._config = config
         self._service.config = coordinator_config(config, self._image)
 

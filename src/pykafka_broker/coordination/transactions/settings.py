@@ -38,10 +38,12 @@ class TransactionSettings:
         self._transaction_version = 0
 
     def load_buffer_bytes(self) -> int:
+        """How much of a log is read at a time."""
         size: int = self._config["transaction.state.log.load.buffer.size"]
         return size
 
     def reconfigure(self, config: BrokerConfig) -> None:
+        """Apply changed broker settings."""
         self._config = config
         self._service.config = transaction_config(config, self._transaction_version)
 

@@ -184,7 +184,7 @@ def _described(error: Exception) -> Failure | None:
     if isinstance(error, OSError):
         path = f": {error.filename}" if error.filename else ""
         return Failure(f"{error.strerror or error}{path}")
-    # Imported by whoever raised them; looking here must not import them.
+    # The code that raised one has imported its module; looking here must not import the others.
     for module, name in (
         ("pykafka_broker.config.keys", "ConfigError"),
         ("pykafka_broker.log.disk.directories", "LogDirError"),

@@ -36,7 +36,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.metadata import leaders_of
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
-#: States in which nobody holds a partition, so that offsets may be changed from outside.
+#: States in which no member holds a partition, so that offsets may be changed from outside.
 INACTIVE = frozenset({"Empty", "Dead"})
 #: How states look on a terminal: work goes on, is interrupted, does not go on.
 STATE_STYLES = {"Stable": "green", "Empty": "dim", "Dead": "red"}
@@ -135,7 +135,7 @@ def describe(names: tuple[str, ...], show: str, cluster: Cluster, output: Output
 
 
 def _described(client: Client, coordinator: int, name: str) -> Group:
-    """A group, which somebody asked for by name.
+    """A group that was asked for by name.
 
     Raises:
         KafkaError: what the coordinator says; of a group that is not there with the one that may be meant.

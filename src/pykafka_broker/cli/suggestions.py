@@ -1,4 +1,4 @@
-"""What may have been meant by a name that is none: of a command, a topic, a group, a configuration key.
+"""Suggestions for misspelt names: of commands, topics, groups and configuration keys.
 
 Asked for after a mistake only, so what this loads and asks the cluster for costs no other run anything.
 """
@@ -72,7 +72,7 @@ def unknown_config(error: KafkaError, keys: Iterable[str], resource_type: int) -
 
 
 def meant_config(key: str, resource_type: int) -> str | None:
-    """The key that may be meant by one that is none."""
+    """The key that a misspelt one may stand for; None for a key that exists."""
     from pykafka_broker.config.suggestions import suggested_key
 
     meant = suggested_key(key, resource_type)

@@ -124,7 +124,7 @@ def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) ->
     spare = max(width - sum(least[index] + GAP for index in shown) + GAP, 0)
     widths = []
     for index in shown:
-        # The first ids get what there is to spare: they are what the reader looks for.
+        # The first ids get the spare columns: the reader looks for them.
         extra = min(natural[index] - least[index], spare)
         spare -= extra
         widths.append(least[index] + extra)

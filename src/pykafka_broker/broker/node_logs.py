@@ -11,7 +11,7 @@ from pykafka_broker.broker.settings import cleaner_settings, intervals, log_sett
 from pykafka_broker.broker.threads import run_in_own_thread
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.check.scrubber import ScrubWorker
-from pykafka_broker.log.cleaner.cleaner import Worker
+from pykafka_broker.log.cleaner.cleaner import CleaningWorker
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
@@ -62,7 +62,7 @@ def _process(foundation: Foundation, new: Callable[[], Result]) -> Callable[[], 
     return partial(foundation.descriptors.use, new) if isinstance(foundation.files, OsFileSystem) else None
 
 
-def _cleaning_process() -> Worker:
+def _cleaning_process() -> CleaningWorker:
     from pykafka_broker.log.cleaner.process import CleaningProcess  # a start has nothing to clean
 
     return CleaningProcess()

@@ -21,7 +21,7 @@ from pykafka_broker.log.segment.damage import Damage
 
 
 class Remedy(Enum):
-    """What `mend` does about a finding."""
+    """The action that `mend` takes for a finding."""
 
     NONE = "nothing that can be done here"
     START = "the next start of the broker sees to it"
@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 
 
 class PartitionTotals(NamedTuple):
-    """How much a check has read."""
+    """The amount of data that a check has read."""
 
     segments: int
     bytes: int

@@ -38,7 +38,7 @@ class CleanerSettings(NamedTuple):
     backoff_ms: int = 15_000
 
 
-class Worker(Protocol):
+class CleaningWorker(Protocol):
     """Reads and rewrites the records: in the thread that calls, or in a process."""
 
     def clean(self, job: Job, bytes_per_second: float, on_group: Callable[[CleanedSegment], None]) -> int: ...
@@ -84,7 +84,7 @@ class LogCleaner:
         *,
         run_blocking: RunBlocking,
         run_cleaning: RunBlocking,
-        new_worker: Callable[[], Worker],
+        new_worker: Callable[[], CleaningWorker],
         now_ms: Callable[[], int],
         checkpoint: Callable[[], Awaitable[None]],
     ) -> None:
@@ -96,7 +96,7 @@ class LogCleaner:
         self._now_ms = now_ms
         self._checkpoint = checkpoint
         self._rounds: set[asyncio.Task[None]] = set()
-        self._workers: set[Worker] = set()
+        self._workers: set[CleaningWorker] = set()
         self._choosing = asyncio.Lock()
         self._uncleanable: set[PartitionLog] = set()
         #: Folders in which a worker writes. A topic may be deleted and created again before its worker ends.
@@ -172,7 +172,7 @@ class LogCleaner:
             except (OSError, KafkaError) as error:
                 self._give_up(log, error)
 
-    async def _clean(self, worker: Worker, log: PartitionLog, dirt: Dirt) -> bool:
+    async def _clean(self, worker: CleaningWorker, log: PartitionLog, dirt: Dirt) -> bool:
         """Clean one log; False if that was cut short."""
         settings = self.settings
         loop = asyncio.get_running_loop()

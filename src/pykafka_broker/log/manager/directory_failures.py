@@ -1,4 +1,4 @@
-"""What happens to logs when a disk fails, is full, or descriptors run out.
+"""Disks that fail or are full, and descriptors that run out.
 
 A directory whose disk fails goes out of service: appends to its logs get KAFKA_STORAGE_ERROR, the others go
 on. A full disk is no failure: see `full_disks.py`.

@@ -27,7 +27,7 @@ from functools import cache, partial
 from typing import Any
 
 from pykafka_broker.log.check.scrubber import Scrubber, ThreadScrubber
-from pykafka_broker.log.cleaner.cleaner import LogCleaner, ThreadWorker, Worker
+from pykafka_broker.log.cleaner.cleaner import CleaningWorker, LogCleaner, ThreadWorker
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import PartitionKey, encode_clean_shutdown
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
@@ -134,7 +134,7 @@ class LogManager:
             new_worker=workers.new_scrubber or partial(ThreadScrubber, files),
         )
 
-    def _thread_worker(self) -> Worker:
+    def _thread_worker(self) -> CleaningWorker:
         """Cleans in the worker thread, at whatever speed: the injected clock is no measure for a rate."""
         return ThreadWorker(self.files, now_s=lambda: self._now_ms() / 1000, sleep=lambda seconds: None)
 

@@ -1,4 +1,4 @@
-"""What reaches the disks from time to time: flushes by `flush.ms`, and the offset checkpoints."""
+"""Periodic writes of all logs: flushes by `flush.ms`, and the offset checkpoints."""
 
 from __future__ import annotations
 

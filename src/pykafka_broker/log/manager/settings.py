@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from pykafka_broker.log.check.scrubber import DEFAULT_SCRUB_SETTINGS, ScrubSettings, ScrubWorker
-from pykafka_broker.log.cleaner.cleaner import CleanerSettings, Worker
+from pykafka_broker.log.cleaner.cleaner import CleanerSettings, CleaningWorker
 from pykafka_broker.log.config import LONG_MAX
 from pykafka_broker.machine.threads import RunBlocking, RunOnDisk
 
@@ -72,8 +72,8 @@ class LogThreads(NamedTuple):
 class LogWorkers(NamedTuple):
     """Makes the workers that read records for hours; None: they do it in the thread that calls them."""
 
-    new_cleaner: Optional[Callable[[], Worker]] = None
-    new_scrubber: Optional[Callable[[], ScrubWorker]] = None
+    new_cleaner: Callable[[], CleaningWorker] | None = None
+    new_scrubber: Callable[[], ScrubWorker] | None = None
 
 
 WORKERS_IN_THREADS = LogWorkers()

@@ -54,7 +54,7 @@ def verified_end(
     epoch_of: Callable[[int], int],
     following_offset: int | None = None,
 ) -> int | None:
-    """Where a row of sound batches from `start` on ends, at `end` or behind it; None if a batch is odd.
+    """The end of a row of sound batches from `start` on, at `end` or behind it; None if a batch is odd.
     Offsets may jump where the batch behind agrees, or `following_offset`, the offset that follows the file.
 
     Takes 1 to 2 us a batch where `BatchScan` takes 8, and the checksum (a GB takes 0.1 s).
@@ -201,10 +201,10 @@ class BatchScan:
         return header.partition_leader_epoch >= self._epoch
 
     def _fits_what_is_behind(self, position: int, header: BatchHeader) -> bool:
-        """Where an offset jumps or an epoch is taken on trust, the batch behind must agree.
+        """Whether the next batch agrees, where an offset jumps or the checkpoint does not know the epoch.
 
-        Offsets jump in a log that once was compacted, whatever its policy is now. A single flipped bit
-        makes a jump that the batch behind denies: one that has its place between the batch before and it.
+        Offsets jump in a log that once was compacted, whatever its policy is now. If a flipped bit made the
+        jump, the next batch begins inside it.
         """
         jumps = header.base_offset > self.next_offset and not self._is_searching
         unknown_epoch = header.partition_leader_epoch > self._epoch and self._epoch_of(header.base_offset) < 0
@@ -281,5 +281,5 @@ class BatchScan:
 
 
 def no_epoch_known(offset: int) -> int:
-    """The epochs of a log of which nobody has kept them."""
+    """For a log without a usable leader-epoch-checkpoint: no epoch is known."""
     return -1

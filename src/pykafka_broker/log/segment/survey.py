@@ -1,4 +1,4 @@
-"""What the batch headers of some segments say about the checkpoints, and about the work of compaction.
+"""The batch headers of some segments, compared with the checkpoints, and searched for gaps of compaction.
 
 Headers are read and trusted. Blocking; worker-safe.
 """

@@ -18,7 +18,7 @@ _spans_lock = Lock()
 
 
 class Trust:
-    """What is verified, what is fenced off, and whether the disk has failed to read."""
+    """The verified spans, the damaged ranges, and whether the disk has failed to read."""
 
     __slots__ = ("_files", "damages", "read_failed", "unverified_end", "verified_spans", "was_scanned")
 

@@ -123,6 +123,7 @@ class ProducerState:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ProducerState) and self._key() == other._key()
 
+    # The state changes, so it is no key; the type of `object.__hash__` does not allow for that.
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:

@@ -127,6 +127,7 @@ class LogState:
 
     def reconfigure(self, config: LogConfig) -> None:
         """Go by these settings from now on."""
+        #: Replaced here only: `roll_ms` follows from it.
         self.config = config
         # What is still being written cannot be compacted: max.compaction.lag.ms bounds the age of a segment
         # too.

@@ -59,6 +59,11 @@ def test_a_replica_that_is_about_to_join_is_waited_for_as_long_as_it_keeps_up() 
     assert committed(fenced, end=130) == 130
 
 
+def test_a_leader_with_a_follower_that_may_join_does_not_commit_at_once() -> None:
+    assert leading(1).commits_at_once
+    assert not after(leading(1), fetched(2, 50)).commits_at_once
+
+
 def test_nothing_is_committed_while_too_few_are_in_sync() -> None:
     short = leading(1, min_insync_replicas=2)
     assert not short.commits_at_once

@@ -19,6 +19,11 @@ def test_a_follower_with_everything_that_is_committed_joins() -> None:
     assert step.state.isr.maximal == {1, 2, 3}
 
 
+def test_it_has_to_have_all_that_is_committed() -> None:
+    new = leading(1, 2, log_end_offset=50)
+    assert transition(new, fetched(3, 99, high_watermark=100)).effects == ()
+
+
 def test_it_need_not_have_what_is_not_committed() -> None:
     assert transition(leading(1, 2), fetched(3, 100, end=500)).effects
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pykafka_broker.machine.step import Start
 from pykafka_broker.replication.core.events import (
@@ -30,12 +30,15 @@ class PartitionLife(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = NOW_MS
-        self.registration = registration(1, 2, 3)
-        self.settings = ReplicationSettings(min_insync_replicas=2, lag_time_max_ms=LAG_MS)
         self.high_watermark = self.on_disk = self.log_end = 0
         #: What each follower really has.
         self.follower_ends = {2: 0, 3: 0}
         self.asked: AlterPartition | None = None
+
+    @initialize(isr=st.sampled_from([(1,), (1, 2), (1, 2, 3)]), min_insync_replicas=st.integers(1, 2))
+    def this_node_is_elected(self, isr: tuple[int, ...], min_insync_replicas: int) -> None:
+        self.registration = registration(*isr)
+        self.settings = ReplicationSettings(min_insync_replicas, LAG_MS)
         self.leadership = lead(None, LEADER, self.registration, self.settings, 0, self.now_ms)
 
     def offsets(self) -> LogOffsets:
@@ -47,7 +50,7 @@ class PartitionLife(RuleBasedStateMachine):
         assert self.high_watermark >= before
         if self.high_watermark > before:
             assert self.high_watermark <= self.on_disk
-            assert len(self.leadership.isr.committed) >= 2
+            assert len(self.leadership.isr.committed) >= self.settings.min_insync_replicas
             for replica_id in self.leadership.isr.maximal - {LEADER}:
                 assert self.high_watermark <= self.follower_ends[replica_id]
 

@@ -24,11 +24,12 @@ def check_leader_epoch(leader_epoch: int, current_leader_epoch: int) -> None:
     Raises:
         KafkaError: FENCED_LEADER_EPOCH if the client's epoch is older, UNKNOWN_LEADER_EPOCH if it is newer.
     """
-    if current_leader_epoch in (NO_LEADER_EPOCH, leader_epoch):
+    if current_leader_epoch == leader_epoch:
         return
-    if current_leader_epoch < leader_epoch:
+    if current_leader_epoch > leader_epoch:
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
+    if current_leader_epoch != NO_LEADER_EPOCH:
         raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-    raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
 
 
 def limit_for_replica(leadership: Leadership, replica_id: int) -> Limit:

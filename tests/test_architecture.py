@@ -220,32 +220,87 @@ def test_tests_interop_and_bench_do_not_import_each_other() -> None:
     assert found == set()
 
 
-def test_files_beside_the_source_do_not_import_each_other_in_circles() -> None:
-    """Imports for types alone count too."""
-    paths = [
-        path
-        for folder in ("interop", "bench", "tests/support")
-        for path in REPOSITORY.joinpath(folder).rglob("*.py")
-    ]
-    modules = {module_of(path): path for path in paths}
-    imports = {
-        module: {
-            name
-            for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.ImportFrom) and node.module
-            for name in (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
-            if name in modules and name != module
-        }
-        for module, path in modules.items()
-    }
-
-    TopologicalSorter(imports).prepare()  # raises CycleError
-
-
-def module_of(path: Path) -> str:
-    return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
-
-
 def test_dir_lists_what_is_public_and_everything_listed_is_there() -> None:
     assert dir(pykafka_broker) == ["Broker", "BrokerConfig", "__version__", "load_config"]
     assert [name for name in dir(pykafka_broker) if not hasattr(pykafka_broker, name)] == []
+
+
+# --- shape --------------------------------------------------------------------------------------------
+
+MAX_PARAMETERS = 8
+#: Where the repository has Python.
+TREES = ("src/pykafka_broker", "tests", "interop", "bench")
+
+
+def test_no_function_takes_more_than_eight_parameters() -> None:
+    """What travels together is a value with a name."""
+    found = {
+        f"{path}: {node.name}"
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        and len(parameters(node.args)) > MAX_PARAMETERS
+    }
+
+    assert found == set()
+
+
+def parameters(arguments: ast.arguments) -> list[str]:
+    """The names of all parameters but `self` and `cls`."""
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def test_constructors_forward_no_arguments_that_they_do_not_name() -> None:
+    """But for messages, whose constructors are compiled, and for click's commands."""
+    found = {
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        and node.name == "__init__"
+        and (node.args.vararg or node.args.kwarg)
+    }
+
+    assert found <= {"protocol/schema.py", "cli/output.py"}
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    """Imports for type checkers count: a type that two files need stands in one below both."""
+    TopologicalSorter(imports_of_modules()).prepare()  # raises CycleError, which names the circle
+
+
+def imports_of_modules() -> dict[str, set[str]]:
+    """Every module of the repository, with those of them that it imports."""
+    modules = {
+        name: path
+        for tree in TREES
+        for path in (REPOSITORY / tree).rglob("*.py")
+        for name in [module_of(path.relative_to(REPOSITORY))]
+    }
+    found = {}
+    for name, path in modules.items():
+        imported: set[str] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                members = {f"{node.module}.{alias.name}" for alias in node.names}
+                imported |= members | {node.module} if members - modules.keys() else members
+        found[name] = (imported & modules.keys()) - {name}
+    return found
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file of the repository."""
+    parts = [part for part in path.with_suffix("").parts if part not in ("src", "__init__")]
+    return ".".join(parts)
+
+
+def test_the_page_on_the_architecture_names_files_that_exist() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text()
+    before_what_comes = page.partition("## Where the coming parts go")[0]
+    named = set(re.findall(r"`([a-z_]+/[a-z_/]*[a-z_]\.py)`", before_what_comes))
+
+    assert named
+    assert [name for name in sorted(named) if not (SOURCE / name).exists()] == []

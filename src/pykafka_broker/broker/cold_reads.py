@@ -2,8 +2,8 @@
 
 A fetch does not wait for a disk that stands still when others have something to answer. The read that it has
 given up goes on, and brings its bytes into the page cache. As long as it does, the log counts as late, so
-that the next fetch waits for it no longer than for a partition without new records; when it ends, whoever
-waits for the log is woken.
+that the next fetch waits for it no longer than for a partition without new records; when it ends, the
+requests that wait for the log are woken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worker threads for each log directory, so that whoever waits for a slow disk waits for his own.
+"""Worker threads for each log directory, so that a slow disk holds up only the work on that disk.
 
 Were they shared, four partitions of a dying disk would hold up every producer and every consumer of the
 node. Of each kind of work a directory has its own threads, so that an acknowledgement does not queue behind

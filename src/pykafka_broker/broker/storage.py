@@ -30,7 +30,7 @@ from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, NewNode, form
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 
-#: Where a controller that nobody else needs to reach is said to be.
+#: The address that is written down for a controller that no other node has to reach.
 UNREACHED_CONTROLLER = ("localhost", 9093)
 #: The metadata log rolls early: it is small, and is read from the start as long as there are no snapshots.
 METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())

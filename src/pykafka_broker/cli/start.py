@@ -32,10 +32,10 @@ lifecycle_logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
 server_logger = logging.getLogger("kafka.server.BrokerServer")
 config_logger = logging.getLogger("kafka.server.KafkaConfig")
 
-#: The same signal within this time is the first one again: whoever signals a whole process group reaches the
+#: The same signal within this time is the first one again: a signal to a whole process group reaches the
 #: broker twice when its parent passes signals on, as make does.
 ECHO_S = 1.0
-#: What a broker without a properties file has another value of than Apache Kafka.
+#: The key that has another value here than in Apache Kafka where there is no properties file.
 DELAY: Final = "group.initial.rebalance.delay.ms"
 
 

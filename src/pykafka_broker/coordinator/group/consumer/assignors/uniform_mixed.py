@@ -16,7 +16,7 @@ from pykafka_broker.protocol.java_hash import string_hash, walked
 
 #: Each round is taken to halve the imbalance.
 MAX_ROUNDS = 16
-NOBODY = -1
+NO_OWNER = -1
 
 
 def assign_mixed(spec: GroupSpec) -> Mapping[str, Assignment]:
@@ -36,7 +36,9 @@ class _Mixed:
             for topic_id in spec.members[member_id].topic_ids:
                 self.subscribers.setdefault(topic_id, []).append(place)
         #: The owner of each partition of each topic.
-        self.owners = {topic_id: [NOBODY] * spec.partition_counts[topic_id] for topic_id in self.subscribers}
+        self.owners = {
+            topic_id: [NO_OWNER] * spec.partition_counts[topic_id] for topic_id in self.subscribers
+        }
         #: How many partitions each member has.
         self.sizes = [0] * len(self.member_ids)
 
@@ -64,7 +66,7 @@ class _Mixed:
 
     def _give(self, topic_id: bytes, partition: int, place: int) -> None:
         owners = self.owners[topic_id]
-        if owners[partition] != NOBODY:
+        if owners[partition] != NO_OWNER:
             self.sizes[owners[partition]] -= 1
         owners[partition] = place
         self.sizes[place] += 1
@@ -80,7 +82,7 @@ class _Mixed:
 
     def _assign_free_partitions(self) -> None:
         for topic_id in self._by_load(self.owners):
-            free = [partition for partition, owner in enumerate(self.owners[topic_id]) if owner == NOBODY]
+            free = [partition for partition, owner in enumerate(self.owners[topic_id]) if owner == NO_OWNER]
             if free:
                 balancer = _Balancer(self.subscribers[topic_id], self.sizes)
                 for partition in free:

@@ -29,7 +29,7 @@ from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.descriptor_care import DescriptorCare
-from pykafka_broker.broker.directory_failures import DirectoryFailures
+from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.metadata_follower import ConfigFollower, MetadataFollower
@@ -109,7 +109,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     """
     f = foundation
     undo.callback(f.threads.shutdown)
-    failures = DirectoryFailures(f.failure)
+    failures = FailedDirectories(f.failure)
     logs: LogManager = build_logs(
         f,
         config_for=lambda topic: _log_config(f, metadata.image, topic),

@@ -1,4 +1,5 @@
-"""The coordinators of this node: shells that run the pure cores of `coordinator/` over the node's logs.
+"""The coordinators of this node: services that route requests to shards. A shard (`machine/shard.py`)
+runs a pure core of `coordinator/` over a partition's log.
 
     coordinators        builds all of it; the broker and the handlers reach the services through it
     coordinator_topic   loads the partitions that this node leads, unloads those that go
@@ -9,7 +10,7 @@
 Both services have the same parts. An API handler builds the event of its request; `service.answer(id,
 event_with, refused=...)` routes it to the shard of the id. `service.shards` loads and unloads partitions and
 holds the work that shards have started. `refusals` has the answers where no shard takes the event, and
-`settings` follows the broker's configuration and the cluster's metadata.
+`settings` takes the values a service acts on from the broker's configuration and the cluster's metadata.
 
 A share coordinator (KIP-932) would be a third package, `share/`, with the same parts over one shard per
 partition of `__share_group_state`, its core in `coordinator/share/`, and a line in `coordinators`,

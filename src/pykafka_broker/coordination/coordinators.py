@@ -12,8 +12,9 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
+from pykafka_broker.coordination.groups.follower import GroupFollower
 from pykafka_broker.coordination.groups.service import GroupService
-from pykafka_broker.coordination.groups.settings import GroupSettings, coordinator_config
+from pykafka_broker.coordination.groups.settings import coordinator_config
 from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import TopicLog
@@ -45,7 +46,7 @@ class Coordinators:
         self.offsets_topic = CoordinatorTopic(
             offsets_log,
             self.groups.shards,
-            GroupSettings(self.groups, config),
+            GroupFollower(self.groups, config),
             creation,
             read_cold=node.cold_reads.run,
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),

@@ -1,1 +1,1 @@
-"""The group coordinator over its shards: `service` routes requests, `settings` follows the cluster."""
+"""The group coordinator over its shards: `service` routes requests, `follower` brings settings and topics."""

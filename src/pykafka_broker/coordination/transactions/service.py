@@ -4,7 +4,7 @@ is that of one partition of `__transaction_state`.
 A handler builds the event of its request with the token that `answer` gives it and the time from `now_ms`.
 Two things that a core cannot do are done here: a fresh producer id is fetched when a decision needs one
 (`answer_with_producer_id`), and shards start work that goes on until it is done: `marker_work.py`,
-`producer_ids.py`.
+`replacement_ids.py`.
 
 Nothing here raises for an error of the client: errors are `ErrorCode`s in the answers, and `refusals.py` has
 the answers where no shard takes the event.
@@ -20,7 +20,7 @@ from pykafka_broker.coordination.batches import CoordinatorLog
 from pykafka_broker.coordination.shards import LoadedPartition, Shards
 from pykafka_broker.coordination.transactions import refusals
 from pykafka_broker.coordination.transactions.marker_work import MarkerWork, MarkerWriter
-from pykafka_broker.coordination.transactions.producer_ids import AllocateProducerId, find_producer_id
+from pykafka_broker.coordination.transactions.replacement_ids import AllocateProducerId, find_producer_id
 from pykafka_broker.coordination.transactions.writing import write
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.events import (

@@ -13,8 +13,8 @@ from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import (
     classic_members,
     describe,
+    follow_topics,
     heartbeat,
-    metadata,
     migration,
     regexes,
 )
@@ -102,7 +102,7 @@ def transition(groups: Groups, event: Event, config: GroupCoordinatorConfig) -> 
         case DeletionRefused():
             return deletion.on_refused(groups, event)
         case TopicsChanged():
-            return metadata.on_topics_changed(groups, event)
+            return follow_topics.on_topics_changed(groups, event)
         case RegexesResolved():
             return regexes.on_regexes_resolved(groups, event, config)
         case Loaded():

@@ -11,7 +11,7 @@ injected, and everything that may wait for a disk goes through the latter.
     log_creation.py        logs made as the metadata says
     log_moves.py           logs that move between directories; future_log.py is one move
     directory_failures.py  disks that fail or are full, descriptors that run out
-    retention.py, periodic_writes.py, deferred_files.py
+    retention_rounds.py, periodic_writes.py, deferred_files.py
                            periodic work, and files that appends wait for
 
 The data of a log that the metadata does not know is never deleted: its folder gets a name that ends in
@@ -43,7 +43,7 @@ from pykafka_broker.log.manager.log_moves import LogMoves
 from pykafka_broker.log.manager.periodic_writes import PeriodicWrites
 from pykafka_broker.log.manager.placement import Placement
 from pykafka_broker.log.manager.registry import LogRegistry
-from pykafka_broker.log.manager.retention import Retention
+from pykafka_broker.log.manager.retention_rounds import RetentionRounds
 from pykafka_broker.log.manager.settings import (
     DEFAULT_LOG_SETTINGS,
     WORKERS_IN_THREADS,
@@ -112,7 +112,7 @@ class LogManager:
             set_aside=self._set_aside,
         )
         self._deferred = DeferredFiles(threads.run_awaited)
-        self._retention = Retention(self._registry, self._work, self._deferred)
+        self._retention = RetentionRounds(self._registry, self._work, self._deferred)
         #: Flushes, and writes checkpoints.
         self.writes = PeriodicWrites(files, dirs, self._registry, self._work)
         #: Compacts logs in the background.

@@ -1,4 +1,4 @@
-"""What a consumer group is asked as any kind of group is."""
+"""How a consumer group answers the questions that every kind of group is asked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from pykafka_broker.coordinator.group.classic.state import CONSUMER_PROTOCOL_TYP
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import commits
-from pykafka_broker.coordinator.group.consumer.metadata import timers_of_loaded
 from pykafka_broker.coordinator.group.consumer.records import consumer_group_tombstones
-from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
+from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup, MemberState
+from pykafka_broker.coordinator.group.consumer.turn import revocation_timer, session_timer
 from pykafka_broker.coordinator.group.events import CommitOffsets, CommitTransactionalOffsets, FetchOffsets
 from pykafka_broker.coordinator.group.kind import GroupKind
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.topics import TopicDirectory
-from pykafka_broker.machine.step import Effect
+from pykafka_broker.machine.step import Effect, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 
 
@@ -62,7 +62,7 @@ class ConsumerKind(GroupKind[ConsumerGroup]):
     def on_loaded(
         self, group: ConsumerGroup, now_ms: int, config: GroupCoordinatorConfig
     ) -> tuple[ConsumerGroup, list[Effect]]:
-        return group, timers_of_loaded(group, now_ms, config)
+        return group, _timers_of_loaded(group, now_ms, config)
 
 
 def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirectory) -> CommitOffsets:
@@ -79,3 +79,15 @@ def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirector
         event.generation,
         event.group_instance_id,
     )
+
+
+def _timers_of_loaded(group: ConsumerGroup, now_ms: int, config: GroupCoordinatorConfig) -> list[Effect]:
+    """Every member gets a new session, and its time to give up what it was told to."""
+    timeout_ms = config.consumer_settings(group.group_id).session_timeout_ms
+    effects: list[Effect] = []
+    for member in group.members.values():
+        effects.append(SetTimer(session_timer(group.group_id, member.member_id), now_ms + timeout_ms))
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            at_ms = now_ms + member.rebalance_timeout_ms
+            effects.append(SetTimer(revocation_timer(group.group_id, member.member_id), at_ms))
+    return effects

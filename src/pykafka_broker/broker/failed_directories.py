@@ -8,7 +8,7 @@ from pykafka_broker.broker.failure import Failure
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 
 
-class DirectoryFailures:
+class FailedDirectories:
     """Decides what follows when a directory goes out of service. Event loop only."""
 
     def __init__(self, failure: Failure) -> None:

@@ -19,7 +19,7 @@ from pykafka_broker.protocol.errors import KafkaError
 logger = logging.getLogger(__name__)
 
 
-class Retention:
+class RetentionRounds:
     """Applies retention to the logs of one broker."""
 
     def __init__(self, registry: LogRegistry, work: FileWork, deferred: DeferredFiles) -> None:

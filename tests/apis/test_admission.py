@@ -8,15 +8,23 @@ import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.admission import admitted
-from pykafka_broker.apis.api import Api, handles
+from pykafka_broker.apis.api import Api, Later, handles
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.apis.needs import on_cluster, on_group
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota
+from pykafka_broker.network.authentication import ANONYMOUS
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from tests.support.serving import HEARTBEAT, Served
+from pykafka_broker.protocol.messages.produce import ProduceRequest, ProduceResponse
+from tests.support.serving import FETCH, HEARTBEAT, Doors, Served, produce_of
 
 Allowed = tuple[AclOperation, AclResourceType, str]
 
@@ -48,13 +56,20 @@ class OnlyThese:
 
 
 class Throttling:
-    """Lets each request cost the same."""
+    """Notes what is recorded; a client that uses `quota` has to wait. Each look at the clock takes 7 ns."""
 
-    def __init__(self, throttle_ms: int) -> None:
-        self._throttle_ms = throttle_ms
+    def __init__(self, throttle_ms: int, quota: Quota = Quota.REQUEST) -> None:
+        self.recorded: list[tuple[Quota, str, int]] = []
+        self._throttle_ms = {quota: throttle_ms}
+        self._now_ns = 0
 
-    def throttle_ms(self, quota: Quota, requester: Requester) -> int:
-        return self._throttle_ms
+    def record(self, quota: Quota, requester: Requester, amount: int) -> int:
+        self.recorded.append((quota, requester.principal, amount))
+        return self._throttle_ms.get(quota, 0)
+
+    def processing_ns(self) -> int:
+        self._now_ns += 7
+        return self._now_ns
 
 
 def answer(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
@@ -122,12 +137,119 @@ async def test_a_client_over_its_quota_is_answered_and_waits_before_its_next_req
     client = Served(dispatch=Dispatch([heartbeat], quotas=Throttling(500)))
 
     client.send(HEARTBEAT, HEARTBEAT)
-    assert client.answered() == [1]
+    assert client.answers() == [(1, HeartbeatResponse(error_code=0, throttle_time_ms=500))]
 
     await client.clock.pass_time(499)
     assert client.answered() == [1]
     await client.clock.pass_time(1)
     assert client.answered() == [1, 2]
+
+
+async def test_a_version_without_a_throttle_time_is_answered_without() -> None:
+    client = Served(dispatch=Dispatch([heartbeat], quotas=Throttling(500)))
+
+    client.transport.feed(client.peer.request(HEARTBEAT, version=0) + client.peer.request(HEARTBEAT))
+
+    assert client.answers() == [(1, HeartbeatResponse(error_code=0))]
+
+
+async def test_written_bytes_count_before_the_handler_runs_and_processing_time_after_it() -> None:
+    quotas = Throttling(300, Quota.PRODUCE)
+    recorded_before: list[tuple[Quota, str, int]] = []
+
+    def append(request: ProduceRequest, ctx: RequestContext) -> ProduceResponse:
+        recorded_before.extend(quotas.recorded)
+        return ProduceResponse(responses=[])
+
+    api = handles(ProduceRequest, versions="3-13", needs=(), quota=Quota.PRODUCE)(append)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    client.send(produce_of(b"x" * 100))
+
+    written = (Quota.PRODUCE, ANONYMOUS, 100)
+    assert recorded_before == [written]
+    assert quotas.recorded == [written, (Quota.REQUEST, ANONYMOUS, 7)]
+    assert client.answers() == [(1, ProduceResponse(responses=[], throttle_time_ms=300))]
+
+
+async def test_answered_bytes_count_when_a_parked_fetch_is_answered_and_its_wait_costs_no_time() -> None:
+    quotas = Throttling(300, Quota.FETCH)
+    doors = Doors()
+
+    async def park(request: FetchRequest, ctx: RequestContext) -> FetchResponse:
+        records = await doors.wait()
+        data = PartitionData(
+            partition_index=0, error_code=0, high_watermark=1, aborted_transactions=None, records=records
+        )
+        return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[data])])
+
+    api = handles(FetchRequest, versions="4-18", needs=(), quota=Quota.FETCH)(park)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    client.send(FETCH, FETCH)
+    await client.clock.pass_time(1_000)
+    assert quotas.recorded == []
+    doors.open(b"x" * 60)
+    await client.clock.pass_time(299)
+
+    # Calling the coroutine, its run until it waits, and its run to the end: three times 7 ns.
+    assert quotas.recorded == [(Quota.FETCH, ANONYMOUS, 60), (Quota.REQUEST, ANONYMOUS, 21)]
+    [(_, fetched)] = client.answers()
+    assert fetched.throttle_time_ms == 300
+    assert doors.waiting == []
+    await client.clock.pass_time(1)
+    assert len(doors.waiting) == 1
+
+
+async def test_an_answer_that_comes_later_counts_when_it_is_there() -> None:
+    quotas = Throttling(300)
+    doors = Doors()
+
+    def later(request: HeartbeatRequest, ctx: RequestContext) -> Later:
+        return Later(doors.wait())
+
+    api = handles(HeartbeatRequest, versions="0-4", needs=())(later)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    client.send(HEARTBEAT)
+    assert quotas.recorded == []
+    doors.open(HeartbeatResponse(error_code=0))
+    await client.clock.pass_time(1)
+
+    assert client.answers() == [(1, HeartbeatResponse(error_code=0, throttle_time_ms=300))]
+
+
+async def test_a_handler_that_records_by_itself_sets_the_throttle_time_of_its_answer() -> None:
+    quotas = Throttling(800, Quota.CONTROLLER_MUTATION)
+
+    def create(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
+        throttle_ms = quotas.record(Quota.CONTROLLER_MUTATION, ctx, 3)
+        return HeartbeatResponse(error_code=0, throttle_time_ms=throttle_ms)
+
+    api = handles(HeartbeatRequest, versions="0-4", needs=(), quota=Quota.CONTROLLER_MUTATION)(create)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    client.send(HEARTBEAT, HEARTBEAT)
+    await client.clock.pass_time(799)
+
+    assert client.answers() == [(1, HeartbeatResponse(error_code=0, throttle_time_ms=800))]
+    await client.clock.pass_time(1)
+    assert client.answered() == [1, 2]
+
+
+async def test_a_request_that_fails_counts_too() -> None:
+    quotas = Throttling(300)
+
+    def fail(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+
+    api = handles(HeartbeatRequest, versions="0-4", needs=(), error_response=refused)(fail)
+    client = Served(dispatch=Dispatch([api], quotas=quotas))
+
+    client.send(HEARTBEAT, HEARTBEAT)
+
+    assert client.answered() == [1]
+    assert quotas.recorded == [(Quota.REQUEST, ANONYMOUS, 7)]
 
 
 async def test_requests_between_brokers_are_exempt_from_quotas() -> None:

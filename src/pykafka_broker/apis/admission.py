@@ -1,18 +1,23 @@
-"""A handler behind the checks that its API declares: who may ask, and how often.
+"""A handler behind the checks that its API declares: who may ask, and how much.
 
 Where everything is allowed the handler itself is called: a broker without ACLs and quotas pays nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Coroutine, Generator
+from types import coroutine
+from typing import Any, cast
 
-from pykafka_broker.apis.api import Api, Handler
+from pykafka_broker.apis.api import Api, Handler, Later
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota, Quotas
+from pykafka_broker.protocol.compile import buffers_length
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchResponse
+from pykafka_broker.protocol.messages.produce import ProduceRequest
 
 
 def admitted(api: Api, authorizer: Authorizer, quotas: Quotas) -> Handler:
@@ -42,12 +47,106 @@ def _authorized(handle: Handler, needs: list[Need], authorizer: Authorizer) -> H
 
 
 def _within_quota(handle: Handler, quota: Quota, quotas: Quotas) -> Handler:
-    """Answer at once, and let the connection start no further request for a while (KIP-219)."""
+    """Record what a request uses, tell its client how long to wait, and mute the connection (KIP-219)."""
 
-    def handle_and_throttle(request: Any, ctx: RequestContext) -> Any:
-        throttle_ms = quotas.throttle_ms(quota, ctx)
-        if throttle_ms:
-            ctx.connection.throttle(throttle_ms)
-        return handle(request, ctx)
+    def handle_and_record(request: Any, ctx: RequestContext) -> Any:
+        use = _Use(quota, quotas, ctx)
+        if quota is Quota.PRODUCE:
+            # Now: the records lie in the receive buffer, which the handler gives back.
+            use.record(Quota.PRODUCE, _written_bytes(request))
+        started_ns = quotas.processing_ns()
+        try:
+            answer = handle(request, ctx)
+        except Exception:
+            use.spent_ns += quotas.processing_ns() - started_ns
+            use.failed()
+            raise
+        use.spent_ns += quotas.processing_ns() - started_ns
+        if isinstance(answer, Later):
+            return Later(_answered_later(answer.awaitable, use))
+        if isinstance(answer, Coroutine):
+            return _answered_later(answer, use)
+        return use.answered(answer)
 
-    return handle_and_throttle
+    return handle_and_record
+
+
+async def _answered_later(awaitable: Awaitable[Any], use: _Use) -> Any:
+    try:
+        answer = await _timed(awaitable, use)
+    except Exception:
+        use.failed()
+        raise
+    return use.answered(answer)
+
+
+@coroutine
+def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
+    """What `awaitable` returns; the time it runs, without the time it waits, counts as spent."""
+    processing_ns = use.quotas.processing_ns
+    steps = awaitable.__await__()
+    # Every awaitable of asyncio is resumed with None or an exception.
+    thrown: BaseException | None = None
+    while True:
+        started_ns = processing_ns()
+        try:
+            waits_for = (
+                next(steps) if thrown is None else cast("Coroutine[Any, Any, Any]", steps).throw(thrown)
+            )
+        except StopIteration as end:
+            return end.value
+        finally:
+            use.spent_ns += processing_ns() - started_ns
+        try:
+            yield waits_for
+            thrown = None
+        except BaseException as error:
+            thrown = error
+
+
+class _Use:
+    """What one request uses, and how long its client has to wait for it."""
+
+    __slots__ = ("_ctx", "_quota", "_throttle_ms", "quotas", "spent_ns")
+
+    def __init__(self, quota: Quota, quotas: Quotas, ctx: RequestContext) -> None:
+        self.quotas = quotas
+        self.spent_ns = 0
+        self._quota = quota
+        self._ctx = ctx
+        self._throttle_ms = 0
+
+    def record(self, quota: Quota, amount: int) -> None:
+        self._throttle_ms = max(self._throttle_ms, self.quotas.record(quota, self._ctx, amount))
+
+    def answered(self, answer: Any) -> Any:
+        """The answer with the time that its client has to wait; its connection is muted for as long."""
+        if self._quota is Quota.FETCH and isinstance(answer, FetchResponse):
+            self.record(Quota.FETCH, _answered_bytes(answer))
+        self.record(Quota.REQUEST, self.spent_ns)
+        if hasattr(answer, "throttle_time_ms"):
+            self._throttle_ms = max(self._throttle_ms, answer.throttle_time_ms)
+            answer.throttle_time_ms = self._throttle_ms
+        self._mute()
+        return answer
+
+    def failed(self) -> None:
+        """The handler raised: what it used counts, and the connection is muted."""
+        self.record(Quota.REQUEST, self.spent_ns)
+        self._mute()
+
+    def _mute(self) -> None:
+        if self._throttle_ms:
+            self._ctx.connection.throttle(self._throttle_ms)
+
+
+def _written_bytes(request: ProduceRequest) -> int:
+    return sum(len(data.records or b"") for topic in request.topic_data for data in topic.partition_data)
+
+
+def _answered_bytes(answer: FetchResponse) -> int:
+    return sum(
+        0 if data.records is None else buffers_length(data.records)
+        for topic in answer.responses
+        for data in topic.partitions
+    )

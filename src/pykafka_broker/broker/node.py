@@ -208,6 +208,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
         cold_reads=cold_reads,
         threads=f.threads,
         authorizer=authorizer,
+        quotas=quotas,
     )
     undo.push_async_callback(_hang_up, listeners, purgatory, coordinators)
     listeners.start(ports)

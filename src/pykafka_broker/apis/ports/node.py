@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.metadata import Metadata
     from pykafka_broker.apis.ports.partitions import Partitions
     from pykafka_broker.apis.ports.purgatory import Purgatory
+    from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.apis.ports.threads import ColdReads, Threads
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
     from pykafka_broker.apis.ports.transactions import ProducerIds, TransactionMarkers
@@ -48,3 +49,4 @@ class NodePorts:
     cold_reads: ColdReads
     threads: Threads
     authorizer: Authorizer
+    quotas: Quotas

@@ -1,6 +1,17 @@
-"""How much a client may ask for, and how long it has to wait after too much (KIP-13, KIP-124, KIP-599).
+"""How much a client may use, and how long it has to wait after it used more (KIP-13, KIP-124, KIP-599).
 
-`Unlimited` is the only implementation so far.
+Two callers record what a request used, each when it knows the amount:
+
+* `admission.py`: before the handler runs, the record bytes of a Produce request; when the answer is there and
+  not yet sent, the record bytes of a Fetch answer and the time the broker spent on the request.
+* Handlers, through `ctx.node.quotas`: the partitions to create or delete, before each topic. None does so
+  yet; CreateTopics, CreatePartitions and DeleteTopics are the ones. Their newer versions refuse a topic that
+  is over the quota with THROTTLING_QUOTA_EXCEEDED. The handler puts the throttle time into its answer.
+
+`admission.py` puts the longest of these throttle times into `throttle_time_ms` of the answer and mutes the
+connection for as long (KIP-219): the answer leaves at once, the next request starts later.
+
+`Unlimited` is the only implementation so far. Under it `admission.py` returns the handler itself.
 """
 
 from __future__ import annotations
@@ -15,11 +26,11 @@ if TYPE_CHECKING:
 class Quota(Enum):
     """Which quota a request counts to. But for EXEMPT, each counts to REQUEST too."""
 
-    #: Bytes written.
+    #: Bytes of records written.
     PRODUCE = "producer_byte_rate"
-    #: Bytes read.
+    #: Bytes of records answered.
     FETCH = "consumer_byte_rate"
-    #: Processing time.
+    #: Processing time in nanoseconds; the time that a request is parked does not count.
     REQUEST = "request_percentage"
     #: Partitions created or deleted.
     CONTROLLER_MUTATION = "controller_mutation_rate"
@@ -28,18 +39,29 @@ class Quota(Enum):
 
 
 class Quotas(Protocol):
-    """Keeps account of each client's use."""
+    """Keeps account of what each user and client id uses. Event loop only."""
 
-    def throttle_ms(self, quota: Quota, requester: Requester) -> int:
-        """How long the client of a request that starts now has to wait before its next one."""
+    def record(self, quota: Quota, requester: Requester, amount: int) -> int:
+        """Count `amount`, in the unit of `quota`.
+
+        Returns the milliseconds that the requester's next request has to wait; 0 within the quota.
+        """
+        ...
+
+    def processing_ns(self) -> int:
+        """The clock that processing time is measured with: nanoseconds since some moment."""
         ...
 
 
 class Unlimited:
     """The quotas of a broker without limits."""
 
-    def throttle_ms(self, quota: Quota, requester: Requester) -> int:
+    def record(self, quota: Quota, requester: Requester, amount: int) -> int:
         """0."""
+        return 0
+
+    def processing_ns(self) -> int:
+        """0: no time is measured."""
         return 0
 
 

@@ -38,7 +38,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An operation on a type of resource; `instead` is another need that does as well.
+    """An operation on a type of resource; a request that meets the need `instead` is allowed too.
 
     `names` of None: the handler asks about each resource.
     """

@@ -4,9 +4,10 @@ v3 is the first served; ApiVersions lists 0 because a librdkafka release needs t
 zstd, v8 per-record errors, v9 flexible, v10 leader hints (KIP-951), v11 transaction errors (KIP-890), v12
 implicit partition add, v13 topic ids.
 
-Appending is the ordered part and happens before the handler returns. With acks=all the answer waits for the
-high watermark (`Later`), and the next request of the connection may start; with acks=0 nothing is answered,
-and an error closes the connection so that the producer refreshes its metadata.
+Appending is the ordered part and happens before the handler returns. With acks=1 and acks=all the answer
+waits (`Later`) for the partitions that may not acknowledge their batch yet (`Partition.acknowledged`), and
+the next request of the connection may start. With acks=0 nothing is answered, and an error closes the
+connection so that the producer refreshes its metadata.
 
 A transaction's first batch in a partition waits for the transaction coordinator (KIP-890): up to v11 it has
 to confirm that the partition was added, from v12 on it adds the partition. The connection waits meanwhile,

@@ -1,9 +1,9 @@
-"""Reads that may wait for a disk, each in threads of its own disk, and those of them that are late.
+"""Reads that may wait for a disk, in threads of that disk; and which logs have a read that is late.
 
-A fetch does not wait for a disk that stands still when others have something to answer. The read that it has
-given up goes on, and brings its bytes into the page cache. As long as it does, the log counts as late, so
-that the next fetch waits for it no longer than for a partition without new records; when it ends, the
-requests that wait for the log are woken.
+When a disk does not answer in time, a fetch is answered with what its other partitions have. The read goes on
+without it and brings its bytes into the page cache. Until the read ends the log counts as late: the next
+fetch waits for it no longer than for a partition without new records. When it ends, the requests parked on
+the log are woken.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""How a running node applies a changed configuration: each part that keeps values of it gets the new ones."""
+"""Gives a changed configuration to the parts that keep values of it: fetches, coordinators, partitions, the
+broker's registration and the listeners. The logs get theirs in `node_logs.py`.
+"""
 
 from __future__ import annotations
 

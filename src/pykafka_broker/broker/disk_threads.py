@@ -1,9 +1,9 @@
 """Worker threads for each log directory, so that a slow disk holds up only the work on that disk.
 
-Were they shared, four partitions of a dying disk would hold up every producer and every consumer of the
-node. Of each kind of work a directory has its own threads, so that an acknowledgement does not queue behind
-a consumer that reads last week's records either. Threads are made when they are first needed: a broker
-whose readers find everything in the page cache has none.
+With shared threads, four partitions of a dying disk would hold up every producer and consumer of the node.
+A directory also has separate threads for each kind of work, so that an acknowledgement does not queue behind
+a consumer that reads last week's records. Threads are made when they are first needed: a broker whose
+readers find everything in the page cache has none.
 """
 
 from __future__ import annotations

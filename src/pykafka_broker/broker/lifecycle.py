@@ -56,7 +56,7 @@ class BrokerLifecycle:
         )
 
     async def unfence(self, cordoned: Iterable[str]) -> None:
-        """The broker is ready: it may lead. It has replicas placed in its directories but the `cordoned`."""
+        """The broker is ready to lead. New replicas may be placed in all its directories but `cordoned`."""
         self._controller.cordon(self._cordon(cordoned))
         await self._controller.unfence_broker(self.broker_epoch)
 

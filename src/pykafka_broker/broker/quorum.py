@@ -35,7 +35,7 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
     """The replica of the metadata log. Blocking.
 
     Raises:
-        LogDirError: this version cannot go by what is there; the text says what to do.
+        LogDirError: the log cannot be used by this node; the text says what to do.
     """
     config = foundation.config
     try:
@@ -67,7 +67,7 @@ async def start_metadata(
     """Start this node's replica of the metadata log; the newest metadata is published.
 
     Raises:
-        LogDirError: this version cannot go by the metadata; the text says what to do.
+        LogDirError: the log cannot be used by this node; the text says what to do.
     """
     config = foundation.config
     rules = ControllerRules(

@@ -1,6 +1,7 @@
 """What each part of a broker acts on, taken from the configuration: one function for each part.
 
-`build` reads them when a part is made, `reconfiguration` when the configuration changes.
+`node.py`, `node_logs.py` and `served_listeners.py` call them when they make a part, and the latter two again
+when the configuration changes.
 """
 
 from __future__ import annotations

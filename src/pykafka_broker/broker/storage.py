@@ -36,7 +36,7 @@ UNREACHED_CONTROLLER = ("localhost", 9093)
 METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())
 
 
-#: What a metadata log raises that this version cannot go by.
+#: What is raised when a metadata log cannot be used by this version.
 UNREADABLE_METADATA = (CorruptMetadataError, MalformedFile, OtherVotersError)
 
 

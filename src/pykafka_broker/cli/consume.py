@@ -1,4 +1,4 @@
-"""`consume`: read records of a topic, from where one likes to where one likes.
+"""`consume`: read the records of a topic between two given points.
 
 The default output is that of kafka-console-consumer.sh with the same parts printed; `--json` prints one
 object a line. With `--group` it starts at the group's committed offsets and commits how far it came, as a

@@ -1,7 +1,7 @@
 """What the coordinators know of groups, and commits from outside of them.
 
-Members are described of classic groups by DescribeGroups, of consumer groups (KIP-848) by
-ConsumerGroupDescribe. Offsets can be committed for groups without members, of any kind that keeps them.
+DescribeGroups describes the members of classic groups, ConsumerGroupDescribe those of consumer groups
+(KIP-848). Offsets can be committed for a group without members, of any kind that keeps offsets.
 """
 
 from __future__ import annotations

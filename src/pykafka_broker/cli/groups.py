@@ -1,6 +1,6 @@
 """`groups`: list, describe, reset and delete consumer groups; lines as of kafka-consumer-groups.sh.
 
-Offsets can be reset of groups without members, of any kind that keeps committed offsets.
+The offsets of a group can be reset while it has no members, for any kind of group that commits offsets.
 """
 
 from __future__ import annotations

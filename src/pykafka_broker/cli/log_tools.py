@@ -1,7 +1,7 @@
 """`log`: look into the data of a broker, and mend what can be mended while it does not run.
 
-`log dump` is `dump-log`. The others take log directories or single partition folders. Of a folder that a
-running broker has, `verify` and `stats` say so, and tell how far they have read what is being written.
+`log dump` is `dump-log`. The others take log directories or single partition folders. If a running broker has
+a folder, `verify` and `stats` say so, and say up to where they have read.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 `transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
 the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
-state. The rules stand one concern to a file: topics, configs, brokers, producer_ids, feature_control.
+state. Each concern has its rules in a file: topics, configs, brokers, directories, producer_ids,
+feature_control.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which key was meant by a name that is none: for people, in the log and on the command line.
+"""Suggests the key meant by an unknown name: for people, in the log and on the command line.
 
 Over the wire an unknown key is refused in Apache Kafka's words alone. Two mistakes are looked for: a name
 that is almost a key, and a key of another resource, as `retention.ms` (of topics) in a properties file, where

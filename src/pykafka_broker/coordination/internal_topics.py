@@ -1,4 +1,4 @@
-"""With which settings the topics are created in which coordinators keep their state."""
+"""The settings with which the coordinators' internal topics are created."""
 
 from __future__ import annotations
 

@@ -71,8 +71,7 @@ class MetadataReplica:
         """Read the log and take up a role; the published image is current when this returns.
 
         Raises:
-            OtherVotersError, CorruptMetadataError, MalformedFile: the log is not one that this node can go
-                by.
+            OtherVotersError, CorruptMetadataError, MalformedFile: the log cannot be used by this node.
             OSError, KafkaError: the disk failed.
         """
         self.host.load()

@@ -1,5 +1,5 @@
-"""Snapshots of the published metadata, so that a start need not read the whole log: when they are written,
-and that the log before them is dropped.
+"""Decides when a snapshot of the published metadata is written, and drops the log before it, so that a start
+does not read the whole log.
 
 Every node writes its own, voter or not. A snapshot is due after so many bytes of the log, with the first
 image that is published after so much time, and at a stop if the next start would have much to read.

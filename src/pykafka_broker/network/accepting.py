@@ -47,7 +47,7 @@ _PEERS_FAULT = {
 
 
 class Acceptor:
-    """Of all listeners of a broker, which `listeners` has by name."""
+    """Accepts the clients of all listeners of a broker; `listeners` has them by name."""
 
     def __init__(
         self,

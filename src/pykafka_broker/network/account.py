@@ -16,7 +16,7 @@ from pykafka_broker.protocol.frames import FrameReader
 
 
 class Account:
-    """Of one connection; the `Holder` that the request memory knows."""
+    """The account of one connection; the request memory knows it as a `Holder`."""
 
     __slots__ = (
         "_patience",

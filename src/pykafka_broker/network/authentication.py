@@ -1,8 +1,8 @@
 """Who the peer of a connection is, and what it may ask before that is known.
 
 A connection is made with an `Identity`: a principal, which every request carries, and the routes it may use.
-Without SASL the peer is anonymous and may use all routes of its listener, so that authentication costs no
-request anything.
+Without SASL the peer is anonymous and may use all routes of its listener, so authentication adds no cost per
+request.
 
 With SASL a new connection would begin as an anonymous peer with a `Dispatch` of three APIs: ApiVersions,
 SaslHandshake and SaslAuthenticate, whose handlers advance the exchange of their connection. When the exchange

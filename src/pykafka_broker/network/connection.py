@@ -8,9 +8,9 @@ into one output buffer, which goes to the transport in one write. `records` are 
 of the receive buffer on the way in, and on the way out a buffer of their own in `writelines` or, if there are
 many, still in their file (`sending.py`).
 
-**Order.** Answers leave in the order of their requests. A `def` handler's answer is written at once, and so
-is that of a coroutine which never waits, as those of the coordinators nearly always do: a coroutine begins in
-the turn of its request and becomes a task where it first waits. From there on it holds the connection: the
+**Order.** Answers leave in the order of their requests. The answer of a `def` handler is written at once. A
+coroutine begins in the turn of its request. If it never waits, its answer is written at once too: so it is
+nearly always with the coordinators. Where it first waits it becomes a task and holds the connection: the
 next request starts when it is done, as in Kafka, where a channel is muted meanwhile. `Later` reserves the
 answer's slot and lets the next request start; answers that are ready before their turn wait in their slots.
 

@@ -1,10 +1,10 @@
-"""What all connections of a broker did: read by metrics."""
+"""Counts of what all connections of a broker did, for metrics."""
 
 from __future__ import annotations
 
 
 class Counters:
-    """Since the broker started."""
+    """Counts since the broker started."""
 
     __slots__ = (
         "bytes_received",

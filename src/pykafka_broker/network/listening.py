@@ -64,8 +64,8 @@ class Listener:
         except OSError as error:
             if not self.sockets or self.endpoint.port:
                 self._cannot_bind(error)
-            # The port that the system chose for the host's first address is taken at another: the first will
-            # do.
+            # The system chose the port for the host's first address, and it is taken at another of its
+            # addresses: listening at the first is enough.
 
     def listen(self, limits: ListenerLimits) -> None:
         """Let connections queue up.

@@ -46,8 +46,8 @@ class ReplicaManager:
         self._ports = ports
         self._roles: list[Roles] = []
         self._partitions: dict[tuple[str, int], Partition] = {}
-        #: What should be here and could not be created yet; False if that was so at the start already, for
-        #: then there may be a log of it in a directory that is out of service.
+        #: Partitions that belong here and could not be created yet. False for those that were missing at the
+        #: start: a directory that is out of service may hold their log.
         self._missing: dict[tuple[str, int], bool] = {}
         #: What `prepare` has made, or could not make, for the next image.
         self._prepared: dict[tuple[str, int], PartitionLog | KafkaError] = {}

@@ -1,9 +1,9 @@
 """File descriptors kept for the moment when the process has no other left.
 
-A log that must roll a segment then needs some, and so does turning a new client away: it has to be accepted
-to be closed. One that is given back here can be had there at once. When all are lent, the owner closes files
-that can be opened again later; what that frees comes into the reserve first, and new clients are let in only
-while that is whole.
+A log needs some to roll a segment, and turning a client away needs one, because a connection has to be
+accepted before it can be closed. The reserve lends its descriptors for that. When all are lent, the owner
+closes files that can be opened again later, and what this frees fills the reserve first. New clients are let
+in only while the reserve is full.
 """
 
 from __future__ import annotations

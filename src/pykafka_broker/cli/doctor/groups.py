@@ -1,4 +1,4 @@
-"""Consumer groups that do not get on, and why.
+"""Consumer groups that make no progress, and why.
 
 Whether a group moves shows only in two looks at it, a few seconds apart: a committed offset that stays where
 it is although records wait behind it, or a rebalance that does not end.

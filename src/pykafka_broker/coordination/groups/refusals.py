@@ -1,7 +1,8 @@
 """The answers where no shard takes an event: this node is not the coordinator, the partition is still being
 read, or the log has refused the records.
 
-The error has the code that clients of a coordinator know (`shards.as_answered`). Two APIs answer otherwise.
+The error has the code that clients of a coordinator know (`shards.as_answered`). Heartbeat and OffsetFetch
+answer some of them otherwise.
 """
 
 from __future__ import annotations

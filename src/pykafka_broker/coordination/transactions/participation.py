@@ -1,4 +1,4 @@
-"""Takes the partitions of a transaction's first records into it, or asks whether they are in it (KIP-890).
+"""Adds the partitions of a transaction's first records to it, or verifies that they were added (KIP-890).
 
 The leader of a partition asks before it appends, for Produce and for TxnOffsetCommit.
 """

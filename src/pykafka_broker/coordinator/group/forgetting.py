@@ -1,8 +1,8 @@
-"""How committed offsets are forgotten, and groups of which nothing is left: by request, with topics, by age.
+"""Forgets committed offsets: on request, with their deleted topic, or by age; and groups that are left empty.
 
-To forget an offset takes some 8 us, so what may be many go in slices: each is a step of its own that sets a
-timer for the next. Requests in between may find some of the offsets gone: Apache Kafka too forgets old
-offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
+To forget an offset takes some 8 us. Many offsets are forgotten in slices: each slice is a step of its own
+that sets a timer for the next. Requests in between may find some of the offsets gone: Apache Kafka too
+forgets old offsets and those of deleted topics some time later. Whole groups are deleted in `deletion.py`.
 
 Offsets age as KIP-211 says; their group's kind says since when (`kind.py`). A commit with its own retention
 (OffsetCommit v2-4) keeps that. A group without members and without offsets is forgotten. While an offset of
@@ -36,8 +36,7 @@ OFFSETS_PER_SLICE = 1_000
 OFFSETS_AT_ONCE = 20
 #: Looking at so many offsets that stay takes as long as forgetting one.
 LOOKS_PER_OFFSET = 64
-#: The search for old offsets looks at so many groups in one go, and at no further one when those have so many
-#: offsets.
+#: A slice of the search for old offsets ends after so many groups, or so many offsets, whichever comes first.
 GROUPS_PER_EXPIRY_SLICE = 500
 OFFSETS_PER_EXPIRY_SLICE = 2_000
 #: The timer of the next slice of the offsets of deleted topics.

@@ -1,4 +1,4 @@
-"""How long the text beside an offset is, and may be."""
+"""The length of the metadata that a client commits beside an offset, and the limit on it."""
 
 from __future__ import annotations
 

@@ -1,15 +1,16 @@
-"""From which offset on a compacted log has no gaps but those that were lost: noted in a file's name.
+"""Notes in a file's name from which offset on a compacted log is dense: a gap above it means lost records.
 
     00000000000000004711.dense.deleted          an empty file in the partition's folder
 
 After a power cut a closed segment that was not synced may be gone from the middle of a log. Compaction leaves
-gaps too, so in a compacted log this shows only where compaction has not been yet. Hence the note: its offset
-is raised, and the folder synced, before a cleaned segment gets its name; what is appended behind is dense.
+gaps too, so a gap proves a loss only where the cleaner has not been. The note says where that begins. Before
+a cleaned segment gets its name, the offset of the note is raised and the folder synced; everything appended
+later is dense.
 
-Only this broker keeps the note true. Apache Kafka removes everything that ends in `.deleted` when it opens a
-folder, before its cleaner can be at work, and the sync that makes the name of a cleaned segment durable makes
-the removal so. A log without a note is not judged: one that Apache Kafka has had, one from before there were
-notes, one that is copied from another that has gaps. `begin` gives it one for the appends of this process.
+Only this broker keeps the note true. Apache Kafka removes every file that ends in `.deleted` when it opens a
+folder, before its cleaner starts; the sync that makes the name of a cleaned segment durable also makes that
+removal durable. A log without a note is not judged: Apache Kafka has had it, it is older than the notes, or
+it was copied from a log with gaps. `begin` gives it a note for the appends of this process.
 """
 
 from __future__ import annotations

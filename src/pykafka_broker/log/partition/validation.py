@@ -1,9 +1,10 @@
 """What a leader does to a produced batch before writing it: check it, give it offsets, rewrite it if it must.
 
 A pure function on the payload of one partition in a Produce request (v3 and later: exactly one batch of
-format v2). Error codes are those that Apache Kafka 4.3.1 answers. Refused here though accepted there, on
-purpose: bytes after the batch that are no whole batch, a producer id below -1 or without an epoch, offset
-deltas that do not count up from 0, and batches of more than a million records or 100 MB when decompressed.
+format v2). Error codes are those that Apache Kafka 4.3.1 answers. On purpose this broker refuses some batches
+that Apache Kafka accepts: those followed by bytes that are no whole batch, with a producer id below -1 or
+without an epoch, with offset deltas that do not count up from 0, of more than a million records, or of more
+than 100 MB when decompressed.
 
 In the common case (CreateTime, `compression.type=producer`, a topic that is not compacted) the header, the
 checksum and the structure of every record are checked (`protocol/records/checking.py`), and base offset and
@@ -11,11 +12,12 @@ leader epoch are written into the payload, outside what the checksum covers. Of 
 and the records, with the copy they need, 0.15 ms (100 bytes each, all of one size), 2.6 ms (of all sizes),
 0.06 ms (1 KB, one size) or 0.3 ms. Compressed batches are decompressed first, within a budget.
 
-maxTimestamp is that of the records whatever the producer says: kafkajs takes the largest of the timestamps it
-was given, kafka-go that of the last message. Where it is wrong, header and checksum are made anew. Retention,
-look-ups by time and the bound on the future rest on it. Taken from the producer as it is in Apache Kafka, for
-nothing but its own records depends on it: baseTimestamp, also as a delete horizon; sequence and epoch beside
-producer id -1, which kafkajs sends as 0; the bits of the attributes that mean nothing.
+maxTimestamp is worked out from the records, because retention, look-ups by time and the bound on the future
+rest on it, and producers get it wrong: kafkajs sends the largest of the timestamps it was given, kafka-go
+that of the last message. Where it is wrong, header and checksum are made anew. Other fields are taken from
+the producer as they are, as in Apache Kafka, because only its own records depend on them: baseTimestamp, also
+as a delete horizon; sequence and epoch beside producer id -1, which kafkajs sends as 0; the bits of the
+attributes that mean nothing.
 
 The values of timestamps and the presence of keys are looked at (a walk of 0.6 us a record) when the topic's
 configuration is about them: keys on a compacted topic, a bound on how old a timestamp may be; and when the

@@ -1,9 +1,9 @@
 """Records that stay in their file until they are sent.
 
-The answer to a fetch has megabytes. If all of them were read first, the consumer would wait for the last byte
-before it gets the first, and a consumer that is slow, or stops, would keep them in memory. So an answer names
-the bytes of the file, and the connection takes a piece at a time, as fast as the peer reads. A piece is small
-enough that the processor's cache still has it when the socket copies it.
+The answer to a fetch may have megabytes. If all of them were read first, the consumer would wait for the last
+byte before it gets the first, and a consumer that is slow, or stops, would keep them in memory. So an answer
+names the bytes of the file, and the connection takes a piece at a time, as fast as the peer reads. A piece is
+small enough that the processor's cache still has it when the socket copies it.
 
 The length of an answer is sent first and cannot change, so a disk that fails on the way can only end the
 connection. That is why bytes that the page cache does not seem to have are read before the answer begins

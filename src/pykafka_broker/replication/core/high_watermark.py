@@ -10,8 +10,8 @@ def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, n
     """Where the high watermark is now: never below where it was, never above what a replica in sync has.
 
     `local_offset` is what this node itself has: the log end offset or, where `flush.messages` asks for syncs,
-    the end of what is on disk. The maximal ISR counts, because the controller may have made the change
-    already that the leader has asked for. The high watermark stays where it is while fewer replicas than
+    the end of what is on disk. The maximal ISR counts, because the controller may already have made
+    the change that the leader has asked for. The high watermark stays where it is while fewer replicas than
     min.insync.replicas are in sync (KIP-966).
     """
     if leadership.is_under_min_isr:

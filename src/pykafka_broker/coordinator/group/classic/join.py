@@ -4,9 +4,9 @@ KIP-345 (static members), KIP-389 (maximum size), KIP-394 (member id handshake),
 comes back need not assign again).
 
 Three things differ from Apache Kafka, and no member waits longer for them. The parked request of a member
-that sends it once more is answered with REBALANCE_IN_PROGRESS, not forgotten. A rebalance that has waited
-only for a member that is turned away from a full group goes on at once, not after the rebalance timeout. A
-static member that restarts before it has synced is waited for by its new id, not by its old one.
+that sends it once more is answered with REBALANCE_IN_PROGRESS, not forgotten. If a rebalance waits only for a
+member that a full group turns away, it goes on at once instead of after the timeout. A static member that
+restarts before it has synced is waited for by its new id, not by its old one.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ def _has_room(turn: Turn, member_id: str) -> bool:
 
 
 def _give_member_id(turn: Turn, event: JoinGroup, member_id: str) -> None:
-    """KIP-394: a client that never sees the answer leaves a name behind, not a member that never syncs."""
+    """Answer with an id to join with (KIP-394): a client that never sees the answer leaves a pending id
+    behind, not a member that never syncs.
+    """
     turn.group = turn.group._replace(pending_members=turn.group.pending_members | {member_id})
     turn.set_timer(session_timer(event.group_id, member_id), event.session_timeout_ms)
     turn.reply(event.token, JoinResult(ErrorCode.MEMBER_ID_REQUIRED, member_id))

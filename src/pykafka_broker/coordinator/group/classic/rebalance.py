@@ -70,7 +70,7 @@ def prepare_rebalance(turn: Turn) -> None:
 
 
 def complete_join_if_ready(turn: Turn) -> None:
-    """Begin the next generation if all members have joined. The initial delay is kept all the same."""
+    """Begin the next generation if all members have joined. The initial delay is served in full even then."""
     group = turn.group
     if (
         group.phase is Phase.PREPARING_REBALANCE

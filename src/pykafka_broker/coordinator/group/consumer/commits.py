@@ -1,7 +1,7 @@
 """Decides which clients may commit and fetch offsets of a consumer group.
 
-A member says in which epoch it commits. An older one than its own is good for partitions that it has had
-since then: a commit may be on its way while the member moves on.
+A member names its epoch when it commits. An older epoch is accepted for partitions that it has held since
+then: a commit may be on its way while the member's epoch moves on.
 """
 
 from __future__ import annotations

@@ -6,9 +6,8 @@ last member with the consumer protocol is gone, or has restarted with the classi
 `group.consumer.migration.policy` may forbid either.
 
 Where Apache Kafka takes the targets for the assignments of the classic group, the partitions that members
-really have are taken here, and unless those are the targets of all members they are asked to join again. Else
-a group that becomes a consumer group once more before that would give away partitions that members still
-read.
+really have are taken here, and unless those are the targets of all members they are asked to join again.
+Otherwise a group that switched back before they rejoined would give away partitions still being read.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class ConsumerGroup(NamedTuple):
 
     @property
     def is_homogeneous(self) -> bool:
-        """Do all members subscribe to the same topics? One who mixes names and expressions makes it no."""
+        """Do all members subscribe to the same topics? False if any member mixes names and expressions."""
         if not self.regex_counts:
             return all(count == len(self.members) for count in self.name_counts.values())
         only_regex = next(iter(self.regex_counts.values())) == len(self.members)

@@ -8,7 +8,7 @@ import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.admission import admitted
-from pykafka_broker.apis.api import Api, Later, handles
+from pykafka_broker.apis.api import CONTROLLER_LISTENER, Api, Later, handles
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.apis.needs import on_cluster, on_group
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
@@ -259,7 +259,7 @@ async def test_requests_between_brokers_are_exempt_from_quotas() -> None:
 
 
 async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
-    on_controllers = Dispatch(APIS, "controller").apis.values()
+    on_controllers = Dispatch(APIS, CONTROLLER_LISTENER).apis.values()
 
     assert [api.name for api in on_controllers] == [
         "Fetch",

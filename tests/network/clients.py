@@ -11,6 +11,7 @@ from typing import Any
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
+from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.shared import Shared
@@ -35,7 +36,7 @@ async def listening(
     shared = Shared(clock or SystemClock(), connection_limits)
     listeners = Listeners(shared, limits, open_file_limit, reserve)
     for endpoint in endpoints or (LOCAL,):
-        listeners.add(endpoint, Dispatch(apis(**handlers)))
+        listeners.add(endpoint, KafkaConnections(shared, Dispatch(apis(**handlers)), endpoint))
     listeners.start(node)
     try:
         yield listeners

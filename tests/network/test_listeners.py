@@ -12,6 +12,7 @@ from pykafka_broker.apis.api import Later
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.shared import Shared
@@ -61,14 +62,17 @@ async def test_a_name_is_listened_on_with_all_its_addresses() -> None:
 async def test_an_address_in_use_is_refused_with_the_reason() -> None:
     async with listening() as listeners:
         taken = listeners.listeners["PLAINTEXT"].port
+        endpoint = ListenerEndpoint("PLAINTEXT", "127.0.0.1", taken)
+        shared = listeners.shared
         with pytest.raises(OSError, match=f"failed to bind to 127.0.0.1:{taken}"):
-            Listeners(listeners.shared).add(ListenerEndpoint("PLAINTEXT", "127.0.0.1", taken), Dispatch([]))
+            Listeners(shared).add(endpoint, KafkaConnections(shared, Dispatch([]), endpoint))
 
 
 async def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
     listeners = Listeners(Shared(SystemClock()))
+    endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL")
     with pytest.raises(ValueError, match="SSL is not offered"):
-        listeners.add(ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL"), Dispatch([]))
+        listeners.add(endpoint, KafkaConnections(listeners.shared, Dispatch([]), endpoint))
 
 
 @pytest.mark.parametrize(

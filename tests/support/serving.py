@@ -9,8 +9,9 @@ from typing import Any
 
 from pykafka_broker.apis.api import Api, ErrorResponse, handles
 from pykafka_broker.client.frames import read_response, request_frame
-from pykafka_broker.network.authentication import ANONYMOUS, Identity
+from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.connection import Connection
+from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.memory import RequestMemory, UnsentAnswers
@@ -125,6 +126,7 @@ class Served:
         unsent: UnsentAnswers | None = None,
         node: Any = None,
         dispatch: Dispatch | None = None,
+        authentication: Authentication | None = None,
         **handlers: Handler,
     ) -> None:
         self.clock = clock or VirtualClock()
@@ -133,9 +135,8 @@ class Served:
         )
         self.shared.node = node
         dispatch = dispatch or Dispatch(apis(**handlers))
-        self.connection = Connection(
-            self.shared, Identity(ANONYMOUS, dispatch), "PLAINTEXT", ("10.0.0.7", 50123)
-        )
+        accepted = Accepted("PLAINTEXT", ("10.0.0.7", 50123), on_lost=lambda: None)
+        self.connection = Connection(self.shared, dispatch, authentication or Anonymous(), accepted)
         self.transport = MemoryTransport(self.connection)
         self.peer = Peer()
 

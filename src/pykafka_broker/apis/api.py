@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from pykafka_broker.protocol.errors import KafkaError
 
 
+#: The kinds of listeners, as Kafka's messages name them: those of clients and of other brokers, and those of
+#: controllers.
+BROKER_LISTENER = "broker"
+CONTROLLER_LISTENER = "controller"
+
+
 class _Signal:
     """A value with a name, compared by identity."""
 

@@ -9,7 +9,7 @@ stop, or a start that fails later, undoes it.
 Many nodes can run in one process and event loop; nothing here is global.
 
 Where the next parts go: replica fetchers beside `replicas`, an authorizer and quotas in place of `ALLOW_ALL`
-and `UNLIMITED`, a metrics page and a web console beside `listeners`.
+and `UNLIMITED`, listeners of controllers, a metrics page and a web console in `kinds`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.fetching import Fetching
@@ -55,8 +56,9 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
-from pykafka_broker.network.dispatch import BROKER_LISTENER, Dispatch
+from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.host_names import limits_by_address
+from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.purgatory import Purgatory
@@ -119,7 +121,11 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     listeners = await _unbound_listeners(f, logs, undo)
     authorizer, quotas = ALLOW_ALL, UNLIMITED
     dispatch = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
-    served_listeners = ServedListeners(listeners, dispatch, lambda: f.config, f.threads)
+    # Listeners of controllers are another row, with Dispatch(APIS, CONTROLLER_LISTENER, authorizer, quotas).
+    # A metrics page and a web console are rows with factories of their own. `settings.endpoints` says which
+    # listeners there are.
+    kinds = {BROKER_LISTENER: partial(KafkaConnections, listeners.shared, dispatch)}
+    served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()
     undo.callback(logs.dirs.unlock)

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
+from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.broker.settings import endpoints, limits_by_address_or, listener_limits
 from pykafka_broker.broker.threads import Threads
 from pykafka_broker.cluster import image as metadata
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.network.addresses import addresses_of
-from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.network.listening import Listener
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -31,18 +33,19 @@ SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SAS
 class ServedListeners:
     """Binds, rebinds and removes listeners. Event loop only.
 
-    Every listener serves what `dispatch` finds; `current` is the configuration in force.
+    For each kind of listener, which its endpoint names as `serves`, `kinds` has a function that makes the
+    connection factory of such a listener. `current` is the configuration in force.
     """
 
     def __init__(
         self,
         listeners: Listeners,
-        dispatch: Dispatch,
+        kinds: Mapping[str, Callable[[ListenerEndpoint], ConnectionFactory]],
         current: Callable[[], BrokerConfig],
         threads: Threads,
     ) -> None:
         self._listeners = listeners
-        self._dispatch = dispatch
+        self._kinds = kinds
         self._current = current
         self._threads = threads
         #: Changes that wait for the address of a host.
@@ -60,7 +63,7 @@ class ServedListeners:
             OSError: an address cannot be had.
         """
         for endpoint in endpoints(self._current()):
-            self._listeners.reserve(endpoint, self._dispatch)
+            self._listeners.reserve(endpoint, self._new_connection(endpoint))
 
     async def listen(self) -> None:
         """Let clients queue up on every listener. The metadata may have changed the configuration since
@@ -75,7 +78,16 @@ class ServedListeners:
         wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
         self._listeners.reconfigure(listener_limits(config, by_address), wanted)
         for endpoint in wanted.values():
-            self._listeners.add(endpoint, self._dispatch)
+            self._listeners.add(endpoint, self._new_connection(endpoint))
+
+    def _new_connection(self, endpoint: ListenerEndpoint) -> ConnectionFactory:
+        return self._kinds[endpoint.serves](endpoint)
+
+    @property
+    def _of_brokers(self) -> dict[str, Listener]:
+        """The listeners of clients and of other brokers, which are told to the cluster."""
+        listeners = self._listeners.listeners
+        return {name: one for name, one in listeners.items() if one.endpoint.serves == BROKER_LISTENER}
 
     def registered(self) -> dict[str, metadata.RegisteredEndpoint]:
         """What the controller is told of the listeners."""
@@ -84,13 +96,13 @@ class ServedListeners:
                 *self._listeners.advertised(name),
                 SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
             )
-            for name, listener in self._listeners.listeners.items()
+            for name, listener in self._of_brokers.items()
         }
 
     @property
     def bootstrap_servers(self) -> str:
         """Where clients of the first listener connect: `host:port`."""
-        name = next(iter(self._listeners.listeners))
+        name = next(iter(self._of_brokers))
         host, port = self._listeners.advertised(name)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -119,7 +131,7 @@ class ServedListeners:
         try:
             addresses = await self._threads.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
             if endpoint in endpoints(self._current()) and endpoint.name not in listeners.listeners:
-                listeners.add(endpoint, self._dispatch, addresses).start()
+                listeners.add(endpoint, self._new_connection(endpoint), addresses).start()
         except OSError as error:
             logger.error("Listener %s is not served: %s", endpoint.name, error)
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from functools import partial
 
+from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.typed_values import NumberKey
@@ -24,7 +25,11 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 
 
 def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
-    """Where to listen for clients, and what they are told."""
+    """Where to listen, what for, and what clients are told.
+
+    These are the listeners of clients and of other brokers. Those of controllers would follow here, made of
+    `config.controller_listeners`, with `serves=CONTROLLER_LISTENER`.
+    """
     advertised = {}
     if config["advertised.listeners"] is not None:
         advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
@@ -41,6 +46,7 @@ def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
             inter_broker=endpoint.name == config.inter_broker_listener_name,
             max_connections=_or_unlimited(own("max.connections")),
             max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
+            serves=BROKER_LISTENER,
         )
 
 

@@ -3,6 +3,7 @@
     endpoint.py            what is configured of a listener; addresses.py, host_names.py: hosts looked up
     listeners.py           all listeners: bound, advertised, stopped
     listening.py           one listener and its sockets
+    connection_factory.py  what listeners ask of a connection; kafka_connections.py: those that speak Kafka
     accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
     security_protocols.py  the transport (transports.py) and authentication (authentication.py) of a listener
     connection.py          one client: frames in, answers out, in order
@@ -16,10 +17,12 @@
 
 Where additions belong:
 
-* TLS: a row in security_protocols.py, with a transport that has the listener's SSL context.
-* SASL: a row there, with an authentication.
-* Listeners of controllers: a `Dispatch` with the APIs of that kind of listener.
-* Metrics over HTTP, a web console: another kind of listener. It shares listening.py and accepting.py, and
-  makes a protocol of its own where `Acceptor` makes a `Connection`. What it shows is in `shared.counters` and
-  in the counts that routes keep.
+* TLS: a row in security_protocols.py, with a transport that has the listener's SSL context. A client's
+  certificate reaches the authentication, which begins when the handshake is over.
+* SASL: a row there, with an authentication; authentication.py says in which order it works.
+* Listeners of controllers: `KafkaConnections` with a `Dispatch` of the APIs of that kind of listener.
+* Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), given to `Listeners.add`
+  with the endpoint. For each client that is let in it makes an asyncio protocol that reads the HTTP request,
+  and an `OpenConnection` through which limits, the sweep and the stop end it; one class can be both. A
+  metrics page shows `shared.counters` and the counts that routes keep.
 """

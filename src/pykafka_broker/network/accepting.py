@@ -18,9 +18,10 @@ import errno
 import logging
 import socket
 from collections.abc import Mapping
+from functools import partial
 
 from pykafka_broker.network.addresses import plain_address
-from pykafka_broker.network.connection import Connection
+from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.endpoint import UNLIMITED, ListenerLimits
 from pykafka_broker.network.listening import Listener
@@ -209,20 +210,15 @@ class Acceptor:
         task.add_done_callback(self._opening.discard)
 
     async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
-        connection = Connection(
-            self._shared,
-            listener.security.authentication.begin(listener.dispatch),
-            listener.name,
-            peer,
-            lambda connection: self._forget(listener, connection.peer_host),
-        )
+        accepted = Accepted(listener.name, peer, on_lost=partial(self._forget, listener, peer[0]))
+        protocol, connection = listener.new_connection(accepted)
         try:
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self.limits.socket_send_buffer_bytes > 0:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.socket_send_buffer_bytes)
-            await listener.security.transport.open(connection, client)
+            await listener.transport.open(protocol, client)
         except OSError as error:
             # Gone before it was here.
             logger.debug("Connection from %s:%d failed: %s", *peer, error)

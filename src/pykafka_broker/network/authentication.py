@@ -1,18 +1,25 @@
 """Who the peer of a connection is, and what it may ask before that is known.
 
-A connection is made with an `Identity`: a principal, which every request carries, and the routes it may use.
-Without SASL the peer is anonymous and may use all routes of its listener, so authentication adds no cost per
-request.
+In order: the transport opens, and with TLS its handshake is over; the connection asks the authentication of
+its listener to begin, and tells it what the transport knows of the peer, such as a client certificate; the
+`Identity` that comes back is set on the connection before it reads a request. An identity is a principal,
+which every request carries, and the routes the peer may use. The connection keeps both in attributes of its
+own, so authentication adds no cost per request.
 
-With SASL a new connection would begin as an anonymous peer with a `Dispatch` of three APIs: ApiVersions,
-SaslHandshake and SaslAuthenticate, whose handlers advance the exchange of their connection. When the exchange
-succeeds, the connection goes on with the user's `Identity` and all routes; the user may authenticate again
-later (KIP-368).
+Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener.
+
+With SASL a connection would begin as an anonymous peer with a `Dispatch` of three APIs: ApiVersions,
+SaslHandshake and SaslAuthenticate. `begin` would start an exchange and keep it until the connection closes
+(`on_close`); the handlers advance it through a port of their own. When it succeeds, the authentication calls
+`identify` with the user and all routes, and again when the user authenticates again (KIP-368).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pykafka_broker.network.transports import TransportPeer
 
 if TYPE_CHECKING:
     from pykafka_broker.network.dispatch import Dispatch
@@ -27,16 +34,31 @@ class Identity(NamedTuple):
     dispatch: Dispatch
 
 
+class Identifiable(Protocol):
+    """A connection as its authentication sees it."""
+
+    def identify(self, identity: Identity) -> None:
+        """Go by `identity` from the next request on."""
+        ...
+
+    def on_close(self, callback: Callable[[], None]) -> None:
+        """Call `callback` once when the connection is lost."""
+        ...
+
+
 class Authentication(Protocol):
     """Of one security protocol."""
 
-    def begin(self, dispatch: Dispatch) -> Identity:
-        """How a new connection begins, on a listener that serves `dispatch` to users."""
+    def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
+        """The identity that a connection begins with; its transport has just opened.
+
+        `dispatch` is what its listener serves to users.
+        """
         ...
 
 
 class Anonymous:
     """No authentication: every peer is the same user."""
 
-    def begin(self, dispatch: Dispatch) -> Identity:
+    def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
         return Identity(ANONYMOUS, dispatch)

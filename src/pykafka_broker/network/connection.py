@@ -42,11 +42,13 @@ from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
 from pykafka_broker.apis.context import RequestContext
 from pykafka_broker.network.account import Account
 from pykafka_broker.network.addresses import plain_address
-from pykafka_broker.network.authentication import Identity
+from pykafka_broker.network.authentication import Authentication, Identity
+from pykafka_broker.network.connection_factory import Accepted
 from pykafka_broker.network.patience import Patience
 from pykafka_broker.network.purgatory import Disconnected
 from pykafka_broker.network.sending import IN_MEMORY, Sender
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.transports import peer_of
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import Cut, assemble, buffers_length, skip_tags
 from pykafka_broker.protocol.errors import ProtocolError
@@ -54,7 +56,7 @@ from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
-    from pykafka_broker.network.dispatch import Route
+    from pykafka_broker.network.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
 request_logger = logging.getLogger("kafka.request.logger")
@@ -114,6 +116,7 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_account",
+        "_authentication",
         "_client_id",
         "_client_id_bytes",
         "_counters",
@@ -121,6 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         "_dispatch",
         "_holds",
         "_limits",
+        "_listener_dispatch",
         "_log_requests",
         "_node",
         "_on_close",
@@ -148,25 +152,27 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         shared: Shared,
-        identity: Identity,
-        listener_name: str,
-        peer: tuple[str, int],
-        on_lost: Callable[[Connection], None] | None = None,
+        dispatch: Dispatch,
+        authentication: Authentication,
+        accepted: Accepted,
     ) -> None:
-        self.listener_name = listener_name
-        self.peer_host, self.peer_port = peer
+        self.listener_name = accepted.listener_name
+        self.peer_host, self.peer_port = accepted.peer
         #: The peer's address as Kafka shows it in group descriptions.
         self.client_host = f"/{self.peer_host}"
-        #: Who the peer is.
-        self.principal = identity.principal
+        #: Who the peer is, as the next request carries it; `identify` sets it with the routes.
+        self.principal: str
         self.closed = False
         self._shared = shared
         self._node = shared.node
         self._counters = shared.counters
         self._limits = shared.limits
-        self._dispatch = identity.dispatch
-        self._routes = identity.dispatch.routes
-        self._on_lost = on_lost
+        self._authentication = authentication
+        #: What the listener serves, and what of it the peer may use.
+        self._listener_dispatch = dispatch
+        self._dispatch: Dispatch
+        self._routes: dict[int, Route]
+        self._on_lost = accepted.on_lost
         self._on_close: list[Callable[[], None]] = []
         self._reader = FrameReader(shared.landing, shared.limits.request_max_bytes)
         self._transport: asyncio.Transport
@@ -210,7 +216,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def served_apis(self) -> Iterable[Api]:
         """What our listener serves, in key order."""
-        return self._dispatch.apis.values()
+        return self._listener_dispatch.apis.values()
 
     @property
     def local_address(self) -> tuple[str, int]:
@@ -224,6 +230,12 @@ class Connection(asyncio.BufferedProtocol):
             callback()
         else:
             self._on_close.append(callback)
+
+    def identify(self, identity: Identity) -> None:
+        """Go by `identity` from the next request on: only the authentication of the listener calls this."""
+        self.principal = identity.principal
+        self._dispatch = identity.dispatch
+        self._routes = identity.dispatch.routes
 
     def throttle(self, duration_ms: int) -> None:
         """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
@@ -261,6 +273,7 @@ class Connection(asyncio.BufferedProtocol):
         self._sender = Sender(transport, self._sent, self._cannot_send)
         self._account.opens(transport)
         transport.set_write_buffer_limits(high=self._limits.unsent_high_water_bytes)
+        self.identify(self._authentication.begin(self, self._listener_dispatch, peer_of(transport)))
         self._shared.connections.add(self)
         self._counters.connections_opened += 1
 
@@ -279,8 +292,7 @@ class Connection(asyncio.BufferedProtocol):
         callbacks, self._on_close = self._on_close, []
         for callback in callbacks:
             callback()
-        if self._on_lost is not None:
-            self._on_lost(self)
+        self._on_lost()
 
     def eof_received(self) -> bool:
         """The peer closed its side: as Kafka does, close ours; what was written is still sent."""

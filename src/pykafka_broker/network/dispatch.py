@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pykafka_broker.apis.admission import admitted
-from pykafka_broker.apis.api import Api, Handler
+from pykafka_broker.apis.api import BROKER_LISTENER, Api, Handler
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
 from pykafka_broker.protocol.compile import Cut, Decoder, Encoder, decoder, encoder
@@ -19,8 +19,6 @@ from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import schema_of
 
 API_VERSIONS = 18
-#: The listeners of clients and of other brokers; requests to the controller come in on others.
-BROKER_LISTENER = "broker"
 #: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
 LARGE_ANSWERS = frozenset({1, 59, 78})
 

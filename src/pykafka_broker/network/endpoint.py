@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from pykafka_broker.apis.api import BROKER_LISTENER
+
 UNLIMITED = 2**31 - 1
 
 
@@ -25,6 +27,8 @@ class ListenerEndpoint(NamedTuple):
     max_connections: int = UNLIMITED
     #: This listener's own `max.connection.creation.rate`, in connections per second, beside the broker's.
     max_connection_creation_rate: int = UNLIMITED
+    #: The kind of listener; the broker has a connection factory for each kind.
+    serves: str = BROKER_LISTENER
 
     @property
     def is_wildcard(self) -> bool:

@@ -19,7 +19,7 @@ from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.network.accepting import Acceptor
 from pykafka_broker.network.addresses import Addresses, addresses_of
-from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listening import Listener
 from pykafka_broker.network.shared import Shared
@@ -52,30 +52,37 @@ class Listeners:
         return self.acceptor.limits
 
     def reserve(
-        self, endpoint: ListenerEndpoint, dispatch: Dispatch, addresses: Addresses | None = None
+        self,
+        endpoint: ListenerEndpoint,
+        new_connection: ConnectionFactory,
+        addresses: Addresses | None = None,
     ) -> Listener:
         """Bind another listener, so that its address cannot be lost any more; `add` makes it listen.
 
+        `new_connection` makes a connection for each client, which is what the listener serves.
         `addresses` are those of its host; without them they are looked up, which may block.
 
         Raises:
             OSError: the address cannot be had.
             ValueError: the security protocol is not offered.
         """
-        listener = Listener(endpoint, dispatch, self.acceptor.accept, self.shared.clock.monotonic_ms())
+        listener = Listener(endpoint, new_connection, self.acceptor.accept, self.shared.clock.monotonic_ms())
         listener.bind(addresses or addresses_of(endpoint.host, endpoint.port), self.limits)
         self.listeners[endpoint.name] = listener
         return listener
 
     def add(
-        self, endpoint: ListenerEndpoint, dispatch: Dispatch, addresses: Addresses | None = None
+        self,
+        endpoint: ListenerEndpoint,
+        new_connection: ConnectionFactory,
+        addresses: Addresses | None = None,
     ) -> Listener:
         """Let another listener, reserved or not, have connections queue up; it accepts after `start()`.
 
         Raises:
             OSError, ValueError: see `reserve`.
         """
-        listener = self.listeners.get(endpoint.name) or self.reserve(endpoint, dispatch, addresses)
+        listener = self.listeners.get(endpoint.name) or self.reserve(endpoint, new_connection, addresses)
         try:
             listener.listen(self.limits)
         except OSError:

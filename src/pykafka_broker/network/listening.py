@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import NoReturn
 
 from pykafka_broker.network.addresses import Addresses, addresses_of, shown
+from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.creation_rate import CreationRate
-from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.security_protocols import security_protocol
 
@@ -27,11 +27,13 @@ Accept = Callable[["Listener", socket.socket], None]
 class Listener:
     """One endpoint: its listening sockets and its share of the connections."""
 
-    def __init__(self, endpoint: ListenerEndpoint, dispatch: Dispatch, accept: Accept, now_ms: int) -> None:
+    def __init__(
+        self, endpoint: ListenerEndpoint, new_connection: ConnectionFactory, accept: Accept, now_ms: int
+    ) -> None:
         """Raises ValueError if the security protocol is not offered."""
         self.endpoint = endpoint
-        self.security = security_protocol(endpoint.security_protocol, endpoint.name)
-        self.dispatch = dispatch
+        self.transport = security_protocol(endpoint.security_protocol, endpoint.name).transport
+        self.new_connection = new_connection
         self.rate = CreationRate(endpoint.max_connection_creation_rate, now_ms)
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from pykafka_broker.network.connection_factory import OpenConnection
 from pykafka_broker.network.counters import Counters
 from pykafka_broker.network.faults import Faults
 from pykafka_broker.network.limits import ConnectionLimits
@@ -19,47 +19,6 @@ if TYPE_CHECKING:
     from pykafka_broker.machine.clock import Clock
 
 logger = logging.getLogger("kafka.network.Processor")
-
-
-class OpenConnection(Protocol):
-    """A connection as listeners and the sweep see it. Times are monotonic and as fine as the sweep."""
-
-    listener_name: str
-
-    @property
-    def idle_since_ms(self) -> int:
-        """When something moved here last."""
-        ...
-
-    @property
-    def stalled_since_ms(self) -> int | None:
-        """Since when the peer has not read a byte of its answers; None while it reads."""
-        ...
-
-    @property
-    def unsent_bytes(self) -> int:
-        """Answers the peer has not read."""
-        ...
-
-    def check(self, now_ms: int) -> None:
-        """Close the connection if its peer takes too long."""
-        ...
-
-    def drop_unread(self) -> None:
-        """Close it because unread answers take too much memory."""
-        ...
-
-    def finish(self) -> None:
-        """Start no further request, and close when the outstanding ones are answered."""
-        ...
-
-    def abort(self) -> None:
-        """Close now; unsent answers are lost."""
-        ...
-
-    def on_close(self, callback: Callable[[], None]) -> None:
-        """Call `callback` once when the connection is lost."""
-        ...
 
 
 class Shared:
@@ -86,6 +45,7 @@ class Shared:
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)
         self.faults = Faults(self.counters, self.complaints)
+        #: Of all listeners. A connection enters itself when its transport opens, and leaves when it is lost.
         self.connections: set[OpenConnection] = set()
         #: Handlers that wait for something; asyncio itself would forget them.
         self.handlers: set[asyncio.Task[None]] = set()

@@ -2,21 +2,34 @@
 
 PLAINTEXT sends them as they are. TLS would be a second transport here: it holds the `ssl.SSLContext` of its
 listener, made of the `ssl.*` keys, and passes it to `connect_accepted_socket`; what a client certificate says
-goes to `authentication.py`.
+goes to `authentication.py` as a `TransportPeer`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Protocol
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+
+class TransportPeer(NamedTuple):
+    """What an open transport knows of its peer."""
+
+    #: The client's TLS certificate as `ssl.SSLSocket.getpeercert` shows it; None if it sent none.
+    certificate: Mapping[str, object] | None
+
+
+def peer_of(transport: asyncio.BaseTransport) -> TransportPeer:
+    """What `transport`, which is open, knows of its peer."""
+    return TransportPeer(transport.get_extra_info("peercert"))
 
 
 class Transport(Protocol):
     """Of one security protocol."""
 
-    async def open(self, connection: asyncio.BufferedProtocol, client: socket.socket) -> None:
-        """Let `connection` serve an accepted socket.
+    async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
+        """Let `protocol` serve an accepted socket; a handshake is over before `connection_made` is called.
 
         Raises:
             OSError: the peer has gone.
@@ -27,5 +40,5 @@ class Transport(Protocol):
 class Plaintext:
     """Bytes as they are."""
 
-    async def open(self, connection: asyncio.BufferedProtocol, client: socket.socket) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: connection, client)
+    async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: protocol, client)

@@ -444,3 +444,40 @@ async def test_nobody_follows_a_partition_with_one_replica(user: User, version: 
 
     assert [partition.error_code for partition in partitions_of(answer)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert answer.node_endpoints == []  # followers know where brokers are
+
+
+@pytest.mark.parametrize("version", ends(fetch))
+async def test_a_followers_fetch_commits_what_a_producer_with_acks_all_waits_for(
+    home: Home, user: User, another: User, version: int
+) -> None:
+    topic_id = await three_batches(user)
+    topic = as_named(version, "t", topic_id)
+    node = home.broker.node
+    old = node.image.topics["t"]
+    leader = node.foundation.node_id
+    both = (leader, leader + 1)
+    followed = old.partitions[0]._replace(replicas=both, isr=both, partition_epoch=9)
+    node.replicas.apply(
+        node.image._replace(topics={**node.image.topics, "t": old._replace(partitions={0: followed})})
+    )
+    partition = node.replicas.led("t", 0)
+    assert partition is not None
+    state = partition.log.state
+
+    by_leader = await user.send(producing_to("t", batch(b"d"), acks=1), 12)
+    assert [answer.error_code for answer in partitions_of(by_leader)] == [0]
+    waiting = asyncio.ensure_future(user.send(producing_to("t", batch(b"e")), 12))
+    await until(lambda: state.log_end_offset == 8)
+    assert state.high_watermark == 6
+
+    for offset, high_watermark in ((7, 7), (8, 8)):
+        assert not waiting.done()
+        request = fetching_of(wanting(topic, offset), max_wait_ms=0)
+        if version < 15:
+            request.replica_id = leader + 1
+        else:
+            request.replica_state = ReplicaState(replica_id=leader + 1)
+        assert (await one(another, request, version)).error_code == 0
+        assert state.high_watermark == high_watermark
+
+    assert [answer.error_code for answer in partitions_of(await waiting)] == [0]

@@ -8,15 +8,17 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.cluster.image import BrokerRegistration
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.replication.core.events import AlterPartition, IsrChangeRefused
 from pykafka_broker.replication.partition import Partition, PartitionPorts
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.log.logs import NOW, TOPIC_ID, batch, new_log
-from tests.replication.leading import LEADER, registration
+from tests.replication.leading import LAG_MS, LEADER, registration
 
 ACKS_LEADER, ACKS_ALL = 1, -1
 
@@ -38,8 +40,50 @@ class Disk:
             done.set_result(job())
 
 
-def held(disk: Disk | None = None, **settings: Any) -> Partition:
-    ports = PartitionPorts(LEADER, Disk() if disk is None else disk, VirtualClock())
+class Controller:
+    """A controller that has been asked for ISRs, and has not answered."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bytes, int, AlterPartition]] = []
+        self.refused: list[Callable[[IsrChangeRefused], None]] = []
+
+    def alter_partition(
+        self,
+        topic_id: bytes,
+        partition: int,
+        change: AlterPartition,
+        refused: Callable[[IsrChangeRefused], None],
+    ) -> None:
+        self.asked.append((topic_id, partition, change))
+        self.refused.append(refused)
+
+    def refuse(self) -> None:
+        _, _, change = self.asked[-1]
+        self.refused[-1](IsrChangeRefused(change.partition_epoch))
+
+
+#: In which registration brokers 2 and 3 are.
+BROKER_EPOCH = 40
+
+
+def registered(broker_id: int) -> BrokerRegistration:
+    return BrokerRegistration(broker_id, BROKER_EPOCH, bytes(16), {}, fenced=False)
+
+
+def held(
+    disk: Disk | None = None,
+    controller: Controller | None = None,
+    clock: VirtualClock | None = None,
+    **settings: Any,
+) -> Partition:
+    ports = PartitionPorts(
+        LEADER,
+        disk or Disk(),
+        clock or VirtualClock(),
+        controller or Controller(),
+        registration_of=registered,
+        lag_time_max_ms=LAG_MS,
+    )
     return Partition("orders", TOPIC_ID, 0, new_log(MemoryFiles(), **settings), ports)
 
 
@@ -63,7 +107,8 @@ async def test_without_followers_what_is_appended_is_committed_at_once() -> None
     partition.become(registration(1, replicas=(1,)))
     end = produce(partition, b"one", b"two")
     assert partition.log.state.high_watermark == end == 2
-    assert partition.acknowledged(end) is None
+    assert partition.acknowledges_at_once
+    assert partition.acknowledged(end, ACKS_ALL) is None
 
 
 async def test_what_an_earlier_process_left_is_committed_when_the_node_leads_alone() -> None:
@@ -123,7 +168,8 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
     disk = Disk()
     partition = held(disk, flush_messages=1)
     partition.become(registration(1, replicas=(1,)))
-    waiting = [partition.acknowledged(produce(partition, value)) for value in (b"one", b"two")]
+    waiting = [partition.acknowledged(produce(partition, value), ACKS_ALL) for value in (b"one", b"two")]
+    assert not partition.acknowledges_at_once
     await turn()
     assert partition.log.state.high_watermark == 0
 
@@ -133,6 +179,7 @@ async def test_where_syncs_are_asked_for_batches_are_committed_and_acknowledged_
 
     assert [await one for one in waiting if one is not None] == [ErrorCode.NONE, ErrorCode.NONE]
     assert partition.log.state.high_watermark == 2
+    assert partition.acknowledges_at_once
 
 
 async def test_brokers_that_are_not_assigned_may_not_follow() -> None:
@@ -142,3 +189,152 @@ async def test_brokers_that_are_not_assigned_may_not_follow() -> None:
     with pytest.raises(KafkaError) as refused:
         partition.limit_for_replica(3)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+# --- followers ------------------------------------------------------------------------------------
+
+
+async def test_the_high_watermark_goes_as_far_as_every_follower_in_sync_has_fetched() -> None:
+    partition = held()
+    partition.become(registration(1, 2, 3))
+    produce(partition, b"one", b"two", acks=ACKS_LEADER)
+
+    partition.follower_fetched(2, BROKER_EPOCH, 2)
+    assert partition.log.state.high_watermark == 0
+    partition.follower_fetched(3, BROKER_EPOCH, 1)
+    assert partition.log.state.high_watermark == 1
+    partition.follower_fetched(3, BROKER_EPOCH, 2)
+    assert partition.log.state.high_watermark == 2
+
+
+async def test_a_fetch_of_an_earlier_life_of_the_follower_moves_nothing() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    end = produce(partition, b"one")
+    partition.follower_fetched(2, BROKER_EPOCH - 1, end)
+    assert partition.log.state.high_watermark == 0
+
+
+async def test_who_wants_all_acks_waits_for_followers_and_who_wants_the_leaders_does_not() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    end = produce(partition, b"one")
+    assert partition.acknowledged(end, ACKS_LEADER) is None
+    waiting = partition.acknowledged(end, ACKS_ALL)
+    assert isinstance(waiting, asyncio.Future)
+
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    assert not waiting.done()
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+
+    assert await waiting is ErrorCode.NONE
+    assert partition.acknowledged(end, ACKS_ALL) is None
+
+
+async def test_where_syncs_are_asked_for_all_acks_wait_for_the_sync_and_for_the_followers() -> None:
+    disk = Disk()
+    partition = held(disk, flush_messages=1)
+    partition.become(registration(1, 2))
+    end = produce(partition, b"one")
+    by_leader, by_all = (partition.acknowledged(end, acks) for acks in (ACKS_LEADER, ACKS_ALL))
+    assert isinstance(by_leader, asyncio.Future) and isinstance(by_all, asyncio.Future)
+    await turn()
+    disk.sync()
+    assert await by_leader is ErrorCode.NONE
+    assert not by_all.done()
+
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert await by_all is ErrorCode.NONE
+
+    end = produce(partition, b"two")
+    by_all = partition.acknowledged(end, ACKS_ALL)
+    assert isinstance(by_all, asyncio.Future)
+    await turn()
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert not by_all.done(), "the follower has it, but the disk of this node does not"
+    disk.sync()
+    assert await by_all is ErrorCode.NONE
+
+
+async def test_a_producer_waits_for_followers_no_longer_than_it_asked_to() -> None:
+    clock = VirtualClock()
+    partition = held(clock=clock)
+    partition.become(registration(1, 2))
+    end = produce(partition, b"one")
+    impatient = partition.acknowledged(end, ACKS_ALL, 1_000)
+    patient = partition.acknowledged(end, ACKS_ALL, 2_000)
+    assert isinstance(impatient, asyncio.Future) and isinstance(patient, asyncio.Future)
+    clock.advance(1_000)
+    assert await impatient is ErrorCode.REQUEST_TIMED_OUT
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert await patient is ErrorCode.NONE
+
+
+async def test_a_producer_that_waits_for_followers_has_to_ask_the_next_leader() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert waiting is not None
+    partition.become(registration(2, leader_epoch=6)._replace(leader=2))
+    assert (partition.leader, partition.leader_epoch) == (2, 6)
+    assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_when_the_followers_leave_the_isr_what_waited_for_them_is_acknowledged() -> None:
+    partition = held()
+    partition.become(registration(1, 2))
+    waiting = partition.acknowledged(produce(partition, b"one"), ACKS_ALL)
+    assert waiting is not None
+    partition.become(registration(1, partition_epoch=8))
+    assert await waiting is ErrorCode.NONE
+
+
+async def test_the_controller_is_asked_once_for_an_isr_with_the_follower_that_caught_up() -> None:
+    controller = Controller()
+    partition = held(controller=controller)
+    partition.become(registration(1))
+    end = produce(partition, b"one")
+
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+
+    wanted = (TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1), (2, BROKER_EPOCH))))
+    assert controller.asked == [wanted]
+    controller.refuse()
+    partition.follower_fetched(2, BROKER_EPOCH, end)
+    assert controller.asked == [wanted, wanted], "a refused change may be asked for again"
+
+
+async def test_the_controller_is_asked_for_an_isr_without_the_follower_that_lags() -> None:
+    controller, clock = Controller(), VirtualClock()
+    partition = held(controller=controller, clock=clock)
+    partition.become(registration(1, 2))
+    produce(partition, b"one")
+    clock.advance(LAG_MS)
+    partition.check_lag()
+    assert controller.asked == []
+    clock.advance(1)
+    partition.check_lag()
+    assert controller.asked == [(TOPIC_ID, 0, AlterPartition(5, 7, ((1, -1),)))]
+
+
+async def test_a_refusal_that_comes_when_another_broker_leads_changes_nothing() -> None:
+    controller = Controller()
+    partition = held(controller=controller)
+    partition.become(registration(1))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    partition.become(registration(2, leader_epoch=6, partition_epoch=8)._replace(leader=2))
+    controller.refuse()
+    assert not partition.is_leader
+
+
+async def test_a_follower_outside_the_isr_that_lags_holds_up_nothing() -> None:
+    controller, clock = Controller(), VirtualClock()
+    partition = held(controller=controller, clock=clock)
+    partition.become(registration(1))
+    partition.follower_fetched(2, BROKER_EPOCH, 0)
+    controller.refuse()
+    clock.advance(LAG_MS + 1)
+    end = produce(partition, b"one")
+    assert partition.log.state.high_watermark == end
+    assert partition.acknowledged(end, ACKS_ALL) is None

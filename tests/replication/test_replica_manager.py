@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.cluster.image import NO_LEADER, ClusterImage
 from pykafka_broker.network.endpoint import UNLIMITED
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
+from pykafka_broker.replication.partition import Partition
 from pykafka_broker.testing.clock import NOW
 from pykafka_broker.testing.home import DATA, PATIENCE_SECONDS, Home, until
 from pykafka_broker.testing.user import BROKER_RESOURCE, EARLIEST, TOPIC_RESOURCE, User
@@ -95,6 +97,56 @@ async def test_a_parked_fetch_of_a_topic_that_is_deleted_is_answered_at_once() -
         await user.delete_topic("orders")
         answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
     assert ErrorCode(answer.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+# --- roles ----------------------------------------------------------------------------------------
+
+
+class Told:
+    """Notes the roles that it is told of."""
+
+    def __init__(self) -> None:
+        self.roles: list[tuple[object, ...]] = []
+
+    def lead(self, partition: Partition) -> None:
+        self.roles.append(("lead", partition.topic))
+
+    def follow(self, partition: Partition, leader: int) -> None:
+        self.roles.append(("follow", partition.topic, leader, partition.leader_epoch))
+
+    def resign(self, partition: Partition) -> None:
+        self.roles.append(("resign", partition.topic))
+
+
+def led_by(leader: int, leader_epoch: int, image: ClusterImage) -> ClusterImage:
+    """The image, with another leader of partition 0 of "orders"."""
+    topic = image.topics["orders"]
+    registration = topic.partitions[0]._replace(leader=leader, leader_epoch=leader_epoch)
+    return image._replace(topics={**image.topics, "orders": topic._replace(partitions={0: registration})})
+
+
+async def test_each_role_in_a_partition_ends_before_the_next_begins(home: Home, user: User) -> None:
+    await user.create_topic("orders")
+    node = home.broker.node
+    here, elsewhere = node.foundation.node_id, node.foundation.node_id + 1
+    replicas, image, told = node.replicas, node.image, Told()
+    replicas.subscribe(told)
+
+    def new_roles(image: ClusterImage) -> list[tuple[object, ...]]:
+        told.roles.clear()
+        replicas.apply(image)
+        return told.roles
+
+    resign = ("resign", "orders")
+    assert new_roles(led_by(elsewhere, 1, image)) == [resign, ("follow", "orders", elsewhere, 1)]
+    assert new_roles(led_by(elsewhere, 1, image)) == []
+    assert new_roles(led_by(elsewhere, 2, image)) == [resign, ("follow", "orders", elsewhere, 2)]
+    assert new_roles(led_by(NO_LEADER, 3, image)) == [resign]
+    assert new_roles(led_by(elsewhere, 4, image)) == [("follow", "orders", elsewhere, 4)]
+    assert new_roles(led_by(here, 5, image)) == [resign, ("lead", "orders")]
+    assert new_roles(led_by(here, 6, image)) == []
+    assert new_roles(led_by(elsewhere, 7, image)) == [resign, ("follow", "orders", elsewhere, 7)]
+    assert new_roles(image._replace(topics={})) == [resign]
 
 
 # --- many partitions at once ----------------------------------------------------------------------

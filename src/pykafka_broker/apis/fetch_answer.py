@@ -49,6 +49,11 @@ def replica_id_of(request: FetchRequest) -> int:
     return request.replica_id if request.replica_state is None else request.replica_state.replica_id
 
 
+def broker_epoch_of(request: FetchRequest) -> int:
+    """The registration in which a follower fetches, -1 if the request does not tell."""
+    return -1 if request.replica_state is None else request.replica_state.replica_epoch
+
+
 def refused_whole(request: FetchRequest, error: ErrorCode, ctx: RequestContext) -> FetchResponse:
     """The answer when the request itself is at fault."""
     topics = []

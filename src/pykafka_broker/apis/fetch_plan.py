@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pykafka_broker.apis.fetch_answer import Answers, failed, replica_id_of, unknown
+from pykafka_broker.apis.fetch_answer import Answers, broker_epoch_of, failed, replica_id_of, unknown
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import (
     AbortedTransaction,
@@ -89,7 +89,12 @@ def plan_fetch(
                 continue
             if replica_id >= 0:
                 limit = planned.limit = partition.limit_for_replica(replica_id)
-            data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
+                data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
+                if plan is not None and before is None:
+                    # A parked fetch tells nothing new when it is planned again.
+                    partition.follower_fetched(replica_id, broker_epoch_of(request), wanted.fetch_offset)
+            else:
+                data, plan = _read_partition(wanted, partition, limit, left, first=not planned.reads)
         except KafkaError as error:
             planned.answers.append((wanted, failed(wanted, error.code)))
             planned.at_once = True

@@ -117,8 +117,8 @@ def _append(
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    if request.acks != 0:
-        waiting = partition.acknowledged(result.last_offset + 1)
+    if request.acks != 0 and not partition.acknowledges_at_once:
+        waiting = partition.acknowledged(result.last_offset + 1, request.acks, request.timeout_ms)
         if waiting is not None:
             pending.append((answer, waiting))
     return answer

@@ -32,6 +32,7 @@ from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.descriptor_care import DescriptorCare
 from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.isr_changes import RefusedIsrChanges
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.metadata_follower import ConfigFollower, MetadataFollower
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
@@ -145,7 +146,14 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     replicas = ReplicaManager(
         logs,
         lambda overrides: log_config_for(overrides, f.config),
-        PartitionPorts(f.node_id, f.threads.sync, f.clock),
+        PartitionPorts(
+            f.node_id,
+            f.threads.sync,
+            f.clock,
+            RefusedIsrChanges(),
+            registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
+            lag_time_max_ms=f.config["replica.lag.time.max.ms"],
+        ),
     )
     lifecycle = BrokerLifecycle(controller, logs.dirs, replicas)
     failures.subscribe(lifecycle.report_failed)
@@ -328,6 +336,7 @@ async def _work_on_logs(
     f: Foundation, replicas: ReplicaManager, reserve: StartReserve, logs: LogManager
 ) -> None:
     """One round of periodic work."""
+    replicas.check_lag()
     await replicas.create_missing()
     if reserve.is_short:
         await f.threads.run_blocking(reserve.take_back)

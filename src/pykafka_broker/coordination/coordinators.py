@@ -92,6 +92,9 @@ class Coordinators:
         if (topic := self._topics.get(partition.topic)) is not None:
             topic.lead(partition)
 
+    def follow(self, partition: Partition, leader: int) -> None:
+        """Coordinators serve only what this node leads."""
+
     def resign(self, partition: Partition) -> None:
         """Stop serving a partition."""
         if (topic := self._topics.get(partition.topic)) is not None:

@@ -17,6 +17,7 @@ from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
+from pykafka_broker.replication.core.access import ACKS_ALL
 from pykafka_broker.replication.partition import Partition
 
 
@@ -90,7 +91,7 @@ class TransactionMarkers:
     def _append(self, partition: Partition, batch: bytes, marker: Marker) -> Awaitable[ErrorCode] | None:
         """Append the marker; the acknowledgement to wait for, None if it is acknowledged."""
         end = partition.append_internal(batch, self._now_ms(), transaction_version=marker.transaction_version)
-        return partition.acknowledged(end)
+        return partition.acknowledged(end, ACKS_ALL)
 
     async def _append_later(
         self, place: TopicPartition, batch: bytes, marker: Marker, due: NamesDue

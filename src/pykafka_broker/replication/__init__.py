@@ -5,14 +5,18 @@
     replica_manager.py   all partitions, kept as the metadata image says
     log_dir_moves.py     moves a partition from one log directory to another
 
+Fetches of assigned followers come in through `apis/fetch_plan.py`: `Partition.follower_fetched` hands a
+`FollowerFetched` to `core.transitions.transition`, moves the high watermark, and gives the effect,
+`AlterPartition`, to the port `IsrChanges`. With acks=all, `Partition.acknowledged` waits for the high
+watermark where followers count.
+
 Every partition has one replica so far, and no broker follows another. What replication between brokers adds:
 
-* Fetches of followers come in through `apis/fetch.py`, which asks `Partition.limit_for_replica`. There the
-  partition hands a `FollowerFetched` to `core.transitions.transition`, and moves the high watermark. The
-  effect, `AlterPartition`, goes to the controller; `Partition.acknowledged` waits for the high watermark.
+* AlterPartition in `metadata/controller_channel.py`, and an `IsrChanges` that asks for it in place of
+  `broker/isr_changes.py` `RefusedIsrChanges`.
 * `replica_fetchers.py`, above `partition.py`, fetches from leaders: one fetcher per leading broker, on the
-  client in `client/`. `ReplicaManager` gives it partitions as they are led elsewhere, through a port like
-  `Roles`; it writes to their logs through `Partition`, beside `append`: batches as the leader has them, the
+  client in `client/`. `ReplicaManager` tells it through `Roles.follow` which partitions are led elsewhere; it
+  writes to their logs through `Partition`, beside `append`: batches as the leader has them, the
   leader's high watermark and log start offset, and truncation to the epoch at which the logs diverge. The
   broker starts and stops the fetchers beside `LogDirMoves`.
 """

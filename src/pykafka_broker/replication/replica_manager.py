@@ -12,7 +12,13 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Protocol
 
 from pykafka_broker.cluster.events import DirectoryAssignment
-from pykafka_broker.cluster.image import ClusterImage, PartitionRegistration, ResourceType, TopicImage
+from pykafka_broker.cluster.image import (
+    NO_LEADER,
+    ClusterImage,
+    PartitionRegistration,
+    ResourceType,
+    TopicImage,
+)
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
@@ -24,11 +30,23 @@ logger = logging.getLogger("kafka.server.ReplicaManager")
 
 
 class Roles(Protocol):
-    """Told which partitions this node begins and ceases to lead."""
+    """Told what this node does for each partition that it holds.
 
-    def lead(self, partition: Partition) -> None: ...
+    `resign` ends a role before another begins, and also where none does: the partition has no leader, or was
+    deleted.
+    """
 
-    def resign(self, partition: Partition) -> None: ...
+    def lead(self, partition: Partition) -> None:
+        """Begin to lead the partition."""
+        ...
+
+    def follow(self, partition: Partition, leader: int) -> None:
+        """Follow broker `leader`, which leads in `partition.leader_epoch`; told anew in every epoch."""
+        ...
+
+    def resign(self, partition: Partition) -> None:
+        """Neither lead nor follow the partition any longer."""
+        ...
 
 
 class ReplicaManager:
@@ -53,9 +71,10 @@ class ReplicaManager:
         self._prepared: dict[tuple[str, int], PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
+        self._next_lag_check_ms = 0
 
     def subscribe(self, roles: Roles) -> None:
-        """Tell `roles` what this node begins and ceases to lead from now on."""
+        """Tell `roles` what this node leads and follows from now on."""
         self._roles.append(roles)
 
     def led(self, topic: str, partition: int) -> Partition | None:
@@ -161,6 +180,15 @@ class ReplicaManager:
         for topic in self._image.topics.values():
             self._configure(topic)
 
+    def check_lag(self) -> None:
+        """Let led partitions look which followers lag, if half of `replica.lag.time.max.ms` has passed."""
+        now_ms = self._ports.clock.monotonic_ms()
+        if now_ms < self._next_lag_check_ms:
+            return
+        self._next_lag_check_ms = now_ms + self._ports.lag_time_max_ms // 2
+        for partition in self._partitions.values():
+            partition.check_lag()
+
     def _remove_deleted(self, old: ClusterImage, image: ClusterImage) -> None:
         for name, topic in old.topics.items():
             kept = image.topics.get(name)
@@ -171,7 +199,7 @@ class ReplicaManager:
                     self._logs.delete(name, index)  # it may be in the making
                 removed = self._partitions.pop((name, index), None)
                 if removed is not None:
-                    if removed.is_leader:
+                    if removed.leader != NO_LEADER:
                         removed.resign()
                         for roles in self._roles:
                             roles.resign(removed)
@@ -185,14 +213,19 @@ class ReplicaManager:
             partition = self._create(topic, registration, config)
             if partition is None:
                 return
-        was_leader = partition.is_leader
+        before, epoch_before = partition.leader, partition.leader_epoch
         partition.become(registration)
-        if partition.is_leader and not was_leader:
-            for roles in self._roles:
-                roles.lead(partition)
-        elif was_leader and not partition.is_leader:
-            for roles in self._roles:
+        if before != partition.leader or (epoch_before != partition.leader_epoch and not partition.is_leader):
+            self._tell_roles(partition, had_role=before != NO_LEADER)
+
+    def _tell_roles(self, partition: Partition, *, had_role: bool) -> None:
+        for roles in self._roles:
+            if had_role:
                 roles.resign(partition)
+            if partition.is_leader:
+                roles.lead(partition)
+            elif partition.leader != NO_LEADER:
+                roles.follow(partition, partition.leader)
 
     async def create_missing(self) -> None:
         """Try again to create the logs that a full disk refused, or that a slow one has not made yet."""

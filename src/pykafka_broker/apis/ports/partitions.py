@@ -21,6 +21,8 @@ class LedPartition(Protocol):
     partition: int
     log: PartitionLog
     leader_epoch: int
+    #: What has been appended may be acknowledged, whatever acks a producer asks for.
+    acknowledges_at_once: bool
 
     def append(
         self,
@@ -41,8 +43,14 @@ class LedPartition(Protocol):
         """
         ...
 
-    def acknowledged(self, next_offset: int) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else what to wait for."""
+    def acknowledged(
+        self, next_offset: int, required_acks: int, timeout_ms: int | None = None
+    ) -> Awaitable[ErrorCode] | None:
+        """None if everything below `next_offset` may be acknowledged now, else what to wait for.
+
+        With acks=all that is the high watermark where followers count, but not longer than `timeout_ms`; else
+        it is only the sync that `flush.messages` asks for.
+        """
         ...
 
     def delete_records(self, before_offset: int) -> int:
@@ -59,6 +67,10 @@ class LedPartition(Protocol):
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition.
         """
+        ...
+
+    def follower_fetched(self, replica_id: int, broker_epoch: int, fetch_offset: int) -> None:
+        """An assigned follower has everything below `fetch_offset`; `broker_epoch` is -1 if it names none."""
         ...
 
 

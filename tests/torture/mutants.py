@@ -66,7 +66,7 @@ def skip_the_sync_of_a_segment() -> None:
 def acknowledge_before_the_sync() -> None:
     from pykafka_broker.replication.partition import Partition
 
-    Partition.acknowledged = lambda self, next_offset: None  # type: ignore[method-assign]
+    Partition.acknowledged = lambda self, *_: None  # type: ignore[assignment,method-assign]
 
 
 @mutant("lost", plans=TWO_KILLS)

@@ -92,7 +92,8 @@ def acknowledge_before_the_write() -> None:
             return len(data)
 
     def append(self: Any, *arguments: Any) -> None:
-        if not isinstance(self.file, Keeper):
+        # The metadata log is read again as it is committed: without its last batch no broker starts.
+        if "__cluster_metadata" not in self.path and not isinstance(self.file, Keeper):
             self._file = Keeper(self)
         original(self, *arguments)
 

@@ -152,7 +152,6 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
             f.clock,
             RefusedIsrChanges(),
             registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
-            lag_time_max_ms=f.config["replica.lag.time.max.ms"],
         ),
     )
     lifecycle = BrokerLifecycle(controller, logs.dirs, replicas)

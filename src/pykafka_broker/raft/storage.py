@@ -152,10 +152,15 @@ class RaftStorage:
         """Every batch from `offset` on, with its bytes."""
         while offset < self.log.state.log_end_offset:
             data = self.log.reader.plan_read(offset, _READ_BYTES, limit="log_end").read()
+            before = offset
             for position, header in iter_batches(data):
                 if header.next_offset > offset:
                     yield header, data[position : position + header.size_in_bytes]
                     offset = header.next_offset
+            if offset == before:
+                raise MalformedFile(
+                    f"the metadata log has no batch at offset {offset}, which is below its end"
+                )
 
     def _start_at_snapshot(self) -> None:
         """Where the log ends before the newest good snapshot, go on from that: it holds all that is missing.

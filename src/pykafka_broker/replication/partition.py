@@ -75,8 +75,8 @@ class PartitionPorts(NamedTuple):
     isr_changes: IsrChanges
     #: A broker as the newest image has it; None if it is not registered.
     registration_of: Callable[[int], BrokerRegistration | None]
-    #: `replica.lag.time.max.ms`
-    lag_time_max_ms: int
+    #: Kafka's default of `replica.lag.time.max.ms`; the key is read when ISR changes are made.
+    lag_time_max_ms: int = 30_000
 
 
 class _Waiting(NamedTuple):

@@ -19,8 +19,9 @@ from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import TopicLog
 from pykafka_broker.coordination.transaction_markers import TransactionMarkers
+from pykafka_broker.coordination.transactions.follower import TransactionFollower
 from pykafka_broker.coordination.transactions.service import TransactionService
-from pykafka_broker.coordination.transactions.settings import TransactionSettings, transaction_config
+from pykafka_broker.coordination.transactions.settings import transaction_config
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode
@@ -70,7 +71,7 @@ class Coordinators:
         self.transactions_topic = CoordinatorTopic(
             transactions_log,
             self.transactions.shards,
-            TransactionSettings(self.transactions, config),
+            TransactionFollower(self.transactions, config),
             creation,
             read_cold=node.cold_reads.run,
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),

@@ -1,1 +1,3 @@
-"""The transaction coordinator over its shards: `service` routes requests, `settings` follows the cluster."""
+"""The transaction coordinator over its shards: `service` routes requests, `follower` brings settings and the
+level of its feature.
+"""

@@ -166,7 +166,7 @@ def test_side_files_that_are_wrong_are_removed_and_made_anew(
     assert not (folder / name).exists()
     log = opened(folder, clean=True)
     assert (log.state.log_end_offset, log.state.latest_epoch) == (19, 0)
-    found_offset = log.reader.offset_for_timestamp(NOW + 5)
+    found_offset = log.reader.search_timestamp(NOW + 5, "high_watermark")()
     assert found_offset is not None
     assert found_offset.offset == 9
 

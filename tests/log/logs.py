@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.manager.settings import LogThreads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.log.partition.state import LogIdentity
@@ -16,6 +17,7 @@ from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import CheckpointedOffsets
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, Record, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import EndTransactionMarker, build_marker_batch
@@ -42,6 +44,15 @@ def reopened(files: MemoryFiles, *, clean: bool = False, **settings: Any) -> Par
 def batch(*values: bytes | None, timestamp: int = NOW, **header: Any) -> bytearray:
     """One batch, a record for each value."""
     return bytearray(build_batch([(timestamp, None, value, ()) for value in values], BatchFields(**header)))
+
+
+def one_pool(run_blocking: RunBlocking) -> LogThreads:
+    """The same threads for everything, whatever disk it waits for."""
+
+    def run_on_disk(directory: str, job: Callable[[], Any]) -> Awaitable[Any]:
+        return run_blocking(job)
+
+    return LogThreads(run_blocking, run_on_disk, run_on_disk, run_blocking)
 
 
 async def read_here(read: Callable[[], Any]) -> Any:

@@ -11,10 +11,6 @@ class Failure:
     def __init__(self) -> None:
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    @property
-    def has_happened(self) -> bool:
-        return self._future.done()
-
     def set(self, error: Exception) -> None:
         """The broker cannot go on; later errors only follow from the first."""
         if not self._future.done():

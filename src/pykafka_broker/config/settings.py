@@ -89,13 +89,8 @@ class BrokerConfig(TypedValues):
         value: Value = self.values.get(name)
         return default if value is None else value
 
-    def for_listener(self, listener: str, name: NumberKey) -> int:
-        """The value of `name` for one listener: `listener.name.<listener>.<name>` where configured."""
-        own = self.only_for_listener(listener, name)
-        return self[name] if own is None else own
-
     def only_for_listener(self, listener: str, name: NumberKey) -> int | None:
-        """The value of `name` that one listener has for itself, None if it has none."""
+        """The value of `listener.name.<listener>.<name>`; None if the listener has none of its own."""
         value: int | None = self.values.get(f"{LISTENER_PREFIX}{listener.lower()}.{name}")
         return value
 

@@ -145,7 +145,7 @@ async def test_everything_is_as_before_after_a_restart() -> None:
         assert found is not None
         assert served(found) == expected
         assert found.state.cleaned_offset == dirty
-        assert found.reader.offset_for_timestamp(NOW) is not None
+        assert found.reader.search_timestamp(NOW, "high_watermark")() is not None
         fill(found, 1, start=60)
 
 

@@ -21,9 +21,10 @@ from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.log.manager.settings import LogThreads, LogWorkers
+from pykafka_broker.log.manager.settings import LogWorkers
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.testing.apache.broker import ApacheBroker
+from tests.log.logs import one_pool
 
 TOPICS = ("plain", "gzip", "snappy", "lz4", "zstd", "idempotent", "transactional", "append-time")
 SEGMENT_MS = 1_000_000
@@ -99,7 +100,7 @@ async def clean_as_we_do(data_dir: Path, topics: Collection[str]) -> None:
     manager = LogManager(
         files,
         LogDirs(files, [str(data_dir)]),
-        LogThreads.all_in(asyncio.to_thread),
+        one_pool(asyncio.to_thread),
         now_ms=lambda: int(time.time() * 1000),
         config_for=lambda topic: config if topic in topics else LogConfig(),
         workers=LogWorkers(new_cleaner=CleaningProcess),

@@ -10,17 +10,23 @@ from typing import Any
 import pytest
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.directories import LogDirError, LogDirs
+from pykafka_broker.log.disk.directories import LogDir, LogDirError, LogDirs
 from pykafka_broker.log.manager.directory_failures import WARNING_INTERVAL_MS
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.log.manager.settings import Intervals, LogSettings, LogThreads
+from pykafka_broker.log.manager.settings import (
+    DEFAULT_LOG_SETTINGS,
+    WORKERS_IN_THREADS,
+    Intervals,
+    LogSettings,
+    LogWorkers,
+)
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import NOW, TOPIC_ID, append, batch, values
+from tests.log.logs import NOW, TOPIC_ID, append, batch, one_pool, values
 
 OTHER_ID = bytes(16 - n for n in range(16))
 
@@ -34,17 +40,23 @@ class Broker:
         *dirs: str,
         metadata_dir: str | None = None,
         run_long: RunBlocking | None = None,
-        **settings: Any,
+        config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
+        settings: LogSettings = DEFAULT_LOG_SETTINGS,
+        workers: LogWorkers = WORKERS_IN_THREADS,
+        on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
     ) -> None:
         self.files = files
         self.now_ms = NOW
-        threads = LogThreads.all_in(self.run_blocking)
+        threads = one_pool(self.run_blocking)
         self.manager = LogManager(
             files,
             LogDirs(files, list(dirs or ("/data",)), metadata_dir),
             threads if run_long is None else threads._replace(run_long=run_long),
             now_ms=lambda: self.now_ms,
-            **settings,
+            config_for=config_for,
+            settings=settings,
+            workers=workers,
+            on_dir_failure=on_dir_failure,
         )
 
     async def run_blocking(self, function: Callable[[], Any]) -> Any:

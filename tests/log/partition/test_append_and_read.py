@@ -503,10 +503,10 @@ def test_the_first_record_of_a_time_is_found_across_batches_and_segments():
     for n in range(100):
         append(log, b"%02d" % n, timestamp=NOW + 10 * n)
 
-    assert log.reader.offset_for_timestamp(NOW) == (0, NOW, 0)
-    assert log.reader.offset_for_timestamp(NOW + 511) == (52, NOW + 520, 0)
-    assert log.reader.offset_for_timestamp(NOW + 990) == (99, NOW + 990, 0)
-    assert log.reader.offset_for_timestamp(NOW + 991) is None
+    assert log.reader.search_timestamp(NOW, "high_watermark")() == (0, NOW, 0)
+    assert log.reader.search_timestamp(NOW + 511, "high_watermark")() == (52, NOW + 520, 0)
+    assert log.reader.search_timestamp(NOW + 990, "high_watermark")() == (99, NOW + 990, 0)
+    assert log.reader.search_timestamp(NOW + 991, "high_watermark")() is None
 
 
 def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start():
@@ -516,28 +516,28 @@ def test_a_lookup_by_time_stops_at_the_limit_and_starts_at_the_log_start():
     log.state.advance_high_watermark(3)
     log.trimmer.advance_log_start_offset(1)
 
-    assert log.reader.offset_for_timestamp(0) == (1, NOW + 1, 0)
-    assert log.reader.offset_for_timestamp(NOW + 3, "high_watermark") is None
-    assert log.reader.offset_for_timestamp(NOW + 3, "log_end") == (3, NOW + 3, 0)
+    assert log.reader.search_timestamp(0, "high_watermark")() == (1, NOW + 1, 0)
+    assert log.reader.search_timestamp(NOW + 3, "high_watermark")() is None
+    assert log.reader.search_timestamp(NOW + 3)() == (3, NOW + 3, 0)
 
 
 def test_the_record_with_the_greatest_timestamp_is_found_wherever_it_is():
     files = MemoryFiles()
     log = new_log(files, segment_bytes=500)
-    assert log.reader.offset_of_max_timestamp() is None
+    assert log.reader.search_max_timestamp()() is None
     for n, timestamp in enumerate([3, 1, 9, 4, 9, 2, 1, 1, 1, 1, 1, 1]):
         append(log, b"%d" % n, timestamp=NOW + timestamp)
 
-    assert log.reader.offset_of_max_timestamp() == (2, NOW + 9, 0)
+    assert log.reader.search_max_timestamp()() == (2, NOW + 9, 0)
     log.close()
-    assert reopened(files, clean=True, segment_bytes=500).reader.offset_of_max_timestamp() == (2, NOW + 9, 0)
+    assert reopened(files, clean=True, segment_bytes=500).reader.search_max_timestamp()() == (2, NOW + 9, 0)
 
 
 def test_the_greatest_timestamp_of_records_without_any_is_none_at_all():
     log = new_log(MemoryFiles())
     append(log, b"timeless", timestamp=-1)
 
-    assert log.reader.offset_of_max_timestamp() == (0, -1, 0)
+    assert log.reader.search_max_timestamp()() == (0, -1, 0)
 
 
 def test_a_search_by_time_sees_the_log_as_it_was_when_it_was_asked():

@@ -183,9 +183,7 @@ def test_searches_by_time_give_no_record_of_a_damaged_batch():
     start, _, offsets = batches_of(files, FIRST + ".log")[3]
     assert offsets == {3}
     for position in (start + 5, start + 30, start + 60):
-        found = started(flipped(files, FIRST + ".log", position)).reader.offset_for_timestamp(
-            NOW + 3, "log_end"
-        )
+        found = started(flipped(files, FIRST + ".log", position)).reader.search_timestamp(NOW + 3)()
         assert found is not None
         assert found.offset == 4
 

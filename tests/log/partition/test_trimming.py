@@ -74,7 +74,7 @@ def test_a_fresh_record_is_kept_and_found_whatever_its_producer_says_of_the_late
     for kept in (log, reopened(files, high_watermark=2, retention_ms=DAY)):
         assert kept.trimmer.apply_retention(NOW + DAY // 2) == 0
         assert values(kept) == [b"of two days ago", b"fresh"]
-        assert kept.reader.offset_of_max_timestamp() == FoundOffset(1, NOW, 0)
+        assert kept.reader.search_max_timestamp()() == FoundOffset(1, NOW, 0)
         assert kept.reader.search_timestamp(NOW - DAY)() == FoundOffset(1, NOW, 0)
 
     assert log.trimmer.apply_retention(NOW + DAY + 1) == 1

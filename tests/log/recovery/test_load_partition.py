@@ -628,7 +628,7 @@ def test_a_time_index_that_lost_its_end_hides_no_record_and_does_not_age_its_seg
 
     assert again.state.segments[0].max_timestamp == newest
     for number in range(30):
-        found = again.reader.offset_for_timestamp(NOW + 1000 * number, "log_end")
+        found = again.reader.search_timestamp(NOW + 1000 * number)()
         assert found is not None
         assert found.offset == number
 
@@ -647,5 +647,5 @@ def test_every_flipped_bit_of_a_time_index_leads_a_search_to_the_same_record():
         damaged = files.killed()
         damaged.inodes[path].data[bit // 8] ^= 1 << bit % 8
         again = reopened(damaged, clean=True)
-        offsets = [again.reader.offset_for_timestamp(NOW + 1000 * n, "log_end") for n in range(count)]
+        offsets = [again.reader.search_timestamp(NOW + 1000 * n)() for n in range(count)]
         assert [found and found.offset for found in offsets] == list(range(count)), bit

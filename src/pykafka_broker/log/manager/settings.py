@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from pykafka_broker.log.check.scrubber import DEFAULT_SCRUB_SETTINGS, ScrubSettings, ScrubWorker
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, CleaningWorker
@@ -58,15 +58,6 @@ class LogThreads(NamedTuple):
     run_awaited: RunOnDisk
     #: In a thread of its own, for work that takes hours.
     run_long: RunBlocking
-
-    @classmethod
-    def all_in(cls, run_blocking: RunBlocking) -> LogThreads:
-        """The same threads for everything, as suits tests and tools."""
-
-        def run_on_disk(directory: str, job: Callable[[], Any]) -> Awaitable[Any]:
-            return run_blocking(job)
-
-        return cls(run_blocking, run_on_disk, run_on_disk, run_blocking)
 
 
 class LogWorkers(NamedTuple):

@@ -175,14 +175,6 @@ class LogReader:
         """How to find the first record that carries the log's greatest timestamp; as `search_timestamp`."""
         return partial(search_max_timestamp, self._state.segments, self.checks.check_old_batches)
 
-    def offset_for_timestamp(self, timestamp: int, limit: Limit = "high_watermark") -> FoundOffset | None:
-        """`search_timestamp`, carried out at once. Worker-safe; reads files."""
-        return self.search_timestamp(timestamp, limit)()
-
-    def offset_of_max_timestamp(self) -> FoundOffset | None:
-        """`search_max_timestamp`, carried out at once. Worker-safe; reads files."""
-        return self.search_max_timestamp()()
-
     def end_offset_for_epoch(self, epoch: int) -> EpochEntry:
         """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown. Worker-safe."""
         return self._state.epochs.end_offset_for(epoch, self._state.log_end_offset)

@@ -38,7 +38,7 @@ def stage(kind: type[BrokerProcess]) -> Iterator[BrokerProcess]:
 
 
 def tool(broker: BrokerProcess, name: str, main_class: str, *arguments: str) -> Program:
-    return Program(name, broker.folder, [libs()], f"org.apache.kafka.tools.{main_class}", *arguments)
+    return Program(name, broker.folder, [libs()], f"org.apache.kafka.tools.{main_class}", arguments)
 
 
 def kill_and_start(broker: BrokerProcess) -> None:

@@ -36,7 +36,8 @@ class Program:
         folder: Path,
         jars: Sequence[Path],
         main_class: str,
-        *arguments: str,
+        arguments: Sequence[str],
+        *,
         level: str = "WARN",
     ) -> None:
         self.name = name

@@ -50,7 +50,7 @@ def program(
     broker: BrokerProcess, name: str, *arguments: str, test: str = "StreamsSmokeTest", level: str = "ERROR"
 ) -> Program:
     main_class = f"org.apache.kafka.streams.tests.{test}"
-    return Program(name, broker.folder, [libs(), streams_programs()], main_class, *arguments, level=level)
+    return Program(name, broker.folder, [libs(), streams_programs()], main_class, arguments, level=level)
 
 
 def the_smoke_test_counts_exactly(kind: type[BrokerProcess]) -> str:

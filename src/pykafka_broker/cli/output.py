@@ -178,11 +178,21 @@ class JsonOption(click.Option):
     """`--json`; knows what the command's JSON is made of.
 
     `result` is the named tuple of each object (None: docs/cli.md says it in words), `key` the name under
-    which one object has them all. Without a key the objects are lines of a stream if there are several.
+    which one object has them all. Without a key the objects are lines of a stream if there are several; with
+    `streams` the help says so.
     """
 
-    def __init__(self, *args: Any, result: type | None = None, key: str | None = None, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self,
+        param_decls: Sequence[str],
+        *,
+        callback: Callable[[click.Context, click.Parameter, Any], Any],
+        result: type | None,
+        key: str | None,
+        streams: bool,
+    ) -> None:
+        text = "One JSON object a line." if streams else "Print a JSON object."
+        super().__init__(param_decls, is_flag=True, callback=callback, help=text)
         self.result = result
         self.key = key
 
@@ -206,9 +216,8 @@ def json_option(
         cls=JsonOption,
         result=result,
         key=key,
-        is_flag=True,
+        streams=streams,
         callback=chosen,
-        help="One JSON object a line." if streams else "Print a JSON object.",
     )
 
 

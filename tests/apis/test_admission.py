@@ -55,6 +55,9 @@ class OnlyThese:
         )
 
 
+NOTHING = OnlyThese()
+
+
 class Throttling:
     """Notes what is recorded; a client that uses `quota` has to wait. Each look at the clock takes 7 ns."""
 
@@ -84,7 +87,7 @@ READ_GROUP = on_group(AclOperation.READ)
 heartbeat = handles(HeartbeatRequest, versions="0-4", needs=[READ_GROUP], error_response=refused)(answer)
 
 
-def served(api: Api, authorizer: OnlyThese = OnlyThese(), throttle_ms: int | None = None) -> Served:  # noqa: B008
+def served(api: Api, authorizer: OnlyThese = NOTHING, throttle_ms: int | None = None) -> Served:
     quotas = UNLIMITED if throttle_ms is None else Throttling(throttle_ms)
     return Served(dispatch=Dispatch([api], authorizer=authorizer, quotas=quotas))
 

@@ -21,6 +21,7 @@ from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRes
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest
 from pykafka_broker.testing.clock import VirtualClock
+from pykafka_broker.testing.home import until
 from tests.support.scripted_broker import response_frame, versions
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -198,8 +199,7 @@ async def test_a_conversation_waits_by_the_clock(clock: VirtualClock) -> None:
         assert await wire.request() == (10, 3, 2)
         wire.answer(2, b"\0" + encode(loading, 3))
         again = asyncio.create_task(wire.request())
-        while not clock.pending_timers:  # noqa: ASYNC110 - the clock stands still until the test moves it
-            await asyncio.sleep(0)
+        await until(lambda: clock.pending_timers)
         await clock.pass_time(100)
         assert await again == (10, 3, 3)
         wire.answer(3, b"\0" + encode(FindCoordinatorResponse(node_id=7, host="b", port=9093), 3))

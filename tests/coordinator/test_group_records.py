@@ -143,11 +143,14 @@ def test_values_of_a_newer_version_are_skipped_and_garbage_is_refused() -> None:
         decode_record(key[:9], value)
 
 
-def commit(offset: int, **batch: object) -> bytes:
+OF_NO_PRODUCER = BatchFields()
+
+
+def commit(offset: int, fields: BatchFields = OF_NO_PRODUCER) -> bytes:
     key, value = next((key, value) for key, value in apache_records() if value and value[:2] == b"\0\4")
     assert value is not None
     value = value[:2] + offset.to_bytes(8) + value[10:]
-    return build_batch([(0, key, value, ())], BatchFields(**batch))  # type: ignore[arg-type]
+    return build_batch([(0, key, value, ())], fields)
 
 
 def marker(*, committed: bool, base_offset: int) -> bytes:
@@ -162,7 +165,10 @@ def marker(*, committed: bool, base_offset: int) -> bytes:
 
 def in_transaction(offset: int, base_offset: int) -> bytes:
     return commit(
-        offset, base_offset=base_offset, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True
+        offset,
+        BatchFields(
+            base_offset=base_offset, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True
+        ),
     )
 
 
@@ -185,7 +191,7 @@ def test_offsets_of_a_transaction_count_from_its_commit_on() -> None:
 def test_a_commit_made_while_the_transaction_was_open_is_newer_than_it() -> None:
     assert (
         committed_offset(
-            in_transaction(2, 0), commit(3, base_offset=1), marker(committed=True, base_offset=2)
+            in_transaction(2, 0), commit(3, BatchFields(base_offset=1)), marker(committed=True, base_offset=2)
         )
         == 3
     )

@@ -32,6 +32,12 @@ def plant(name: str) -> None:
     MUTANTS[name].plant() if name in MUTANTS else RESOURCE_BUGS[name]()
 
 
+def patch(owner: object, name: str, bug: Callable[..., Any]) -> None:
+    """Put a bug in the place of a method of a class, or of a function of a module."""
+    assert hasattr(owner, name), f"there is no {name} any more: the bug would change nothing"
+    setattr(owner, name, bug)
+
+
 TWO_KILLS = (Plan(), Plan())
 TWO_POWER_CUTS = (Plan(volatile=True), Plan(volatile=True))
 TORN_WRITES = tuple(Plan(crash=Crash("pwrite .log", n, "torn")) for n in (25, 40))
@@ -59,14 +65,14 @@ def skip_the_sync_of_a_segment() -> None:
         if "__cluster_metadata" in self.path:
             original(self, with_indexes=with_indexes)
 
-    Segment.sync = sync  # type: ignore[method-assign]
+    patch(Segment, "sync", sync)
 
 
 @mutant("lost", plans=TWO_POWER_CUTS, properties=FSYNC)
 def acknowledge_before_the_sync() -> None:
     from pykafka_broker.replication.partition import Partition
 
-    Partition.acknowledged = lambda self, *_: None  # type: ignore[assignment,method-assign]
+    patch(Partition, "acknowledged", lambda self, *_: None)
 
 
 @mutant("lost", plans=TWO_KILLS)
@@ -97,7 +103,7 @@ def acknowledge_before_the_write() -> None:
             self._file = Keeper(self)
         original(self, *arguments)
 
-    segments.Segment.append = append  # type: ignore[method-assign]
+    patch(segments.Segment, "append", append)
 
 
 @mutant("lost", "vanished", plans=TORN_WRITES)
@@ -106,7 +112,7 @@ def leave_a_torn_tail() -> None:
     from pykafka_broker.log.segment.trust import Trust
 
     # Else the next start finds it, fences it off, and nobody notices.
-    Trust.is_verified = lambda self, start, end: True  # type: ignore[method-assign]
+    patch(Trust, "is_verified", lambda self, start, end: True)
     original = crash_scan.scan_segment
 
     def scan_segment(segment: Any, *arguments: Any, **details: Any) -> int:
@@ -118,7 +124,7 @@ def leave_a_torn_tail() -> None:
             segment.size = whole
         return end_offset
 
-    crash_scan.scan_segment = scan_segment
+    patch(crash_scan, "scan_segment", scan_segment)
 
 
 @mutant("wrong seek", plans=TWO_KILLS)
@@ -132,7 +138,7 @@ def look_one_entry_too_far_in_an_index() -> None:
         later = [candidate for candidate in self.positions if candidate > position]
         return later[0] if later else position
 
-    OffsetIndex.position_before = position_before  # type: ignore[method-assign]
+    patch(OffsetIndex, "position_before", position_before)
 
 
 @mutant("duplicated", plans=UNANSWERED)
@@ -146,14 +152,14 @@ def forget_producers_at_a_restart() -> None:
         rebuilt.producers.producers.clear()
         return rebuilt
 
-    ProducerFiles.rebuild = rebuild  # type: ignore[method-assign]
+    patch(ProducerFiles, "rebuild", rebuild)
 
 
 @mutant("duplicated", plans=UNANSWERED)
 def append_a_retry_again() -> None:
     from pykafka_broker.log.partition.producers import ProducerStates
 
-    ProducerStates.check = lambda self, *arguments, **details: None  # type: ignore[method-assign]
+    patch(ProducerStates, "check", lambda self, *arguments, **details: None)
 
 
 @mutant(
@@ -165,8 +171,8 @@ def serve_past_the_high_watermark() -> None:
     from pykafka_broker.log.partition.reader import LogReader
     from pykafka_broker.log.partition.state import LogState
 
-    LogState.limit_offset = lambda self, limit: self.log_end_offset  # type: ignore[method-assign]
-    LogReader.available_bytes = lambda self, offset, limit: 1  # type: ignore[method-assign]
+    patch(LogState, "limit_offset", lambda self, limit: self.log_end_offset)
+    patch(LogReader, "available_bytes", lambda self, offset, limit: 1)
 
 
 @mutant("lost", plans=TWO_KILLS)
@@ -184,7 +190,7 @@ def drop_the_last_batch_at_recovery() -> None:
         if before is not None:
             self.valid_end, self.next_offset = before
 
-    BatchScan.__iter__ = __iter__  # type: ignore[method-assign]
+    patch(BatchScan, "__iter__", __iter__)
 
 
 # --- bugs that want of room, descriptors or speed must show ----------------------------------------
@@ -199,20 +205,20 @@ def acknowledge_what_a_full_disk_refused() -> None:
         with suppress(OSError):
             original(self, *arguments)
 
-    Segment.append = append  # type: ignore[method-assign]
+    patch(Segment, "append", append)
 
 
 def keep_the_descriptors_of_all_logs() -> None:
     from pykafka_broker.log.manager.directory_failures import DirectoryFailures
 
-    DirectoryFailures.release_files = lambda self: None  # type: ignore[method-assign]
+    patch(DirectoryFailures, "release_files", lambda self: None)
 
 
 def share_the_threads_of_all_disks() -> None:
     from pykafka_broker.broker.disk_threads import DiskThreads
 
     original = DiskThreads.run_in
-    DiskThreads.run_in = lambda self, directory, job: original(self, "all", job)  # type: ignore[assignment]
+    patch(DiskThreads, "run_in", lambda self, directory, job: original(self, "all", job))
 
 
 RESOURCE_BUGS = {

@@ -141,7 +141,7 @@ class Schema:
 
 def schema_of(message_or_class: object) -> Schema:
     """The schema of a declared class or of one of its objects."""
-    schema: Schema = message_or_class.__schema__  # type: ignore[attr-defined]
+    schema: Schema = message_or_class.__schema__  # type: ignore[attr-defined]  # `@message` sets it
     return schema
 
 

@@ -318,6 +318,17 @@ async def test_a_start_that_fails_after_binding_gives_the_port_back() -> None:
     assert set(threading.enumerate()) <= threads
 
 
+async def test_a_program_that_waits_for_a_failure_hears_why_the_start_failed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        broker = Home(listen=f"127.0.0.1:{taken.getsockname()[1]}").new_broker()
+        starting = asyncio.ensure_future(broker.start())
+        await asyncio.sleep(0)
+        with pytest.raises(OSError, match="in use"):
+            await broker.failed()
+        with pytest.raises(OSError, match="in use"):
+            await starting
+
+
 # --- the end --------------------------------------------------------------------------------------
 
 
@@ -459,6 +470,22 @@ async def test_an_error_in_the_body_stops_the_broker() -> None:
             raise ZeroDivisionError
     assert home.files.locked == set()
     assert home.files.exists(f"{DATA}/.kafka_cleanshutdown")
+
+
+async def test_a_program_may_wait_for_a_failure_while_the_broker_starts() -> None:
+    home = Home()
+    broker = home.new_broker()
+    starting = asyncio.ensure_future(broker.start())
+    await asyncio.sleep(0)
+    failed = asyncio.ensure_future(broker.failed())
+    await starting
+    assert not failed.done()
+    async with await User.connect(broker.bootstrap_servers) as user:
+        home.files.fail("sync", errno.EIO, path="__cluster_metadata-0", times=-1)
+        await user.try_to_create_topic("orders")
+        with pytest.raises(Exception, match="Input/output error"):
+            await failed
+    await broker.stop()
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from pykafka_broker.broker.foundation import lay
+from pykafka_broker.broker.foundation import Foundation, lay
 from pykafka_broker.broker.node import Node, start_node
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.unheeded import name_static
@@ -44,9 +44,10 @@ class Broker:
         self._config = config
         self._clock: Clock = SystemClock() if clock is None else clock
         self._files: FileSystem = OsFileSystem() if files is None else files
+        #: What the start builds on, from its first moment on.
+        self._foundation: Foundation | None = None
         self._node: Node | None = None
         self._thread: BrokerThread | None = None
-        self._is_started = False
         #: How to undo what the start has done so far.
         self._undo = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
@@ -74,8 +75,16 @@ class Broker:
         return self.node.served_listeners.bootstrap_servers
 
     async def failed(self) -> None:
-        """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written."""
-        await self.node.foundation.failure.wait()
+        """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written.
+
+        It can be awaited as soon as `start` runs, and raises too what a failed start raises.
+
+        Raises:
+            RuntimeError: `start` does not run yet.
+        """
+        if self._foundation is None:
+            raise RuntimeError(NOT_STARTED)
+        await self._foundation.failure.wait()
 
     async def start(self) -> None:
         """Serve; when this returns, clients find a broker that answers everything.
@@ -86,17 +95,18 @@ class Broker:
             LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
             OSError: an address cannot be listened on.
         """
-        if self._is_started or self._stopped is not None:
+        if self._foundation is not None or self._stopped is not None:
             raise RuntimeError("a broker starts once: make another one")
-        self._is_started = True
+        foundation = self._foundation = lay(self._config, self._clock, self._files)
         name_static(self._config)
-        foundation = lay(self._config, self._clock, self._files)
         try:
             self._node = await start_node(foundation, self._undo)
         except BaseException as error:
             await self.stop()
             if isinstance(error, KafkaError):
                 foundation.failure.raise_if_happened()  # what the disk said, rather than what came of it
+            if isinstance(error, Exception):
+                foundation.failure.set(error)
             raise
 
     async def stop(self) -> None:

@@ -10,7 +10,7 @@ from pykafka_broker.apis import APIS
 from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import CONTROLLER_LISTENER, Api, Later, handles
 from pykafka_broker.apis.context import RequestContext
-from pykafka_broker.apis.needs import on_cluster, on_group
+from pykafka_broker.apis.needs import Need, on_cluster, on_group, on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, AclOperation, AclResourceType, Requester
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota
 from pykafka_broker.network.authentication import ANONYMOUS
@@ -134,6 +134,51 @@ async def test_a_need_that_a_request_does_not_have_is_not_checked() -> None:
     client.send(HEARTBEAT)
 
     assert client.answers() == [(1, HeartbeatResponse(error_code=0))]
+
+
+EACH_TOPIC = on_topics(AclOperation.DESCRIBE)
+EITHER = partly_on_cluster(AclOperation.DESCRIBE) | on_groups(AclOperation.DESCRIBE)
+
+
+@pytest.mark.parametrize(
+    ("need", "unchecked"),
+    [
+        (EACH_TOPIC, "DESCRIBE on each TOPIC"),
+        (EITHER, "DESCRIBE on CLUSTER, DESCRIBE on each GROUP"),
+        (EITHER.asked_by_handler(), "DESCRIBE on each GROUP"),
+        (on_cluster(AclOperation.ALTER) | EACH_TOPIC, "DESCRIBE on each TOPIC"),
+    ],
+    ids=str,
+)
+def test_an_authorizer_that_a_handler_does_not_ask_cannot_be_in_force(need: Need, unchecked: str) -> None:
+    api = handles(HeartbeatRequest, versions="0-4", needs=[READ_GROUP, need])(answer)
+
+    with pytest.raises(NotImplementedError) as refusal:
+        Dispatch([api], authorizer=OnlyThese())
+
+    assert str(refusal.value) == (
+        f"Heartbeat needs {unchecked}, and its handler does not ask the authorizer yet: "
+        "only ALLOW_ALL can be in force"
+    )
+
+
+async def test_an_api_whose_handler_asks_about_each_resource_is_served_behind_an_authorizer() -> None:
+    def count_visible(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
+        names = authorizer.filter(ctx, AclOperation.DESCRIBE, AclResourceType.TOPIC, ["hidden", "shown"])
+        return HeartbeatResponse(error_code=len(names))
+
+    authorizer = OnlyThese((AclOperation.DESCRIBE, AclResourceType.TOPIC, "shown"))
+    api = handles(HeartbeatRequest, versions="0-4", needs=[EACH_TOPIC.asked_by_handler()])(count_visible)
+    client = served(api, authorizer)
+
+    client.send(HEARTBEAT)
+
+    assert client.answers() == [(1, HeartbeatResponse(error_code=1))]
+
+
+def test_a_node_cannot_serve_behind_an_authorizer_until_every_handler_asks_it() -> None:
+    with pytest.raises(NotImplementedError, match=r"^Produce needs WRITE on each TOPIC, and its handler"):
+        Dispatch(APIS, authorizer=OnlyThese())
 
 
 async def test_a_client_over_its_quota_is_answered_and_waits_before_its_next_request() -> None:

@@ -80,6 +80,12 @@ def test_every_api_declares_what_a_request_has_to_be_authorized_for() -> None:
     assert {api.name: ", ".join(map(told, api.needs)) for api in APIS} == NEEDS
 
 
+def test_only_a_need_without_names_is_left_to_the_handler() -> None:
+    needs = [need for api in APIS for need in api.needs]
+
+    assert [need for need in needs if need.names is not None and need.is_asked] == []
+
+
 def test_every_api_declares_which_quota_it_counts_to() -> None:
     assert {api.name: api.quota.name for api in APIS if api.quota.name != "REQUEST"} == QUOTAS
 

@@ -25,11 +25,20 @@ def admitted(api: Api, authorizer: Authorizer, quotas: Quotas) -> Handler:
 
     A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
     without one has its connection closed.
+
+    Raises:
+        NotImplementedError: `authorizer` may refuse something, and the handler does not ask it yet about a
+            need that only a handler can check.
     """
     handle = api.handle
-    needs = [need for need in api.needs if need.names is not None]
-    if needs and authorizer is not ALLOW_ALL:
-        handle = _authorized(handle, needs, authorizer)
+    if authorizer is not ALLOW_ALL:
+        if unchecked := [str(one) for need in api.needs for one in need.unchecked()]:
+            raise NotImplementedError(
+                f"{api.name} needs {', '.join(unchecked)}, and its handler does not ask the authorizer yet: "
+                "only ALLOW_ALL can be in force"
+            )
+        if needs := [need for need in api.needs if need.names is not None]:
+            handle = _authorized(handle, needs, authorizer)
     if quotas is not UNLIMITED and api.quota is not Quota.EXEMPT:
         handle = _within_quota(handle, api.quota, quotas)
     return handle

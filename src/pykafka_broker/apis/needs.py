@@ -6,13 +6,14 @@ Kafka's table is in KafkaApis and ControllerApis. A need is asked about in one o
   if one of the names is. `admission.py` does that for every API; no handler is edited.
 * Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
   leaves out those that the client must not see. Where it goes through them the handler asks
-  `ctx.node.authorizer.filter(...)`. No handler does so yet, as `AllowAll` lets everything pass: with another
-  authorizer comes one such call for each of these needs.
+  `ctx.node.authorizer.filter(...)`, and the API declares that with `asked_by_handler()`. No handler does so
+  yet, as `AllowAll` lets everything pass. `admission.py` refuses to serve an API behind another authorizer as
+  long as its handler does not ask about one of its needs, so that no check can be forgotten.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,17 +41,35 @@ REFUSALS = {
 class Need:
     """An operation on a type of resource; a request that meets the need `instead` is allowed too.
 
-    `names` of None: the handler asks about each resource.
+    `names` of None: the handler asks about each resource, or has to before an authorizer can be in force.
     """
 
     operation: AclOperation
     resource_type: AclResourceType
     names: Names | None = None
     instead: Need | None = None
+    #: The handler asks the authorizer about each resource; only for needs without `names`.
+    is_asked: bool = False
+
+    def __str__(self) -> str:
+        is_one_of_several = self.names is None and self.resource_type is not AclResourceType.CLUSTER
+        each = "each " if is_one_of_several else ""
+        return f"{self.operation.name} on {each}{self.resource_type.name}"
 
     def __or__(self, instead: Need) -> Need:
         """A need that either of the two meets."""
         return replace(self, instead=instead)
+
+    def asked_by_handler(self) -> Need:
+        """The same need, of an API whose handler asks `ctx.node.authorizer.filter` about each resource."""
+        return replace(self, is_asked=True)
+
+    def unchecked(self) -> Iterator[Need]:
+        """Itself and what may be met `instead`, as far as neither admission nor the handler checks them."""
+        if self.names is None and not self.is_asked:
+            yield self
+        if self.instead is not None:
+            yield from self.instead.unchecked()
 
     def refusal(self, request: Any, requester: Requester, authorizer: Authorizer) -> ErrorCode:
         """Why the whole request is refused, NONE if it is not."""

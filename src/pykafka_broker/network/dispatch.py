@@ -67,9 +67,9 @@ class Dispatch:
         authorizer: Authorizer = ALLOW_ALL,
         quotas: Quotas = UNLIMITED,
     ) -> None:
+        """Raises NotImplementedError if a handler does not ask `authorizer` what it has to."""
         self.apis = {api.key: api for api in apis if listener in api.listeners}
-        self._authorizer = authorizer
-        self._quotas = quotas
+        self._handlers = {key: admitted(api, authorizer, quotas) for key, api in self.apis.items()}
         self.routes: dict[int, Route] = {}
 
     def find(self, code: int) -> Route | None:
@@ -92,8 +92,7 @@ class Dispatch:
                 f"Received request for api {api.name} with version {version} which is not served "
                 f"(versions {api.min_version}-{api.max_version} are)"
             )
-        handle = admitted(api, self._authorizer, self._quotas)
-        route = self.routes[code] = Route(api, version, handle)
+        route = self.routes[code] = Route(api, version, self._handlers[key])
         return route
 
 

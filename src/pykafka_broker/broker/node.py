@@ -9,7 +9,7 @@ stop, or a start that fails later, undoes it.
 Many nodes can run in one process and event loop; nothing here is global.
 
 Where the next parts go: replica fetchers beside `replicas`, an authorizer and quotas in place of `ALLOW_ALL`
-and `UNLIMITED`, listeners of controllers, a metrics page and a web console in `kinds`.
+and `UNLIMITED`, listeners of controllers, a metrics page and a web console in `listener_kinds.py`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from pykafka_broker.apis import APIS
-from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.fetching import Fetching
@@ -34,6 +32,7 @@ from pykafka_broker.broker.failed_directories import FailedDirectories
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.isr_changes import RefusedIsrChanges
 from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower, MetadataFollower
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
 from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
@@ -57,9 +56,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
-from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.host_names import limits_by_address
-from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.purgatory import Purgatory
@@ -121,11 +118,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
     authorizer, quotas = ALLOW_ALL, UNLIMITED
-    dispatch = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
-    # Listeners of controllers are another row, with Dispatch(APIS, CONTROLLER_LISTENER, authorizer, quotas).
-    # A metrics page and a web console are rows with factories of their own. `settings.endpoints` says which
-    # listeners there are.
-    kinds = {BROKER_LISTENER: partial(KafkaConnections, listeners.shared, dispatch)}
+    kinds = listener_kinds(listeners.shared, authorizer, quotas)
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()

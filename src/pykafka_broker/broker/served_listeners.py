@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.broker.listener_kinds import ListenerKind
 from pykafka_broker.broker.settings import endpoints, limits_by_address_or, listener_limits
 from pykafka_broker.broker.threads import Threads
 from pykafka_broker.cluster import image as metadata
@@ -33,14 +34,13 @@ SECURITY_PROTOCOL_NUMBERS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SAS
 class ServedListeners:
     """Binds, rebinds and removes listeners. Event loop only.
 
-    For each kind of listener, which its endpoint names as `serves`, `kinds` has a function that makes the
-    connection factory of such a listener. `current` is the configuration in force.
+    `kinds` is what `listener_kinds` returns. `current` is the configuration in force.
     """
 
     def __init__(
         self,
         listeners: Listeners,
-        kinds: Mapping[str, Callable[[ListenerEndpoint], ConnectionFactory]],
+        kinds: Mapping[str, ListenerKind],
         current: Callable[[], BrokerConfig],
         threads: Threads,
     ) -> None:

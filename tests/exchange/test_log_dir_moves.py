@@ -61,12 +61,14 @@ def assert_all_there(node: Node) -> None:
     consumer = new_consumer(node.address)
     consumer.assign([TopicPartition("orders", 0, 0)])
     found: list[int] = []
+    errors: list[str] = []
     deadline = time.monotonic() + PATIENCE_S
     while len(found) < RECORDS and time.monotonic() < deadline:
         messages = consumer.consume(1000, timeout=0.5)
         found += [int(message.value()[:6]) for message in messages if message.error() is None]
+        errors += [str(message.error()) for message in messages if message.error() is not None]
     consumer.close()
-    assert found == list(range(RECORDS))
+    assert (found, errors) == (list(range(RECORDS)), [])
 
 
 def place(node: Node) -> Path:

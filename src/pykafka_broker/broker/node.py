@@ -110,11 +110,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     f = foundation
     undo.callback(f.threads.shutdown)
     failures = FailedDirectories(f.failure)
-    logs: LogManager = build_logs(
-        f,
-        config_for=lambda topic: _log_config(f, metadata.image, topic),
-        on_dir_failure=lambda log_dir: failures.failed(logs.dirs, log_dir),
-    )
+    logs: LogManager = build_logs(f, lambda log_dir: failures.failed(logs.dirs, log_dir))
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
     authorizer, quotas = ALLOW_ALL, UNLIMITED
@@ -130,11 +126,10 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     storage = open_metadata(f, logs)
     closing = _Closing(f, storage.log, logs)
     undo.push_async_callback(closing.close)
-    metadata: MetadataPublisher
     metadata, controller = await start_metadata(f, storage, logs, cluster_id, undo)
     config_follower = ConfigFollower(f.configs)
     config_follower.apply(metadata.image)
-    await logs.open_all()
+    await logs.open_all(partial(_log_config, f, metadata.image))
 
     replicas = ReplicaManager(
         logs,

@@ -12,7 +12,6 @@ from pykafka_broker.broker.threads import run_in_own_thread
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.check.scrubber import ScrubWorker
 from pykafka_broker.log.cleaner.cleaner import CleaningWorker
-from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.log.manager.log_manager import LogManager
@@ -21,16 +20,10 @@ from pykafka_broker.log.manager.settings import LogThreads, LogWorkers
 Result = TypeVar("Result")
 
 
-def build_logs(
-    foundation: Foundation,
-    *,
-    config_for: Callable[[str], LogConfig],
-    on_dir_failure: Callable[[LogDir], None],
-) -> LogManager:
+def build_logs(foundation: Foundation, on_dir_failure: Callable[[LogDir], None]) -> LogManager:
     """A manager that has not touched its directories yet.
 
-    `config_for(topic)` is asked when logs are opened, `on_dir_failure` is called when a directory has gone
-    out of service.
+    `on_dir_failure` is called when a directory has gone out of service.
     """
     config, threads = foundation.config, foundation.threads
     return LogManager(
@@ -43,7 +36,6 @@ def build_logs(
             run_long=run_in_own_thread,
         ),
         now_ms=foundation.clock.now_ms,
-        config_for=config_for,
         settings=log_settings(config),
         workers=LogWorkers(_process(foundation, _cleaning_process), _process(foundation, _scrub_process)),
         on_dir_failure=on_dir_failure,

@@ -56,7 +56,7 @@ async def states_under_constant_cleaning() -> list[State]:
     files = MemoryFiles()
     config: dict[str, Any] = {**COMPACT, "file_delete_delay_ms": 0}
     broker = await a_broker(files, backoff_ms=0)
-    broker.manager._config_for = lambda topic: LogConfig(**config)
+    broker.config_for = lambda topic: LogConfig(**config)
     log = a_log(broker.manager, **config)
     fill(log, 60)
     states: list[State] = []

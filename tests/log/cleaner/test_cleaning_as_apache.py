@@ -102,11 +102,10 @@ async def clean_as_we_do(data_dir: Path, topics: Collection[str]) -> None:
         LogDirs(files, [str(data_dir)]),
         one_pool(asyncio.to_thread),
         now_ms=lambda: int(time.time() * 1000),
-        config_for=lambda topic: config if topic in topics else LogConfig(),
         workers=LogWorkers(new_cleaner=CleaningProcess),
     )
     manager.dirs.lock()
-    await manager.open_all()
+    await manager.open_all(lambda topic: config if topic in topics else LogConfig())
     for log in manager:
         log.state.advance_high_watermark(log.state.log_end_offset)
     manager.cleaner.tick(0)

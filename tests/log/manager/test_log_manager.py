@@ -46,6 +46,7 @@ class Broker:
         on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
     ) -> None:
         self.files = files
+        self.config_for = config_for
         self.now_ms = NOW
         threads = one_pool(self.run_blocking)
         self.manager = LogManager(
@@ -53,7 +54,6 @@ class Broker:
             LogDirs(files, list(dirs or ("/data",)), metadata_dir),
             threads if run_long is None else threads._replace(run_long=run_long),
             now_ms=lambda: self.now_ms,
-            config_for=config_for,
             settings=settings,
             workers=workers,
             on_dir_failure=on_dir_failure,
@@ -69,7 +69,7 @@ class Broker:
         self.manager.dirs.check_meta(
             node_id=node_id, cluster_id=cluster_id, new_directory_id=lambda: next(ids).to_bytes(16, "big")
         )
-        await self.manager.open_all()
+        await self.manager.open_all(self.config_for)
         return self.manager
 
     async def pass_time(self, seconds: int) -> None:

@@ -73,7 +73,6 @@ class LogManager:
         threads: LogThreads,
         *,
         now_ms: Callable[[], int],
-        config_for: Callable[[str], LogConfig] = lambda topic: LogConfig(),
         settings: LogSettings = DEFAULT_LOG_SETTINGS,
         workers: LogWorkers = WORKERS_IN_THREADS,
         on_dir_failure: Callable[[LogDir], None] = lambda log_dir: None,
@@ -85,7 +84,6 @@ class LogManager:
         self.previous_broker_epoch = -1
         self._threads = threads
         self._now_ms = now_ms
-        self._config_for = config_for
         self._recovery_threads = settings.recovery_threads
         self._on_dir_failure = on_dir_failure
         self._due: dict[str, int] = {}
@@ -165,8 +163,10 @@ class LogManager:
 
     # --- start ------------------------------------------------------------------------------------
 
-    async def open_all(self) -> None:
+    async def open_all(self, config_for: Callable[[str], LogConfig] = lambda topic: LogConfig()) -> None:
         """Open every partition folder, with recovery where the last stop was not clean.
+
+        `config_for` gives the configuration of a topic's logs.
 
         Raises:
             LogDirError: too many directories failed over it.
@@ -174,7 +174,9 @@ class LogManager:
         self._failures.tell_on(asyncio.get_running_loop())
         started_ms = self._now_ms()
         futures: list[PartitionLog] = []
-        epochs = [await self._open_dir(log_dir, futures) for log_dir in self.dirs.all if log_dir.is_online]
+        config_for = cache(config_for)  # once for all partitions of a topic
+        online = [log_dir for log_dir in self.dirs.all if log_dir.is_online]
+        epochs = [await self._open_dir(log_dir, config_for, futures) for log_dir in online]
         self.previous_broker_epoch = epochs[0] if epochs and len(set(epochs)) == 1 else -1
         self.dirs.require()
         for future in futures:
@@ -183,13 +185,15 @@ class LogManager:
         if self.logs:
             logger.info("Loaded %d logs in %d ms", len(self.logs), self._now_ms() - started_ms)
 
-    async def _open_dir(self, log_dir: LogDir, futures: list[PartitionLog]) -> int:
+    async def _open_dir(
+        self, log_dir: LogDir, config_for: Callable[[str], LogConfig], futures: list[PartitionLog]
+    ) -> int:
         """Open the logs in a directory; the broker epoch of its clean shutdown marker."""
         try:
             opened = await open_directory(
                 self.files,
                 log_dir,
-                config_for=cache(self._config_for),  # once for all partitions of a topic
+                config_for=config_for,
                 run_blocking=self._threads.run_blocking,
                 now_ms=self._now_ms,
                 recovery_threads=self._recovery_threads,

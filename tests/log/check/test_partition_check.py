@@ -10,7 +10,6 @@ import pytest
 
 from pykafka_broker.log.check.findings import CheckResult
 from pykafka_broker.log.check.partition_check import check_partition, open_segments
-from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.files import Entry, OsFileSystem
 from pykafka_broker.log.segment.header_walk import walk_headers
 from pykafka_broker.testing.memory_files import Inode, MemoryFile, MemoryFiles
@@ -56,7 +55,6 @@ async def states_under_constant_cleaning() -> list[State]:
     files = MemoryFiles()
     config: dict[str, Any] = {**COMPACT, "file_delete_delay_ms": 0}
     broker = await a_broker(files, backoff_ms=0)
-    broker.config_for = lambda topic: LogConfig(**config)
     log = a_log(broker.manager, **config)
     fill(log, 60)
     states: list[State] = []

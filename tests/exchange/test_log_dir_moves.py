@@ -50,7 +50,9 @@ def admin(node: Node) -> AdminClient:
 def fill(node: Node) -> None:
     client = admin(node)
     client.create_topics([NewTopic("orders", 1, 1)])["orders"].result(PATIENCE_S)
-    producer = Producer({"bootstrap.servers": node.address, "batch.size": 50_000, **QUIET})
+    # Idempotent: a batch that is refused just after the topic was made must not come again behind others.
+    settings = {"batch.size": 50_000, "enable.idempotence": True}
+    producer = Producer({"bootstrap.servers": node.address, **settings, **QUIET})
     for number in range(RECORDS):
         producer.produce("orders", b"%06d" % number + bytes(VALUE_BYTES), partition=0)
         producer.poll(0)

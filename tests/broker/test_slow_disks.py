@@ -97,6 +97,17 @@ async def answered(fetching: Awaitable[Any]) -> dict[str, bytes]:
     return {name: bytes(part.records) for name, part in partitions.items()}
 
 
+async def hears_of_a_new_record(
+    fetching: Awaitable[Any], home: Home, writer: User, fast: str, slow: str
+) -> None:
+    """A fetch of both topics that is parked is answered with what `writer` produces to the fast disk."""
+    await until(lambda: home.broker.node.purgatory.parked == 1)
+    await writer.produce(fast, b"new")
+    found = await answered(fetching)
+    assert found[slow] == b""
+    assert [record.value for record in read_records(found[fast])] == [b"new"]
+
+
 async def test_a_fetch_answers_what_the_fast_disk_has_and_asks_the_slow_one_when_it_has_answered() -> None:
     home = Home(data_dir=BOTH_DISKS)
     async with home.running() as user:
@@ -142,11 +153,7 @@ async def test_a_new_record_on_the_fast_disk_is_answered_while_the_slow_one_stan
             assert await answered(first) == {slow: b"", fast: b""}
 
             second = asyncio.ensure_future(user.send(waits, 12))
-            await until(lambda: home.broker.node.purgatory.parked == 1)
-            await writer.produce(fast, b"new")
-            found = await answered(second)
-            assert found[slow] == b""
-            assert [record.value for record in read_records(found[fast])] == [b"new"]
+            await hears_of_a_new_record(second, home, writer, fast, slow)
 
 
 async def test_a_fetch_that_has_waited_for_a_disk_hears_of_new_records_on_another() -> None:
@@ -160,11 +167,7 @@ async def test_a_fetch_that_has_waited_for_a_disk_hears_of_new_records_on_anothe
             )
             await until(lambda: waiting == {"pread"})
             await home.pass_time(1_000)
-            await until(lambda: home.broker.node.purgatory.parked == 1)
-            await writer.produce(fast, b"new")
-            found = await answered(fetching)
-            assert found[slow] == b""
-            assert [record.value for record in read_records(found[fast])] == [b"new"]
+            await hears_of_a_new_record(fetching, home, writer, fast, slow)
 
 
 async def test_who_waits_for_nothing_gives_a_disk_a_second() -> None:

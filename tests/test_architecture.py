@@ -232,11 +232,24 @@ MAX_PARAMETERS = 8
 TREES = ("src/pykafka_broker", "tests", "interop", "bench")
 
 
+def every_file() -> Iterator[Path]:
+    """Every Python file of the repository, relative to it."""
+    for tree in TREES:
+        for path in sorted((REPOSITORY / tree).rglob("*.py")):
+            yield path.relative_to(REPOSITORY)
+
+
+def every_tree() -> Iterator[tuple[str, ast.Module]]:
+    """Every Python file of the repository, parsed, by its path."""
+    for path in every_file():
+        yield path.as_posix(), ast.parse((REPOSITORY / path).read_text())
+
+
 def test_no_function_takes_more_than_eight_parameters() -> None:
     """What travels together is a value with a name."""
     found = {
         f"{path}: {node.name}"
-        for path, tree in trees()
+        for path, tree in every_tree()
         for node in ast.walk(tree)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         and len(parameters(node.args)) > MAX_PARAMETERS
@@ -272,12 +285,7 @@ def test_no_files_import_each_other_in_a_circle() -> None:
 
 def imports_of_modules() -> dict[str, set[str]]:
     """Every module of the repository, with those of them that it imports."""
-    modules = {
-        name: path
-        for tree in TREES
-        for path in (REPOSITORY / tree).rglob("*.py")
-        for name in [module_of(path.relative_to(REPOSITORY))]
-    }
+    modules = {module_of(path): REPOSITORY / path for path in every_file()}
     found = {}
     for name, path in modules.items():
         imported: set[str] = set()

@@ -26,6 +26,7 @@ from pykafka_broker.protocol.records.control import EndTransactionMarker, build_
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.testing.home import Home, until
 from pykafka_broker.testing.user import User
+from tests.support.members import NO_MEMBER, Member
 
 Topic = str | bytes
 NO_ID = bytes(16)
@@ -237,11 +238,9 @@ def committing_of(
     offset: int,
     partition: int = 0,
     *,
-    member: str = "",
-    generation: int = -1,
+    member: Member = NO_MEMBER,
     metadata: str | None = "",
     leader_epoch: int = -1,
-    instance: str | None = None,
 ) -> Any:
     """An OffsetCommit request of one partition."""
     committed = committing.OffsetCommitRequestPartition(
@@ -252,9 +251,9 @@ def committing_of(
     )
     return committing.OffsetCommitRequest(
         group_id=group,
-        generation_id_or_member_epoch=generation,
-        member_id=member,
-        group_instance_id=instance,
+        generation_id_or_member_epoch=member.generation,
+        member_id=member.member_id,
+        group_instance_id=member.instance,
         topics=[committing.OffsetCommitRequestTopic(**named(topic), partitions=[committed])],
     )
 

@@ -22,6 +22,7 @@ from tests.apis.asking import (
     only_member,
     partitions_of,
 )
+from tests.support.members import Member
 
 
 async def error_of(user: User, request: Any, version: int = 9) -> int:
@@ -59,7 +60,7 @@ async def test_members_commit_in_their_generation(user: User, version: int) -> N
     topic = await topic_at(user, version)
     member = await only_member(user, "g")
 
-    assert await error_of(user, committing_of("g", topic, 5, member=member, generation=1), version) == 0
+    assert await error_of(user, committing_of("g", topic, 5, member=Member(member, 1)), version) == 0
     assert (await stored(user))[0] == 5
 
 
@@ -67,8 +68,8 @@ async def test_members_commit_in_their_generation(user: User, version: int) -> N
     ("who", "error"),
     [
         pytest.param({"generation": 2}, ErrorCode.ILLEGAL_GENERATION, id="generation"),
-        pytest.param({"member": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
-        pytest.param({"member": "", "generation": -1}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member"),
+        pytest.param({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
+        pytest.param({"member_id": "", "generation": -1}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member"),
         pytest.param({"instance": "stranger"}, ErrorCode.UNKNOWN_MEMBER_ID, id="instance"),
     ],
 )
@@ -77,10 +78,9 @@ async def test_nobody_else_commits_for_a_group_with_members(
     user: User, version: int, who: dict[str, Any], error: ErrorCode
 ) -> None:
     topic = await topic_at(user, version)
-    member = await only_member(user, "g")
-    details = {"member": member, "generation": 1, **who}
+    member = Member(await only_member(user, "g"), 1)._replace(**who)
 
-    assert await error_of(user, committing_of("g", topic, 5, **details), version) == error
+    assert await error_of(user, committing_of("g", topic, 5, member=member), version) == error
     assert (await stored(user))[0] == -1
 
 
@@ -88,7 +88,7 @@ async def test_nobody_else_commits_for_a_group_with_members(
 async def test_a_generation_of_a_group_nobody_knows(user: User, version: int, error: int) -> None:
     topic = await topic_at(user, version)
 
-    request = committing_of("g", topic, 5, member="m", generation=3)
+    request = committing_of("g", topic, 5, member=Member("m", 3))
 
     assert await error_of(user, request, version) == error
 
@@ -97,7 +97,7 @@ async def test_between_join_and_assignment_nobody_commits(user: User) -> None:
     await topic_at(user, 9)
     member = (await user.send(joining_of("g"), 3)).member_id
 
-    request = committing_of("g", "t", 5, member=member, generation=1)
+    request = committing_of("g", "t", 5, member=Member(member, 1))
 
     assert await error_of(user, request) == ErrorCode.REBALANCE_IN_PROGRESS
 

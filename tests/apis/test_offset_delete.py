@@ -13,6 +13,7 @@ from pykafka_broker.protocol.messages.offset_delete import (
 )
 from pykafka_broker.testing.user import User
 from tests.apis.asking import committing_of, coordinated, only_member
+from tests.support.members import Member
 
 
 async def deleted(user: User, group: str, **topics: list[int]) -> tuple[int, dict[tuple[str, int], int]]:
@@ -70,7 +71,7 @@ async def test_a_topic_that_a_member_reads_keeps_its_offsets(user: User) -> None
     await user.create_topic("unread")
     member = await only_member(user, "g", protocols=[("range", subscription("read"))])
     for topic in ("read", "unread"):
-        await user.send(committing_of("g", topic, 5, member=member, generation=1), 9)
+        await user.send(committing_of("g", topic, 5, member=Member(member, 1)), 9)
 
     assert await deleted(user, "g", read=[0], unread=[0]) == (
         0,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from pykafka_broker.coordinator.group import events
@@ -13,7 +15,8 @@ from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.topics import TopicInfo, group_hash, topic_hash
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import group as m
-from tests.support.groups import GroupWorld
+from tests.support.groups import GroupWorld, MemberMetadata
+from tests.support.members import Member
 
 T, U = b"t" * 16, b"u" * 16
 TOPIC = TopicInfo("t", T, 6)
@@ -124,39 +127,35 @@ def test_a_silent_member_is_fenced_and_its_partitions_are_given_to_others(world:
     assert world.consumer("b", 3).assignment == ((T, (0, 1, 2, 3, 4, 5)),)
 
 
+JOINING = MemberMetadata(topics=("t",), rebalance_timeout_ms=5_000)
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
         ({"member_id": ""}, ErrorCode.INVALID_REQUEST),
         ({"group_id": " "}, ErrorCode.INVALID_REQUEST),
         ({"instance": ""}, ErrorCode.INVALID_REQUEST),
-        ({"rack": ""}, ErrorCode.INVALID_REQUEST),
-        ({"rebalance_timeout_ms": -1}, ErrorCode.INVALID_REQUEST),
+        ({"metadata": JOINING._replace(rack="")}, ErrorCode.INVALID_REQUEST),
+        ({"metadata": JOINING._replace(rebalance_timeout_ms=-1)}, ErrorCode.INVALID_REQUEST),
         ({"owned": None}, ErrorCode.INVALID_REQUEST),
         ({"owned": {T: [1]}}, ErrorCode.INVALID_REQUEST),
-        ({"topics": None}, ErrorCode.INVALID_REQUEST),
+        ({"metadata": JOINING._replace(topics=None)}, ErrorCode.INVALID_REQUEST),
         ({"member_epoch": -3}, ErrorCode.INVALID_REQUEST),
         ({"member_epoch": -2}, ErrorCode.INVALID_REQUEST),
         ({"member_epoch": -1}, ErrorCode.GROUP_ID_NOT_FOUND),
         ({"member_epoch": 1}, ErrorCode.GROUP_ID_NOT_FOUND),
-        ({"assignor": "sticky"}, ErrorCode.UNSUPPORTED_ASSIGNOR),
-        ({"regex": "a("}, ErrorCode.INVALID_REGULAR_EXPRESSION),
+        ({"metadata": JOINING._replace(assignor="sticky")}, ErrorCode.UNSUPPORTED_ASSIGNOR),
+        ({"metadata": JOINING._replace(regex="a(")}, ErrorCode.INVALID_REGULAR_EXPRESSION),
     ],
 )
 def test_requests_that_make_no_sense_are_refused_and_leave_no_trace(
     world: GroupWorld, said: dict[str, object], expected: ErrorCode
 ) -> None:
     before = world.state
-    request = {
-        "member_id": "a",
-        "member_epoch": 0,
-        "rebalance_timeout_ms": 5_000,
-        "topics": ["t"],
-        "owned": {},
-        **said,
-    }
+    request: dict[str, Any] = {"member_id": "a", "member_epoch": 0, "metadata": JOINING, "owned": {}, **said}
 
-    assert error(world.consumer(**request)) is expected  # type: ignore[arg-type]
+    assert error(world.consumer(**request)) is expected
     assert world.state == before
     assert world.log == []
 
@@ -258,7 +257,7 @@ def test_a_member_says_only_what_has_changed(world: GroupWorld) -> None:
     world.join_consumer("a", "t", rack="r1", assignor="range")
     world.advance(1_000)
 
-    answer = world.consumer("a", 2, topics=["u"])
+    answer = world.consumer("a", 2, MemberMetadata(topics=("u",)))
 
     member = world.consumer_group().members["a"]
     assert (member.rack_id, member.server_assignor) == ("r1", "range")
@@ -364,16 +363,16 @@ def test_a_storm_of_300_consumer_groups_settles_without_a_member_being_lost() ->
 
 
 def test_a_regular_expression_is_resolved_when_it_is_new_and_when_topics_come(world: GroupWorld) -> None:
-    world.join_consumer("a", topics=None, regex="t.*")
+    world.join_consumer("a", regex="t.*")
     assert [work.regexes for work in world.work] == [("t.*",)]
     world.resolve_regexes()
     assert world.consumer("a", 1).assignment == ((T, (0, 1, 2, 3, 4, 5)),)
 
     # Another member with the same expression needs no new answer, one with another does.
     world.advance(10_001)
-    world.join_consumer("b", topics=None, regex="t.*")
+    world.join_consumer("b", regex="t.*")
     assert world.work == []
-    world.join_consumer("c", topics=None, regex="u.*")
+    world.join_consumer("c", regex="u.*")
     assert [set(work.regexes) for work in world.work] == [{"t.*", "u.*"}]
     world.resolve_regexes()
     assert set(world.consumer_group().regexes) == {"t.*", "u.*"}
@@ -397,10 +396,10 @@ def test_an_expression_that_replaces_the_only_one_is_resolved_by_the_next_heartb
     world: GroupWorld,
 ) -> None:
     # It was resolved at once, as the ten seconds had been forgotten with the expression before.
-    world.join_consumer("a", topics=None, regex="t.*")
+    world.join_consumer("a", regex="t.*")
     world.resolve_regexes()
 
-    world.consumer("a", 1, regex="t")
+    world.consumer("a", 1, MemberMetadata(regex="t"))
     assert set(world.consumer_group().regexes) == set()
     assert world.work == []
     assert world.consumer("a", world.consumer_group().members["a"].member_epoch).error is ErrorCode.NONE
@@ -411,7 +410,7 @@ def test_an_expression_is_looked_at_again_after_its_interval_even_if_nothing_hap
     world: GroupWorld,
 ) -> None:
     world.config = world.config._replace(consumer_group_regex_refresh_interval_ms=30_000)
-    world.join_consumer("a", topics=None, regex="t.*")
+    world.join_consumer("a", regex="t.*")
     world.resolve_regexes()
     world.advance(30_000)
     world.consumer("a", 1)
@@ -433,7 +432,7 @@ def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -
     world.set_topics(TOPIC)
     world.join_consumer("a", "t")
     commit = {"version": 9, "group_id": "g"}
-    world.commit({("t", 0): 5, ("old", 0): 6}, "a", 2, **commit)
+    world.commit({("t", 0): 5, ("old", 0): 6}, Member("a", 2), **commit)
 
     for _ in range(10):
         world.advance(10_000)
@@ -450,13 +449,14 @@ def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -
 def test_what_is_too_long_to_be_stored_is_not_asked_whose_it_is(world: GroupWorld) -> None:
     world.join_consumer("a", "t")
     world.config = world.config._replace(offset_metadata_max_bytes=3)
-    late = {"member_id": "a", "generation": 1, "version": 9, "topic_id": b"?" * 16}
+    late, early = Member("a", 1), Member("a", 3)
+    by_id: dict[str, Any] = {"version": 9, "topic_id": b"?" * 16}
 
-    assert world.commit({("t", 0): 5}, **late) == {("t", 0): ErrorCode.STALE_MEMBER_EPOCH}
-    assert world.commit({("t", 0): 5}, **late, metadata="long") == {
+    assert world.commit({("t", 0): 5}, late, **by_id) == {("t", 0): ErrorCode.STALE_MEMBER_EPOCH}
+    assert world.commit({("t", 0): 5}, late, **by_id, metadata="long") == {
         ("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE
     }
-    assert world.commit({("t", 0): 5}, **(late | {"generation": 3}), metadata="long") == {
+    assert world.commit({("t", 0): 5}, early, **by_id, metadata="long") == {
         ("t", 0): ErrorCode.STALE_MEMBER_EPOCH
     }
 
@@ -481,7 +481,7 @@ def test_members_of_the_same_place_are_served_as_apache_kafka_walks_its_table(wo
     for member_id in ("member-3-94590762-v0", "member-1-94590762-v0", "member-0-94590762-v0"):
         world.join_consumer(member_id, "t")
         world.advance(1_000)
-    world.consumer("member-0-94590762-v0", 4, topics=())
+    world.consumer("member-0-94590762-v0", 4, MemberMetadata(topics=()))
 
     targets = {name: len(target.get(T, ())) for name, target in world.consumer_group().targets.items()}
     assert targets == {"member-3-94590762-v0": 2, "member-1-94590762-v0": 3, "member-0-94590762-v0": 0}

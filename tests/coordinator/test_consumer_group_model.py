@@ -32,7 +32,7 @@ from pykafka_broker.protocol.messages.consumer_protocol import (
     ConsumerProtocolSubscription,
     TopicPartition,
 )
-from tests.support.groups import GroupWorld, check_books
+from tests.support.groups import GroupWorld, MemberMetadata, check_books
 
 Partition = tuple[bytes, int]
 NAMES = ("t-1", "t-2", "u-1")
@@ -83,7 +83,7 @@ class NewConsumer(Client):
         self.told: set[Partition] | None = None
         self.must_say_all = False
         pattern = self.rng.random() < 0.3
-        self.topics = None if pattern else self.rng.sample(NAMES, self.rng.randint(1, 3))
+        self.topics = None if pattern else tuple(self.rng.sample(NAMES, self.rng.randint(1, 3)))
         self.regex = self.rng.choice(["t-.*", ".*"]) if pattern else None
 
     def act(self) -> None:
@@ -95,9 +95,9 @@ class NewConsumer(Client):
         said: dict[str, Any] = {}
         if self.epoch == 0 or self.must_say_all:
             said = {
-                "rebalance_timeout_ms": REBALANCE_TIMEOUT_MS,
-                "topics": self.topics,
-                "regex": self.regex,
+                "metadata": MemberMetadata(
+                    self.topics, self.regex, rebalance_timeout_ms=REBALANCE_TIMEOUT_MS
+                ),
                 "owned": by_topic(self.owned) if self.epoch else {},
             }
         elif self.rng.random() < 0.6:

@@ -19,7 +19,8 @@ from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import Group
 from pykafka_broker.coordinator.group.topics import TopicInfo
 from pykafka_broker.protocol.records.batch import build_batch
-from tests.support.groups import GroupWorld, durable, subscription
+from tests.support.groups import GroupWorld, MemberMetadata, durable, subscription
+from tests.support.members import Member
 
 NAMES = ("t", "u")
 IDS = {"t": b"t" * 16, "u": b"u" * 16}
@@ -54,12 +55,13 @@ class RandomConsumers(RuleBasedStateMachine):
         return member.member_epoch if member is not None else 0
 
     @rule(who=WHO, instance=INSTANCE, topics=TOPICS, regex=REGEX, assignor=st.sampled_from([None, "range"]))
-    def join(self, who: str, **said: Any) -> None:
-        self.world.consumer(who, 0, rebalance_timeout_ms=5_000, owned={}, **said)
+    def join(self, who: str, instance: str | None, **said: Any) -> None:
+        joining = MemberMetadata(**said, rebalance_timeout_ms=5_000)
+        self.world.consumer(who, 0, joining, instance=instance, owned={})
 
     @rule(who=WHO, instance=INSTANCE, topics=TOPICS, regex=REGEX, lag=st.sampled_from([0, 0, 0, 1]))
-    def change(self, who: str, lag: int, **said: Any) -> None:
-        self.world.consumer(who, self.epoch_of(who) - lag, **said)
+    def change(self, who: str, lag: int, instance: str | None, **said: Any) -> None:
+        self.world.consumer(who, self.epoch_of(who) - lag, MemberMetadata(**said), instance=instance)
 
     @rule(who=WHO, instance=INSTANCE, owns=st.booleans())
     def beat(self, who: str, instance: str | None, owns: bool) -> None:
@@ -89,7 +91,7 @@ class RandomConsumers(RuleBasedStateMachine):
 
     @rule(who=WHO)
     def commit(self, who: str) -> None:
-        self.world.commit({("t", 0): 1}, who, self.epoch_of(who), version=9, topic_id=IDS["t"])
+        self.world.commit({("t", 0): 1}, Member(who, self.epoch_of(who)), version=9, topic_id=IDS["t"])
 
     @rule(name=st.sampled_from(NAMES), size=st.integers(0, 4))
     def change_topic(self, name: str, size: int) -> None:

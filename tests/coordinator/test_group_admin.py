@@ -18,6 +18,7 @@ from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.state import Groups
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, subscription
+from tests.support.members import Member
 
 
 def three_groups() -> GroupWorld:
@@ -94,7 +95,7 @@ def test_a_missing_group_is_dead_and_from_version_6_on_an_error() -> None:
 def test_an_empty_group_is_deleted_with_its_offsets() -> None:
     world = GroupWorld()
     (member,) = world.stable_group()
-    world.commit({("t", 0): 1, ("u", 3): 2}, member, 1)
+    world.commit({("t", 0): 1, ("u", 3): 2}, Member(member, 1))
     world.leave(member)
 
     assert world.ask(DeleteGroup, "g") is ErrorCode.NONE

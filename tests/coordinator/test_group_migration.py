@@ -20,6 +20,7 @@ from pykafka_broker.protocol.messages.consumer_protocol import (
 )
 from tests.coordinator.test_consumer_group import kinds
 from tests.support.groups import GroupWorld, durable
+from tests.support.members import Member
 
 T = b"t" * 16
 
@@ -251,11 +252,15 @@ def test_commits_of_classic_members_are_fenced_in_their_own_words(world: GroupWo
     world.join_consumer("new", "t")
 
     key = ("t", 0)
-    assert world.commit({key: 1}, a, generation, topic_id=T) == {key: ErrorCode.NONE}
-    assert world.commit({key: 1}, a, generation + 5, topic_id=T) == {key: ErrorCode.ILLEGAL_GENERATION}
+    assert world.commit({key: 1}, Member(a, generation), topic_id=T) == {key: ErrorCode.NONE}
+    assert world.commit({key: 1}, Member(a, generation + 5), topic_id=T) == {
+        key: ErrorCode.ILLEGAL_GENERATION
+    }
     late = {"version": 9, "topic_id": T}
-    assert world.commit({key: 1}, "new", generation + 9, **late) == {key: ErrorCode.STALE_MEMBER_EPOCH}
-    assert world.commit({key: 1}, "who", 1, **late) == {key: ErrorCode.UNKNOWN_MEMBER_ID}
+    assert world.commit({key: 1}, Member("new", generation + 9), **late) == {
+        key: ErrorCode.STALE_MEMBER_EPOCH
+    }
+    assert world.commit({key: 1}, Member("who", 1), **late) == {key: ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 def test_administrators_remove_members_of_both_protocols(world: GroupWorld) -> None:

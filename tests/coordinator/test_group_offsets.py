@@ -30,6 +30,7 @@ from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import START_MS, GroupWorld, subscription
+from tests.support.members import Member
 
 T0, T1, U0 = ("t", 0), ("t", 1), ("u", 0)
 OK = ErrorCode.NONE
@@ -67,7 +68,7 @@ def test_a_commit_of_no_partitions_creates_a_group_too() -> None:
 def test_a_commit_of_a_generation_needs_the_group(version: int, error: ErrorCode) -> None:
     world = GroupWorld()
 
-    assert world.commit({T0: 5}, "m", 1, version=version) == {T0: error}
+    assert world.commit({T0: 5}, Member("m", 1), version=version) == {T0: error}
     assert len(world.state.groups) == 0
 
 
@@ -76,7 +77,7 @@ def test_a_member_commits_in_its_generation_and_shows_that_it_is_alive() -> None
     (member,) = world.stable_group()
     world.advance(5_000)
 
-    assert world.commit({T0: 5, T1: 6}, member, 1) == {T0: OK, T1: OK}
+    assert world.commit({T0: 5, T1: 6}, Member(member, 1)) == {T0: OK, T1: OK}
 
     assert world.timers["session", "g", member] == world.now_ms + 10_000
 
@@ -87,7 +88,7 @@ def test_members_of_the_last_generation_may_commit_before_they_rejoin() -> None:
     world.join(member_id=leader)
     world.advance(5_000)
 
-    assert world.commit({T0: 5}, follower, 1) == {T0: OK}
+    assert world.commit({T0: 5}, Member(follower, 1)) == {T0: OK}
     assert world.timers["session", "g", follower] == world.now_ms + 10_000
 
 
@@ -107,7 +108,7 @@ def test_strangers_may_not_commit_for_a_group_with_members(
     world = GroupWorld()
     world.stable_group()
 
-    assert world.commit({T0: 5, U0: 1}, member, generation) == {T0: error, U0: error}
+    assert world.commit({T0: 5, U0: 1}, Member(member, generation)) == {T0: error, U0: error}
     assert world.fetch() == {}
 
 
@@ -116,7 +117,7 @@ def test_nobody_commits_while_the_assignment_is_made() -> None:
     token = world.join(version=3)
     world.advance(3_000)
 
-    answer = world.commit({T0: 5}, world.joined(token).member_id, 1)
+    answer = world.commit({T0: 5}, Member(world.joined(token).member_id, 1))
 
     assert answer == {T0: ErrorCode.REBALANCE_IN_PROGRESS}
 
@@ -127,7 +128,7 @@ def test_a_group_without_members_takes_commits_of_no_generation_only() -> None:
     world.leave(member)
 
     assert world.commit({T0: 5}) == {T0: OK}
-    assert world.commit({T0: 6}, member, 2) == {T0: ErrorCode.UNKNOWN_MEMBER_ID}
+    assert world.commit({T0: 6}, Member(member, 2)) == {T0: ErrorCode.UNKNOWN_MEMBER_ID}
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def delete(world: GroupWorld, *topics: TopicPartitions) -> DeleteOffsetsResult:
 def test_offsets_of_topics_nobody_subscribes_to_can_be_deleted() -> None:
     world = GroupWorld()
     (member,) = world.stable_group()
-    world.commit({T0: 5, U0: 6}, member, 1)
+    world.commit({T0: 5, U0: 6}, Member(member, 1))
 
     result = delete(world, TopicPartitions("t", (0,)), TopicPartitions("u", (0, 1)))
 
@@ -331,7 +332,7 @@ def test_offsets_of_a_simple_group_age_from_their_commit() -> None:
 def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
     world = loaded_world()
     (member,) = world.stable_group(session_timeout_ms=1_800_000)
-    world.commit({T0: 1}, member, 1)
+    world.commit({T0: 1}, Member(member, 1))
     for _ in range(8 * 48):
         world.advance(DAY_MS // 48 - 1)
         world.heartbeat(member, 1)
@@ -363,7 +364,7 @@ def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit(
 def test_offsets_of_a_living_consumer_group_age_only_if_nobody_subscribes_to_the_topic() -> None:
     world = loaded_world()
     (member,) = world.stable_group(session_timeout_ms=1_800_000)
-    world.commit({T0: 1, U0: 2}, member, 1)
+    world.commit({T0: 1, U0: 2}, Member(member, 1))
 
     for _ in range(8 * 48):
         world.advance(DAY_MS // 48 - 1)
@@ -378,7 +379,7 @@ def test_offsets_of_a_living_group_of_another_type_do_not_age() -> None:
     (member,) = world.stable_group(
         session_timeout_ms=1_800_000, protocol_type="connect", protocols=(Protocol("v1", b""),)
     )
-    world.commit({T0: 1}, member, 1)
+    world.commit({T0: 1}, Member(member, 1))
 
     for _ in range(8 * 48):
         world.advance(DAY_MS // 48 - 1)
@@ -401,7 +402,7 @@ def test_a_retention_of_its_own_overrides_the_brokers() -> None:
 def test_a_subscribed_topic_is_spared_even_by_a_retention_of_its_own() -> None:
     world = loaded_world()
     (member,) = world.stable_group(protocols=(Protocol("range", subscription("t")),))
-    world.commit({T0: 1}, member, 1, version=4, retention_ms=1)
+    world.commit({T0: 1}, Member(member, 1), version=4, retention_ms=1)
 
     for _ in range(100):
         world.advance(9_000)

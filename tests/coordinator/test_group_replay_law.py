@@ -18,6 +18,7 @@ from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from tests.support.groups import GroupWorld, check_books, durable, subscription
+from tests.support.members import Member
 
 GROUPS = st.sampled_from(["g", "h"])
 PARTITIONS = st.dictionaries(
@@ -112,8 +113,7 @@ class RandomGroups(RuleBasedStateMachine):
         member = self.name(who)
         self.world.commit(
             offsets,
-            member,
-            known.generation if known and member else -1,
+            Member(member, known.generation if known and member else -1),
             group_id=group,
             retention_ms=retention,
         )

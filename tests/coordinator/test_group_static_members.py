@@ -9,6 +9,7 @@ from pykafka_broker.coordinator.group.events import JoinResult, LeaveGroup, Leav
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.groups import GroupWorld, durable, subscription
+from tests.support.members import Member
 
 
 def static_group(*instances: str, **joining: object) -> tuple[GroupWorld, dict[str, str]]:
@@ -77,7 +78,7 @@ def test_the_former_self_of_a_restarted_member_is_fenced_everywhere() -> None:
     assert world.heartbeat(old, 1, instance="b") is ErrorCode.FENCED_INSTANCE_ID
     assert world.synced(world.sync(old, 1, instance="b")).error is ErrorCode.FENCED_INSTANCE_ID
     assert world.joined(world.join(member_id=old, instance="b")).error is ErrorCode.FENCED_INSTANCE_ID
-    assert world.commit({("t", 0): 1}, old, 1, instance="b") == {("t", 0): ErrorCode.FENCED_INSTANCE_ID}
+    assert world.commit({("t", 0): 1}, Member(old, 1, "b")) == {("t", 0): ErrorCode.FENCED_INSTANCE_ID}
     leaving = LeavingMember(old, "b")
     result = world.ask(LeaveGroup, world.now_ms, "g", (leaving,))
     assert result.members == ((leaving, ErrorCode.FENCED_INSTANCE_ID),)

@@ -18,6 +18,7 @@ from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataKey
 from tests.support.groups import GroupWorld, check_books, durable, subscription
+from tests.support.members import Member
 
 CLIENTS = 6
 SESSION_MS = 10_000
@@ -152,7 +153,7 @@ class Client:
     def commit_late(self) -> None:
         """A commit of the generation before is on its way longer than the rebalance took."""
         (error,) = self.group.commit(
-            {("late", 0): -1}, self.member_id, self.generation - 1, instance=self.instance
+            {("late", 0): -1}, Member(self.member_id, self.generation - 1, self.instance)
         ).values()
         assert error in (ErrorCode.ILLEGAL_GENERATION, *GONE), "a commit of the past is taken"
 
@@ -163,7 +164,7 @@ class Client:
         offset = self.committed + 1
         key = (self.instance or self.member_id, 0)
         (error,) = self.group.commit(
-            {key: offset}, self.member_id, self.generation, instance=self.instance
+            {key: offset}, Member(self.member_id, self.generation, self.instance)
         ).values()
         if error is ErrorCode.NONE:
             self.committed = offset
@@ -248,7 +249,7 @@ class World:
             return
         beaten = self.group.heartbeat(member_id, group.generation, instance=instance)
         (committed,) = self.group.commit(
-            {(instance, 0): -1}, member_id, group.generation, instance=instance
+            {(instance, 0): -1}, Member(member_id, group.generation, instance)
         ).values()
         assert (beaten, committed) == (ErrorCode.FENCED_INSTANCE_ID,) * 2, "a ghost is believed"
 

@@ -7,7 +7,7 @@ timers, collects answers and records. Records pass through their bytes, as they 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
@@ -31,6 +31,7 @@ from pykafka_broker.coordinator.group.topics import TopicInfo, Topics
 from pykafka_broker.coordinator.group.transactional_records import TransactionalRecord, TransactionEnd
 from pykafka_broker.coordinator.group.transitions import transition
 from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer, Start
+from tests.support.members import NO_MEMBER, Member
 
 START_MS = 1_000_000
 
@@ -42,6 +43,19 @@ def subscription(*topics: str) -> bytes:
 
 
 RANGE = (Protocol("range", subscription("t")),)
+
+
+class MemberMetadata(NamedTuple):
+    """What a member of a consumer group says when it joins, and again when it changes; the rest stays."""
+
+    topics: tuple[str, ...] | None = None
+    regex: str | None = None
+    assignor: str | None = None
+    rack: str | None = None
+    rebalance_timeout_ms: int = -1
+
+
+UNCHANGED = MemberMetadata()
 
 
 class GroupWorld:
@@ -120,7 +134,6 @@ class GroupWorld:
         group_id: str = "g",
         member_id: str = "",
         *,
-        client_id: str = "client",
         version: int = 9,
         session_timeout_ms: int = 10_000,
         rebalance_timeout_ms: int = 60_000,
@@ -136,7 +149,7 @@ class GroupWorld:
                 version,
                 group_id,
                 member_id,
-                client_id,
+                "client",
                 "/127.0.0.1",
                 str(token),
                 session_timeout_ms,
@@ -193,15 +206,13 @@ class GroupWorld:
     def commit(
         self,
         offsets: dict[tuple[str, int], int],
-        member_id: str = "",
-        generation: int = -1,
+        member: Member = NO_MEMBER,
         *,
         group_id: str = "g",
         version: int = 8,
         metadata: str | None = None,
         retention_ms: int = -1,
         topic_id: bytes = bytes(16),
-        instance: str | None = None,
     ) -> Any:
         """Commit; answers {(topic, partition): error}."""
         token = self.token()
@@ -216,9 +227,7 @@ class GroupWorld:
                 version,
                 group_id,
                 topics,
-                member_id,
-                generation,
-                instance,
+                *member,
                 retention_ms,
             )
         )
@@ -251,15 +260,11 @@ class GroupWorld:
         self,
         member_id: str,
         member_epoch: int,
+        metadata: MemberMetadata = UNCHANGED,
         *,
         group_id: str = "g",
         version: int = 1,
         instance: str | None = None,
-        rack: str | None = None,
-        rebalance_timeout_ms: int = -1,
-        topics: Iterable[str] | None = None,
-        regex: str | None = None,
-        assignor: str | None = None,
         owned: Mapping[bytes, Iterable[int]] | None = None,
     ) -> ConsumerGroupHeartbeatResult:
         """A heartbeat of the consumer protocol."""
@@ -279,11 +284,11 @@ class GroupWorld:
                 "/127.0.0.1",
                 f"made-{token}",
                 instance,
-                rack,
-                rebalance_timeout_ms,
-                None if topics is None else tuple(topics),
-                regex,
-                assignor,
+                metadata.rack,
+                metadata.rebalance_timeout_ms,
+                metadata.topics,
+                metadata.regex,
+                metadata.assignor,
                 claimed,
             )
         )
@@ -292,11 +297,21 @@ class GroupWorld:
         return result
 
     def join_consumer(
-        self, member_id: str, *topics: str, group_id: str = "g", **said: Any
+        self,
+        member_id: str,
+        *topics: str,
+        regex: str | None = None,
+        assignor: str | None = None,
+        rack: str | None = None,
+        group_id: str = "g",
+        version: int = 1,
+        instance: str | None = None,
     ) -> ConsumerGroupHeartbeatResult:
         """The first heartbeat of a member of a consumer group."""
-        said = {"rebalance_timeout_ms": 60_000, "topics": topics, **said}
-        return self.consumer(member_id, 0, group_id=group_id, owned={}, **said)
+        metadata = MemberMetadata(topics or None, regex, assignor, rack, rebalance_timeout_ms=60_000)
+        return self.consumer(
+            member_id, 0, metadata, group_id=group_id, version=version, instance=instance, owned={}
+        )
 
     def resolve_regexes(self) -> None:
         """Do what the shell would: match the expressions it was asked to against the topics."""

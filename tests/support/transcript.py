@@ -23,6 +23,7 @@ from pykafka_broker.machine.step import CancelTimer, Effect, Reply, SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records.group import GroupMetadataValue
 from tests.support.groups import START_MS, GroupWorld, subscription
+from tests.support.members import Member
 
 
 def replay_transcript(text: str) -> str:
@@ -148,7 +149,7 @@ class Teller:
             topic, _, number = partition.rpartition("-")
             offsets[topic, int(number)] = int(offset)
         self.asked[self.world._tokens + 1] = f"{name} commit"
-        self.world.commit(offsets, self.member_ids.get(name, ""), self.generations.get(name, -1))
+        self.world.commit(offsets, Member(self.member_ids.get(name, ""), self.generations.get(name, -1)))
         self.effects(told)
 
     def do_fetch(self, told: list[str], names: list[str], options: dict[str, str]) -> None:

@@ -7,22 +7,28 @@ that were given twice first: kafkajs throws the first error that it finds.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
-from pykafka_broker.cluster.events import NewPartitions
+from pykafka_broker.cluster.events import CreatePartitionsResult, NewPartitions
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.java_hash import string_hash, walked
 from pykafka_broker.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
+    CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
+
+FIRST_VERSION_WITH_QUOTA_ERRORS = 3
 
 
 @handles(
@@ -35,6 +41,10 @@ async def create_partitions(
     request: CreatePartitionsRequest, ctx: RequestContext
 ) -> CreatePartitionsResponse:
     """Each topic succeeds or fails on its own."""
+    given = Counter(topic.name for topic in request.topics)
+    counted = count_mutations(
+        _mutations(request.topics, given, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
+    )
     answered = await ctx.node.controller.create_partitions(
         [
             NewPartitions(
@@ -44,21 +54,35 @@ async def create_partitions(
                 if topic.assignments is None
                 else tuple(tuple(assignment.broker_ids) for assignment in topic.assignments),
             )
-            for topic in request.topics
+            for topic in counted.admitted
         ],
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
     )
-    given = Counter(topic.name for topic in request.topics)
+    over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    answered += tuple(CreatePartitionsResult(topic.name, over, over.message) for topic in counted.refused)
     twice = walked((name for name, times in given.items() if times > 1), string_hash)
     order = dict.fromkeys((*twice, *walked(given, string_hash)))
     place = {name: number for number, name in enumerate(order)}
     results = sorted(answered, key=lambda result: place[result.name])
     return CreatePartitionsResponse(
+        throttle_time_ms=counted.throttle_time_ms,
         results=[
             CreatePartitionsTopicResult(
                 name=result.name, error_code=int(result.error), error_message=result.message
             )
             for result in results
-        ]
+        ],
     )
+
+
+def _mutations(
+    topics: Iterable[CreatePartitionsTopic], given: Counter[str], ctx: RequestContext
+) -> Iterator[tuple[CreatePartitionsTopic, int]]:
+    """Each topic with how many partitions it gets; 0 where the count does not grow, or the topic is unknown
+    or given twice.
+    """
+    known = ctx.node.metadata.image.topics
+    for topic in topics:
+        grows = topic.name in known and given[topic.name] == 1
+        yield topic, max(0, topic.count - len(known[topic.name].partitions)) if grows else 0

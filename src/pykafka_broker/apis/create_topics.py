@@ -7,14 +7,18 @@ be used.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.config.describe import describe_topic
+from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 CONFIGS_SHOWN_VERSION = 5
+FIRST_VERSION_WITH_QUOTA_ERRORS = 6
+#: As many as are assigned by hand, or the broker's default.
+DEFAULT_PARTITIONS = -1
 
 
 @handles(
@@ -40,15 +47,34 @@ CONFIGS_SHOWN_VERSION = 5
 )
 async def create_topics(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse:
     """Each topic succeeds or fails on its own."""
+    counted = count_mutations(
+        _mutations(request.topics, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
+    )
     results = await ctx.node.controller.create_topics(
-        [_new_topic(topic, ctx) for topic in request.topics],
+        [_new_topic(topic, ctx) for topic in counted.admitted],
         timeout_ms=request.timeout_ms,
         validate_only=request.validate_only,
     )
+    over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    results += tuple(CreateTopicResult(topic.name, over, over.message) for topic in counted.refused)
     asked = {topic.name: topic for topic in request.topics}
     return CreateTopicsResponse(
+        throttle_time_ms=counted.throttle_time_ms,
         topics=[_answer(result, asked[result.name], ctx) for result in results],
     )
+
+
+def _mutations(topics: Iterable[CreatableTopic], ctx: RequestContext) -> Iterator[tuple[CreatableTopic, int]]:
+    """Each topic with how many partitions it will have; 0 for a name that is taken or given twice."""
+    given = Counter(topic.name for topic in topics)
+    taken = ctx.node.metadata.image.topics
+    for topic in topics:
+        if topic.name in taken or given[topic.name] > 1:
+            yield topic, 0
+        elif topic.num_partitions == DEFAULT_PARTITIONS:
+            yield topic, len(topic.assignments) or ctx.node.configs.current["num.partitions"]
+        else:
+            yield topic, max(0, topic.num_partitions)
 
 
 def _new_topic(topic: CreatableTopic, ctx: RequestContext) -> NewTopic:

@@ -6,12 +6,16 @@ refuses: TOPIC_DELETION_DISABLED from v3 on, INVALID_REQUEST before.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.controller_mutations import count_mutations
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.cluster.events import DeleteTopicResult
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -22,8 +26,12 @@ from pykafka_broker.protocol.messages.delete_topics import (
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
+FIRST_VERSION_WITH_QUOTA_ERRORS = 5
 TOPIC_ID_VERSION = 6
 NO_TOPIC_ID = bytes(16)
+
+#: A topic to delete: its name and a zero id, or None and its id.
+Wanted = tuple[str | None, bytes]
 
 
 @handles(
@@ -34,7 +42,7 @@ NO_TOPIC_ID = bytes(16)
 )
 async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> DeleteTopicsResponse:
     """Each topic succeeds or fails on its own; the answer comes when it cannot be found any more."""
-    wanted: list[tuple[str | None, bytes]]
+    wanted: list[Wanted]
     if ctx.version < TOPIC_ID_VERSION:
         wanted = [(name, NO_TOPIC_ID) for name in request.topic_names]
     else:
@@ -47,8 +55,12 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> De
                 for name, topic_id in wanted
             ]
         )
-    results = await ctx.node.controller.delete_topics(wanted, timeout_ms=request.timeout_ms)
+    counted = count_mutations(_mutations(wanted, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS)
+    results = await ctx.node.controller.delete_topics(counted.admitted, timeout_ms=request.timeout_ms)
+    over = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    results += tuple(DeleteTopicResult(*topic, over, over.message) for topic in counted.refused)
     return DeleteTopicsResponse(
+        throttle_time_ms=counted.throttle_time_ms,
         responses=[
             DeletableTopicResult(
                 name=result.name,
@@ -57,5 +69,16 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> De
                 error_message=result.message,
             )
             for result in results
-        ]
+        ],
     )
+
+
+def _mutations(wanted: list[Wanted], ctx: RequestContext) -> Iterator[tuple[Wanted, int]]:
+    """Each topic with how many partitions it has; 0 if it is unknown or named twice, in whatever way."""
+    image = ctx.node.metadata.image
+    topics = [
+        image.topic_by_id(topic_id) if name is None else image.topics.get(name) for name, topic_id in wanted
+    ]
+    times = Counter(topic.topic_id for topic in topics if topic is not None)
+    for one, topic in zip(wanted, topics, strict=True):
+        yield one, 0 if topic is None or times[topic.topic_id] > 1 else len(topic.partitions)

@@ -4,9 +4,10 @@ Two callers record what a request used, each when it knows the amount:
 
 * `admission.py`: before the handler runs, the record bytes of a Produce request; when the answer is there and
   not yet sent, the record bytes of a Fetch answer and the time the broker spent on the request.
-* Handlers, through `ctx.node.quotas`: the partitions to create or delete, before each topic. None does so
-  yet; CreateTopics, CreatePartitions and DeleteTopics are the ones. Their newer versions refuse a topic that
-  is over the quota with THROTTLING_QUOTA_EXCEEDED. The handler puts the throttle time into its answer.
+* `controller_mutations.py`, through `ctx.node.quotas`, for the handlers of CreateTopics, CreatePartitions and
+  DeleteTopics: the partitions to create or delete, before each topic. Newer versions refuse a topic with
+  THROTTLING_QUOTA_EXCEEDED while the client is over its quota. The handler puts the throttle time into its
+  answer.
 
 `admission.py` puts the longest of these throttle times into `throttle_time_ms` of the answer and mutes the
 connection for as long (KIP-219): the answer leaves at once, the next request starts later.
@@ -42,7 +43,7 @@ class Quotas(Protocol):
     """Keeps account of what each user and client id uses. Event loop only."""
 
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
-        """Count `amount`, in the unit of `quota`.
+        """Count `amount`, in the unit of `quota`; 0 only asks.
 
         Returns the milliseconds that the requester's next request has to wait; 0 within the quota.
         """

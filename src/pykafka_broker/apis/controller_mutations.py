@@ -1,0 +1,59 @@
+"""Counts the partitions that a request creates or deletes to its client's quota (KIP-599).
+
+CreateTopics, CreatePartitions and DeleteTopics count here before they ask the controller, topic by topic.
+As in Kafka, versions that know THROTTLING_QUOTA_EXCEEDED have a topic refused with it while the client is
+over its quota. Older versions may go over it. Either way the throttle time of the answer says how long the
+client has to wait.
+
+Handlers give 0 partitions for a topic that the controller will refuse, as far as the image shows that: it
+counts nothing, and the controller says why. Kafka counts in the controller, after all its checks; here a
+topic that is refused for another reason has counted. A request that only validates counts too, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from pykafka_broker.apis.ports.quotas import Quota
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+Topic = TypeVar("Topic")
+
+
+class Counted(NamedTuple, Generic[Topic]):
+    """Which topics the controller may be asked about."""
+
+    admitted: list[Topic]
+    #: To be answered with THROTTLING_QUOTA_EXCEEDED.
+    refused: list[Topic]
+    #: For the answer.
+    throttle_time_ms: int
+
+
+def count_mutations(
+    mutations: Iterable[tuple[Topic, int]], ctx: RequestContext, *, strict_since: int
+) -> Counted[Topic]:
+    """Count topics with the number of partitions that each creates or deletes.
+
+    `strict_since` is the first version that knows THROTTLING_QUOTA_EXCEEDED.
+    """
+    record = ctx.node.quotas.record
+    is_strict = ctx.version >= strict_since
+    admitted: list[Topic] = []
+    refused: list[Topic] = []
+    throttle_time_ms = 0
+    for topic, partitions in mutations:
+        if not partitions:
+            admitted.append(topic)
+        elif is_strict and (wait_ms := record(Quota.CONTROLLER_MUTATION, ctx, 0)):
+            refused.append(topic)
+            throttle_time_ms = max(throttle_time_ms, wait_ms)
+        else:
+            admitted.append(topic)
+            wait_ms = record(Quota.CONTROLLER_MUTATION, ctx, partitions)
+            if not is_strict:
+                throttle_time_ms = max(throttle_time_ms, wait_ms)
+    return Counted(admitted, refused, throttle_time_ms)

@@ -32,7 +32,7 @@ Acknowledged = dict[tuple[int, int], bytes]
 class Stream:
     """A producer of numbered records, until it is told to stop; it notes what was acknowledged where."""
 
-    def __init__(self, address: str, **settings: Any) -> None:
+    def __init__(self, address: str) -> None:
         self._producer = Producer(
             {
                 "bootstrap.servers": address,
@@ -41,7 +41,7 @@ class Stream:
                 "delivery.timeout.ms": 120_000,
                 "reconnect.backoff.max.ms": 100,
                 "log_level": 0,
-                **settings,
+                "enable.idempotence": True,
             }
         )
         self.acknowledged: Acknowledged = {}
@@ -121,7 +121,7 @@ def create_topic(address: str) -> None:
 def test_kill_9_under_load_loses_duplicates_and_moves_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     with PykafkaBroker({"log.segment.bytes": "1048576"}, tmp_path) as broker:
         create_topic(broker.address)
-        with Stream(broker.address, **{"enable.idempotence": True}) as stream:
+        with Stream(broker.address) as stream:
             for _ in range(KILLS):
                 stream.wait_for(ACKNOWLEDGED_BEFORE_A_KILL)
                 broker.kill()

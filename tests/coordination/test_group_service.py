@@ -39,6 +39,8 @@ from tests.support.groups import subscription
 Result = TypeVar("Result")
 
 PARTITIONS = 4
+#: The first members of a group join at once.
+WITHOUT_DELAY = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0)
 
 
 async def run_at_once(function: Callable[[], Result]) -> Result:
@@ -48,7 +50,13 @@ async def run_at_once(function: Callable[[], Result]) -> Result:
 class Offsets:
     """A `__consumer_offsets` in memory with a service over it."""
 
-    def __init__(self, *, commits_at_once: bool = True, partitions: int = PARTITIONS, **config: int) -> None:
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig = WITHOUT_DELAY,
+        *,
+        commits_at_once: bool = True,
+        partitions: int = PARTITIONS,
+    ) -> None:
         self.clock = VirtualClock()
         self.commits_at_once = commits_at_once
         self.disk_error: KafkaError | None = None
@@ -57,7 +65,7 @@ class Offsets:
         self.batch_limit = 1 << 20
         self.uuids = 0
         self.service = GroupService(
-            GroupCoordinatorConfig(**{"group_initial_rebalance_delay_ms": 0, **config}),
+            config,
             self,
             WallTimers(self.clock),
             new_uuid=self.new_uuid,
@@ -250,7 +258,7 @@ async def test_a_commit_is_answered_and_read_only_when_it_is_committed() -> None
 
 @pytest.mark.parametrize("timeout_ms", [5_000, 800])
 async def test_a_commit_that_is_not_replicated_in_time_is_to_be_retried(timeout_ms: int) -> None:
-    offsets = Offsets(commits_at_once=False, offsets_commit_timeout_ms=timeout_ms)
+    offsets = Offsets(WITHOUT_DELAY._replace(offsets_commit_timeout_ms=timeout_ms), commits_at_once=False)
     await offsets.load_all()
 
     committing = asyncio.ensure_future(offsets.commit(5))
@@ -316,7 +324,7 @@ async def test_an_assignment_the_log_does_not_take_is_an_error_for_all_who_wait_
 
 
 async def test_a_partition_that_moves_away_sends_its_waiting_members_after_it() -> None:
-    offsets = Offsets(group_initial_rebalance_delay_ms=3_000)
+    offsets = Offsets(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=3_000))
     await offsets.load_all()
     joining = asyncio.ensure_future(offsets.join(version=3))
     await settle()
@@ -549,7 +557,7 @@ async def test_very_many_deletions_are_spread_over_several_batches() -> None:
 
 
 async def test_the_codec_of_the_records_is_configurable() -> None:
-    offsets = Offsets(offsets_topic_compression_codec=Codec.GZIP)
+    offsets = Offsets(WITHOUT_DELAY._replace(offsets_topic_compression_codec=Codec.GZIP))
     batches: list[bytes] = []
     append = offsets.append
     offsets.append = lambda partition, batch: (

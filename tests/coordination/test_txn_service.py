@@ -22,6 +22,7 @@ from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, read_records
 from pykafka_broker.testing.clock import VirtualClock, settle
+from tests.support.transactions import DEFAULT_CONFIG
 
 PARTITIONS = 4
 ID = "payments"
@@ -33,7 +34,13 @@ MINUTE_MS = 60_000
 class Coordinator:
     """A `__transaction_state` in memory, a service over it, and partitions that may refuse markers."""
 
-    def __init__(self, *, partitions: int = PARTITIONS, commits_at_once: bool = True, **config: int) -> None:
+    def __init__(
+        self,
+        config: TransactionConfig = DEFAULT_CONFIG,
+        *,
+        partitions: int = PARTITIONS,
+        commits_at_once: bool = True,
+    ) -> None:
         self.clock = VirtualClock()
         self.commits_at_once = commits_at_once
         self.disk_error: KafkaError | None = None
@@ -45,7 +52,7 @@ class Coordinator:
         #: What the partitions answer instead of taking a marker; None: they are gone.
         self.refusals: dict[TopicPartition, ErrorCode | None] = {}
         self.service = TransactionService(
-            TransactionConfig(**config),
+            config,
             self,
             WallTimers(self.clock),
             allocate_producer_id=self.allocate_producer_id,
@@ -92,8 +99,8 @@ class Coordinator:
         await settle()
 
     @classmethod
-    async def serving(cls, **details: int) -> Coordinator:
-        coordinator = cls(**details)  # type: ignore[arg-type]
+    async def serving(cls, config: TransactionConfig = DEFAULT_CONFIG) -> Coordinator:
+        coordinator = cls(config)
         await coordinator.load_all()
         return coordinator
 
@@ -368,7 +375,7 @@ async def test_a_transaction_over_its_time_is_aborted() -> None:
 
 
 async def test_ids_that_are_forgotten_are_gone_after_the_next_load_too() -> None:
-    coordinator = await Coordinator.serving(transactional_id_expiration_ms=1_000)
+    coordinator = await Coordinator.serving(TransactionConfig(transactional_id_expiration_ms=1_000))
     await coordinator.init()
     await coordinator.clock.pass_time(60 * MINUTE_MS)
     await coordinator.load_all()

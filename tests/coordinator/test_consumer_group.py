@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.coordinator.group import events
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.state import GroupState, MemberState
 from pykafka_broker.coordinator.group.events import ConsumerGroupHeartbeatResult
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
@@ -427,7 +428,9 @@ def test_an_expression_is_looked_at_again_after_its_interval_even_if_nothing_hap
 
 
 def test_offsets_of_subscribed_topics_stay_and_others_expire_by_their_commit() -> None:
-    world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    world = GroupWorld(
+        GroupCoordinatorConfig(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    )
     world.submit(events.Loaded(world.now_ms))
     world.set_topics(TOPIC)
     world.join_consumer("a", "t")

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer import heartbeat, members, reconciliation
 from pykafka_broker.coordinator.group.consumer.consumer_protocol import read_assignment, read_subscription
 from pykafka_broker.coordinator.group.consumer.state import (
@@ -218,7 +219,7 @@ class Cluster:
         #: How often the living group has changed from one protocol to the other.
         self.upgrades = self.downgrades = 0
         self.was: type = type(None)
-        self.world = GroupWorld(group_initial_rebalance_delay_ms=0)
+        self.world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
         self.sizes = {"t-1": 4, "t-2": 2}
         self.ids = {name: name.encode().ljust(16) for name in NAMES}
         self.publish(has_new_topics=True)

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import encode_record
@@ -42,7 +43,7 @@ class RandomConsumers(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = GroupWorld(group_initial_rebalance_delay_ms=0)
+        self.world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
         self.sizes = {"t": 2}
         self.publish()
 

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pykafka_broker.coordinator.group import deletion, events, forgetting
 from pykafka_broker.coordinator.group.classic.records import group_tombstone
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.coordinator.group.transitions import EXPIRY_TIMER
@@ -287,8 +288,8 @@ class TwoWorlds(RuleBasedStateMachine):
         for module in (deletion, forgetting):
             self.monkeypatch.setattr(module, "OFFSETS_PER_SLICE", SLICE)
         self.monkeypatch.setattr(forgetting, "OFFSETS_AT_ONCE", 0)
-        self.at_once = GroupWorld(offsets_retention_ms=1_000)
-        self.sliced = GroupWorld(offsets_retention_ms=1_000)
+        self.at_once = GroupWorld(GroupCoordinatorConfig(offsets_retention_ms=1_000))
+        self.sliced = GroupWorld(GroupCoordinatorConfig(offsets_retention_ms=1_000))
 
     def teardown(self) -> None:
         self.monkeypatch.undo()

@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.coordinator.group.classic.records import new_group_record
 from pykafka_broker.coordinator.group.classic.state import Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import JoinedMember, JoinResult
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
@@ -70,7 +71,7 @@ def test_the_initial_delay_is_extended_while_members_keep_coming_up_to_the_rebal
 
 
 def test_without_an_initial_delay_the_generation_begins_with_the_next_timer() -> None:
-    world = GroupWorld(group_initial_rebalance_delay_ms=0)
+    world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
     token = world.join(version=3)
 
     world.advance(0)
@@ -225,7 +226,7 @@ def test_a_group_changes_its_protocol_when_the_last_member_that_needs_the_old_on
 
 
 def test_a_full_group_accepts_no_new_member_but_lets_its_own_rejoin() -> None:
-    world = GroupWorld(group_max_size=2)
+    world = GroupWorld(GroupCoordinatorConfig(group_max_size=2))
     leader, _ = world.stable_group(2)
 
     refused = world.join(version=3)
@@ -326,7 +327,7 @@ def test_the_group_waits_as_long_as_its_most_patient_member_asks() -> None:
 
 
 def test_a_negative_rebalance_timeout_is_no_time_at_all() -> None:
-    world = GroupWorld(group_initial_rebalance_delay_ms=0)
+    world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
     leader, _ = world.stable_group(2, rebalance_timeout_ms=-5)
 
     again = world.join(member_id=leader, rebalance_timeout_ms=-5)

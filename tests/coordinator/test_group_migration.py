@@ -6,7 +6,7 @@ import pytest
 
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
-from pykafka_broker.coordinator.group.config import MigrationPolicy
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig, MigrationPolicy
 from pykafka_broker.coordinator.group.consumer.consumer_protocol import read_assignment
 from pykafka_broker.coordinator.group.consumer.state import GroupState
 from pykafka_broker.coordinator.group.records import replay
@@ -46,7 +46,7 @@ def partitions_of(assignment: bytes) -> list[int]:
 
 @pytest.fixture
 def world() -> GroupWorld:
-    world = GroupWorld(group_initial_rebalance_delay_ms=0)
+    world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
     world.set_topics(TopicInfo("t", T, 4))
     return world
 

@@ -7,6 +7,7 @@ import pytest
 from pykafka_broker.coordinator.group.classic.records import group_record, group_tombstone
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import (
     CommitOffsets,
     DeleteOffsets,
@@ -353,7 +354,7 @@ def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit(
         OffsetRecord("g", "t", 0, young),
         OffsetRecord("g", "t", 1, old),
     ]
-    world = GroupWorld(replay(records))
+    world = GroupWorld(state=replay(records))
     world.submit(Loaded(START_MS))
 
     world.advance(7 * DAY_MS - 1)
@@ -430,7 +431,9 @@ def test_the_check_goes_on_with_the_interval_that_is_configured_now() -> None:
 
 
 def test_many_groups_are_searched_for_old_offsets_in_slices() -> None:
-    world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    world = GroupWorld(
+        GroupCoordinatorConfig(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    )
     world.submit(Loaded(world.now_ms))
     for number in range(2 * GROUPS_PER_EXPIRY_SLICE + 1):
         world.commit({("t", 0): 1}, group_id=f"g-{number}")
@@ -453,7 +456,9 @@ def test_many_groups_are_searched_for_old_offsets_in_slices() -> None:
 
 
 def test_no_slice_of_the_search_drops_more_offsets_than_fit_be_it_of_one_group() -> None:
-    world = GroupWorld(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    world = GroupWorld(
+        GroupCoordinatorConfig(offsets_retention_ms=60_000, offsets_retention_check_interval_ms=30_000)
+    )
     world.submit(Loaded(world.now_ms))
     half = {("t", partition): 1 for partition in range(OFFSETS_PER_EXPIRY_SLICE // 2)}
     for number in range(3):

@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.loading import Loader
 from pykafka_broker.coordinator.group.record import Record, encode_record
 from pykafka_broker.coordinator.group.records import replay
@@ -40,7 +41,9 @@ class RandomGroups(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = GroupWorld(offsets_retention_ms=120_000, offsets_retention_check_interval_ms=30_000)
+        self.world = GroupWorld(
+            GroupCoordinatorConfig(offsets_retention_ms=120_000, offsets_retention_check_interval_ms=30_000)
+        )
         self.world.submit(events.Loaded(self.world.now_ms))
         self.names: list[str] = [""]
         #: The groups as they were when their newest record was written.

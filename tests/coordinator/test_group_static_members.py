@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.coordinator.group.classic.state import Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import JoinResult, LeaveGroup, LeavingMember, SyncResult
 from pykafka_broker.coordinator.group.records import replay
 from pykafka_broker.protocol.errors import ErrorCode
@@ -165,7 +166,7 @@ def test_a_static_member_that_restarts_before_it_has_synced_is_waited_for_by_its
 
 
 def test_a_static_member_that_restarts_before_its_first_generation_keeps_its_place_in_the_queue() -> None:
-    world = GroupWorld(group_initial_rebalance_delay_ms=30_000)
+    world = GroupWorld(GroupCoordinatorConfig(group_initial_rebalance_delay_ms=30_000))
     world.join(instance="a", session_timeout_ms=10_000)
     back = world.join(instance="a", session_timeout_ms=10_000)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.coordinator.txn.events import ProducerIdResult, WriteMarkers
-from pykafka_broker.coordinator.txn.state import TransactionState
+from pykafka_broker.coordinator.txn.state import TransactionConfig, TransactionState
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import FIRST_PRODUCER_ID, ID, MINUTE_MS, T0, V1, V2, TransactionWorld
 
@@ -96,7 +96,7 @@ def test_who_holds_an_id_the_coordinator_has_forgotten_starts_anew() -> None:
 
 @pytest.mark.parametrize("level", [V1, V2])
 def test_an_open_transaction_is_aborted_first_and_the_caller_comes_back(level: int) -> None:
-    world = TransactionWorld(transaction_version=level)
+    world = TransactionWorld(TransactionConfig(transaction_version=level))
     old = world.producer()
     world.add(old)
 

@@ -12,7 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.records import replay
-from pykafka_broker.coordinator.txn.state import VALID_PREVIOUS_STATES, TopicPartition, TransactionState
+from pykafka_broker.coordinator.txn.state import (
+    VALID_PREVIOUS_STATES,
+    TopicPartition,
+    TransactionConfig,
+    TransactionState,
+)
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import FIRST_PRODUCER_ID, TransactionWorld
 
@@ -27,7 +32,9 @@ class RandomTransactions(RuleBasedStateMachine):
 
     @initialize(level=st.integers(0, 2))
     def begin(self, level: int) -> None:
-        self.world = TransactionWorld(transaction_version=level, transactional_id_expiration_ms=100_000)
+        self.world = TransactionWorld(
+            TransactionConfig(transaction_version=level, transactional_id_expiration_ms=100_000)
+        )
         self.world.config = self.world.config._replace(transaction_remove_expired_interval_ms=30_000)
         self.world.submit(events.Loaded(self.world.now_ms))
         self.before = self.world.state

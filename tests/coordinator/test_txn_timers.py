@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.coordinator.txn import events
-from pykafka_broker.coordinator.txn.state import NO_TIMEOUT_MS, TransactionState
+from pykafka_broker.coordinator.txn.state import NO_TIMEOUT_MS, TransactionConfig, TransactionState
 from pykafka_broker.coordinator.txn.timers import EXPIRY_TIMER, MAX_ABORTED_AT_ONCE, MAX_FORGOTTEN_AT_ONCE
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import (
@@ -26,7 +26,7 @@ RARELY = {"transaction_abort_timed_out_interval_ms": HOUR_MS}
 
 
 def loaded(**config: int) -> TransactionWorld:
-    world = TransactionWorld(**config)
+    world = TransactionWorld(TransactionConfig(**config))
     world.submit(events.Loaded(world.now_ms))
     return world
 

@@ -12,6 +12,7 @@ import random
 from typing import Any
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup, Phase, Protocol
+from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.events import JoinResult
 from pykafka_broker.coordinator.group.record import Record
 from pykafka_broker.coordinator.group.records import replay
@@ -187,7 +188,9 @@ class World:
         self.rng = random.Random(seed)
         self.max_size = self.rng.choice([CLIENTS, CLIENTS - 2, 1_000])
         self.group = GroupWorld(
-            group_initial_rebalance_delay_ms=self.rng.choice([0, 3_000]), group_max_size=self.max_size
+            GroupCoordinatorConfig(
+                group_initial_rebalance_delay_ms=self.rng.choice([0, 3_000]), group_max_size=self.max_size
+            )
         )
         #: Member ids of static members that were replaced, with their instances.
         self.ghosts: list[tuple[str, str]] = []

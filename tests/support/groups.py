@@ -56,13 +56,15 @@ class MemberMetadata(NamedTuple):
 
 
 UNCHANGED = MemberMetadata()
+#: The settings of a broker for which none are given.
+DEFAULT_CONFIG = GroupCoordinatorConfig()
 
 
 class GroupWorld:
     """The groups of one shard, the time, and the requests that wait."""
 
-    def __init__(self, state: Groups | None = None, **config: Any) -> None:
-        self.config = GroupCoordinatorConfig(**config)
+    def __init__(self, config: GroupCoordinatorConfig = DEFAULT_CONFIG, state: Groups | None = None) -> None:
+        self.config = config
         self.state = state or Groups.empty()
         self.now_ms = START_MS
         self.timers: dict[Hashable, int] = {}
@@ -117,8 +119,7 @@ class GroupWorld:
 
     def reload(self) -> GroupWorld:
         """Another broker takes over: only the log is left."""
-        other = GroupWorld(replay(self.log))
-        other.config = self.config
+        other = GroupWorld(self.config, replay(self.log))
         other.now_ms = self.now_ms
         other.log = list(self.log)
         other._tokens = self._tokens

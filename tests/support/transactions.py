@@ -34,13 +34,15 @@ FIRST_PRODUCER_ID = 1_000
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 V1, V2 = 1, 2
 ID = "payments"
+#: The settings of a broker for which none are given.
+DEFAULT_CONFIG = TransactionConfig()
 
 
 class TransactionWorld:
     """The transactions of one shard, the time, the requests that wait, and the markers on their way."""
 
-    def __init__(self, state: Transactions | None = None, **config: int) -> None:
-        self.config = TransactionConfig(**config)
+    def __init__(self, config: TransactionConfig = DEFAULT_CONFIG, state: Transactions | None = None) -> None:
+        self.config = config
         self.state = state or Transactions.empty()
         self.now_ms = START_MS
         self.timers: dict[Hashable, int] = {}
@@ -107,8 +109,8 @@ class TransactionWorld:
 
     def reload(self) -> TransactionWorld:
         """Another broker takes over: only the log is left."""
-        other = TransactionWorld(replay(self.log))
-        other.config, other.now_ms, other.log = self.config, self.now_ms, list(self.log)
+        other = TransactionWorld(self.config, replay(self.log))
+        other.now_ms, other.log = self.now_ms, list(self.log)
         other.next_producer_id = self.next_producer_id
         other._tokens = self._tokens
         other.submit(events.Loaded(other.now_ms))

@@ -338,3 +338,20 @@ async def test_a_follower_outside_the_isr_that_lags_holds_up_nothing() -> None:
     end = produce(partition, b"one")
     assert partition.log.state.high_watermark == end
     assert partition.acknowledged(end, ACKS_ALL) is None
+
+
+@pytest.mark.parametrize("cleanup_policy", [{"delete"}, {"compact", "delete"}, set()])
+def test_records_may_be_deleted_under_any_cleanup_policy_that_is_not_compaction_alone(
+    cleanup_policy: set[str],
+) -> None:
+    partition = held(cleanup_policy=frozenset(cleanup_policy))
+    partition.become(registration(1, replicas=(1,)))
+    assert partition.delete_records(-1) == 0
+
+
+def test_records_of_a_topic_that_is_only_compacted_are_not_deleted() -> None:
+    partition = held(cleanup_policy=frozenset({"compact"}))
+    partition.become(registration(1, replicas=(1,)))
+    with pytest.raises(KafkaError) as refusal:
+        partition.delete_records(0)
+    assert refusal.value.code is ErrorCode.POLICY_VIOLATION

@@ -69,7 +69,4 @@ def _delete(topic: str, index: int, offset: int, ctx: RequestContext) -> int:
         raise KafkaError(ctx.node.partitions.why_not_led(topic, index))
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    cleanup_policy = partition.log.state.config.cleanup_policy
-    if "delete" not in cleanup_policy and cleanup_policy:
-        raise KafkaError(ErrorCode.POLICY_VIOLATION)
     return partition.delete_records(offset)

@@ -55,5 +55,5 @@ def _epoch_end(topic: str, asked: OffsetForLeaderPartition, ctx: RequestContext)
         check_leader_epoch(partition.leader_epoch, asked.current_leader_epoch)
     except KafkaError as error:
         return EpochEndOffset(error_code=int(error.code), partition=asked.partition)
-    epoch, end_offset = partition.log.reader.end_offset_for_epoch(asked.leader_epoch)
+    epoch, end_offset = partition.end_offset_for_epoch(asked.leader_epoch)
     return EpochEndOffset(error_code=0, partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -17,7 +17,7 @@ from pykafka_broker.cluster.image import NO_LEADER, BrokerRegistration, Partitio
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.partition_log import PartitionLog
-from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.log.partition.producers import AppendOrigin, ProducerState
 from pykafka_broker.log.partition.state import Limit
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.writer import AppendResult
@@ -283,12 +283,29 @@ class Partition:
             waiting.answer.add_done_callback(lambda _: timer.cancel())
         return waiting.answer
 
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> int:
+        """The guard under which the coordinator has to be asked before a transactional batch is appended;
+        NO_GUARD if the producer's transaction is open here already.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH for an epoch that is over.
+        """
+        return self.log.writer.start_verification(
+            producer_id, producer_epoch, sequence, bumps_epoch=bumps_epoch, now_ms=now_ms
+        )
+
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords up to an offset (-1: the high watermark); the new low watermark.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark.
+            KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
+                high watermark.
         """
+        cleanup_policy = self.log.state.config.cleanup_policy
+        if "delete" not in cleanup_policy and cleanup_policy:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
         return self.log.trimmer.delete_records(before_offset)
 
     def _not_enough_replicas(self) -> KafkaError:
@@ -305,6 +322,14 @@ class Partition:
         """
         assert self._leadership is not None
         return limit_for_replica(self._leadership, replica_id)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown."""
+        return self.log.reader.end_offset_for_epoch(epoch)
+
+    def active_producers(self) -> list[ProducerState]:
+        """The producers with an id whose batches the partition remembers."""
+        return self.log.state.active_producers()
 
     # --- followers --------------------------------------------------------------------------------
 

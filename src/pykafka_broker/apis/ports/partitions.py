@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.producers import ProducerState
     from pykafka_broker.log.partition.state import Limit
     from pykafka_broker.log.partition.writer import AppendResult
     from pykafka_broker.protocol.buffers import Buffer
@@ -14,7 +15,11 @@ if TYPE_CHECKING:
 
 
 class LedPartition(Protocol):
-    """A partition this node leads: its log, and the rules of replication around it."""
+    """A partition this node leads: its log, and the rules of replication around it.
+
+    What a partition is asked by one name it answers itself. Fetch and ListOffsets read through `log`: a read
+    has a plan, may be parked, and goes to a thread of the log's disk, all of which go by the log.
+    """
 
     topic: str
     topic_id: bytes
@@ -53,12 +58,32 @@ class LedPartition(Protocol):
         """
         ...
 
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epoch: bool, now_ms: int
+    ) -> int:
+        """The guard under which the coordinator has to be asked before a transactional batch is appended;
+        NO_GUARD if the producer's transaction is open here already.
+
+        Raises:
+            KafkaError: INVALID_PRODUCER_EPOCH for an epoch that is over.
+        """
+        ...
+
     def delete_records(self, before_offset: int) -> int:
         """DeleteRecords up to an offset (-1: the high watermark); the new low watermark.
 
         Raises:
-            KafkaError: OFFSET_OUT_OF_RANGE beyond the high watermark.
+            KafkaError: POLICY_VIOLATION for a topic that is only compacted, OFFSET_OUT_OF_RANGE beyond the
+                high watermark.
         """
+        ...
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown."""
+        ...
+
+    def active_producers(self) -> Sequence[ProducerState]:
+        """The producers with an id whose batches the partition remembers."""
         ...
 
     def limit_for_replica(self, replica_id: int) -> Limit:

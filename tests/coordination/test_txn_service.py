@@ -11,7 +11,11 @@ import pytest
 
 from pykafka_broker.coordination.transactions import refusals
 from pykafka_broker.coordination.transactions.marker_work import RETRY_MS
-from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation, participate
+from pykafka_broker.coordination.transactions.participation import (
+    FirstWrite,
+    Participation,
+    TransactionParticipation,
+)
 from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.coordinator.txn import events
@@ -387,7 +391,7 @@ async def participating(
     coordinator: Coordinator, producer: ProducerIdResult, how: Participation, *, retries: bool = False
 ) -> Mapping[TopicPartition, ErrorCode]:
     write = FirstWrite(ID, producer.producer_id, producer.producer_epoch, frozenset({T0}))
-    return await participate(coordinator.service, write, how, retries=retries)
+    return await TransactionParticipation(coordinator.service).ask(write, how, retries=retries)
 
 
 async def test_partitions_are_verified_or_added_and_errors_are_in_the_words_of_producers() -> None:

@@ -14,7 +14,7 @@ from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.apis.verification import participation
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC
 from pykafka_broker.coordination.groups import refusals
-from pykafka_broker.coordination.transactions.participation import FirstWrite, participate
+from pykafka_broker.coordination.transactions.participation import FirstWrite
 from pykafka_broker.coordinator.group import events
 from pykafka_broker.coordinator.group.events import CommitResult, PartitionCommit, TopicCommit
 from pykafka_broker.coordinator.txn.state import TopicPartition
@@ -129,7 +129,7 @@ async def _guard(request: TxnOffsetCommitRequest, ctx: RequestContext) -> int:
             request.transactional_id, request.producer_id, request.producer_epoch, frozenset({place})
         )
         how = participation(ctx.version, FIRST_VERSION_WITH_TRANSACTION_ABORTABLE, FIRST_VERSION_THAT_ADDS)
-        errors = await participate(ctx.node.transactions, write, how, retries=False)
+        errors = await ctx.node.participation.ask(write, how, retries=False)
         if errors:
             raise KafkaError(errors[place])
     return guard

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation, participate
+from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -104,7 +104,7 @@ async def finish_verification(
     write = FirstWrite(
         transactional_id, started.producer_id, started.producer_epoch, frozenset(started.guards)
     )
-    errors = await participate(ctx.node.transactions, write, how, retries=how is Participation.ADD)
+    errors = await ctx.node.participation.ask(write, how, retries=how is Participation.ADD)
     refusals = {place: _as_told(error, how) for place, error in errors.items()}
     return started._replace(refusals={**started.refusals, **refusals})
 

@@ -202,6 +202,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
         log_dir_moves=log_dir_moves,
         groups=coordinators.groups,
         transactions=coordinators.transactions,
+        participation=coordinators.participation,
         markers=coordinators.markers,
         producer_ids=producer_ids,
         fetching=fetching,

@@ -20,6 +20,7 @@ from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.coordination.topic_log import TopicLog
 from pykafka_broker.coordination.transaction_markers import TransactionMarkers
 from pykafka_broker.coordination.transactions.follower import TransactionFollower
+from pykafka_broker.coordination.transactions.participation import TransactionParticipation
 from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordination.transactions.settings import transaction_config
 from pykafka_broker.coordinator.markers import Marker
@@ -68,6 +69,7 @@ class Coordinators:
             allocate_producer_id=node.producer_ids.next_id,
             markers=self.markers,
         )
+        self.participation = TransactionParticipation(self.transactions)
         self.transactions_topic = CoordinatorTopic(
             transactions_log,
             self.transactions.shards,

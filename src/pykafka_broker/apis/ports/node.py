@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Authorizer
     from pykafka_broker.apis.ports.fetching import Fetching
+    from pykafka_broker.apis.ports.groups import GroupCoordinator
     from pykafka_broker.apis.ports.log_dirs import HostedLogs, LogDirMoves
     from pykafka_broker.apis.ports.metadata import Metadata
     from pykafka_broker.apis.ports.partitions import Partitions
@@ -15,10 +16,13 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.quotas import Quotas
     from pykafka_broker.apis.ports.threads import ColdReads, Threads
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
-    from pykafka_broker.apis.ports.transactions import ProducerIds, TransactionMarkers
+    from pykafka_broker.apis.ports.transactions import (
+        ProducerIds,
+        TransactionCoordinator,
+        TransactionMarkers,
+        TransactionParticipation,
+    )
     from pykafka_broker.config import DynamicConfig
-    from pykafka_broker.coordination.groups.service import GroupService
-    from pykafka_broker.coordination.transactions.service import TransactionService
     from pykafka_broker.machine.clock import Clock
     from pykafka_broker.metadata.controller_channel import ClusterAdministration
 
@@ -32,7 +36,8 @@ class NodePorts:
     """
 
     clock: Clock
-    #: Where every value of every resource comes from; `configs.current` has the broker's values in force.
+    #: Where every value of every resource comes from; `configs.current` has the broker's values in force. The
+    #: class itself and no port: DescribeConfigs shows all its layers, and handlers only read them.
     configs: DynamicConfig
     metadata: Metadata
     controller: ClusterAdministration
@@ -40,8 +45,9 @@ class NodePorts:
     partitions: Partitions
     logs: HostedLogs
     log_dir_moves: LogDirMoves
-    groups: GroupService
-    transactions: TransactionService
+    groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    participation: TransactionParticipation
     markers: TransactionMarkers
     producer_ids: ProducerIds
     fetching: Fetching

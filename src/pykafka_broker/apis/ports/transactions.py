@@ -1,14 +1,73 @@
-"""What transactions need beside their coordinator: markers in partitions led here, and producer ids."""
+"""The transaction coordinator as handlers ask it, and what transactions need beside it: the question that a
+first write brings to it, markers in partitions led here, and producer ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation
     from pykafka_broker.coordinator.markers import Marker
+    from pykafka_broker.coordinator.txn.events import Event, ProducerIdResult
     from pykafka_broker.coordinator.txn.state import TopicPartition
-    from pykafka_broker.protocol.errors import ErrorCode
+    from pykafka_broker.machine.shard import Prompt
+    from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+Answer = TypeVar("Answer")
+
+
+class TransactionCoordinator(Protocol):
+    """The transactional ids coordinated here."""
+
+    def now_ms(self) -> int:
+        """The time for an event."""
+        ...
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition of `__transaction_state` that a transactional id belongs to.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR while there is no topic.
+        """
+        ...
+
+    def answer(
+        self,
+        transactional_id: str,
+        event_with: Callable[[int], Event],
+        *,
+        refused: Callable[[KafkaError], Answer],
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """Let the id answer the event that `event_with(token)` builds, or `refused` if it is not here."""
+        ...
+
+    def answer_with_producer_id(
+        self, transactional_id: str, event_with: Callable[[int, int], Event]
+    ) -> Awaitable[ProducerIdResult]:
+        """The same for the event that `event_with(fresh_producer_id, token)` builds.
+
+        The id is fetched only if the decision needs one, and the event built again.
+        """
+        ...
+
+    def list_all(self, event_with: Callable[[int], Event]) -> Awaitable[tuple[ErrorCode, list[Any]]]:
+        """List the transactional ids of all partitions led here."""
+        ...
+
+
+class TransactionParticipation(Protocol):
+    """What the leader of a partition asks the coordinator of a transaction."""
+
+    def ask(
+        self, write: FirstWrite, how: Participation, *, retries: bool
+    ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
+        """Whether partitions are part of the transaction, or take them in; those not to be written to.
+
+        With `retries`, an earlier transaction that is just being completed is waited for a little.
+        """
+        ...
 
 
 class TransactionMarkers(Protocol):

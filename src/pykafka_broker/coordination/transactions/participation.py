@@ -36,26 +36,33 @@ class FirstWrite(NamedTuple):
     partitions: frozenset[TopicPartition]
 
 
-async def participate(
-    transactions: TransactionService, write: FirstWrite, how: Participation, *, retries: bool
-) -> Mapping[TopicPartition, ErrorCode]:
-    """Ask the coordinator; the partitions that must not be written to, with their errors.
+class TransactionParticipation:
+    """Asks the transaction coordinator of this node on behalf of leaders of partitions."""
 
-    With `retries`, an earlier transaction that is just being completed is waited for a little, which is
-    cheaper than to let the client send its records again.
-    """
-    until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
-    while True:
-        answers = await _ask(transactions, write, how)
-        is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
-        if not (retries and is_busy and transactions.now_ms() < until_ms):
-            break
-        await pause(transactions.scheduler, transactions.config.add_partitions_retry_backoff_ms)
-    return {
-        partition: _as_producers_know_it(error, how)
-        for partition, error in answers.items()
-        if error is not ErrorCode.NONE
-    }
+    def __init__(self, transactions: TransactionService) -> None:
+        self._transactions = transactions
+
+    async def ask(
+        self, write: FirstWrite, how: Participation, *, retries: bool
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """Ask the coordinator; the partitions that must not be written to, with their errors.
+
+        With `retries`, an earlier transaction that is just being completed is waited for a little, which is
+        cheaper than to let the client send its records again.
+        """
+        transactions = self._transactions
+        until_ms = transactions.now_ms() + transactions.config.add_partitions_retry_backoff_max_ms
+        while True:
+            answers = await _ask(transactions, write, how)
+            is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in answers.values()
+            if not (retries and is_busy and transactions.now_ms() < until_ms):
+                break
+            await pause(transactions.scheduler, transactions.config.add_partitions_retry_backoff_ms)
+        return {
+            partition: _as_producers_know_it(error, how)
+            for partition, error in answers.items()
+            if error is not ErrorCode.NONE
+        }
 
 
 async def _ask(

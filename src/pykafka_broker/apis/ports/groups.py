@@ -1,0 +1,43 @@
+"""The group coordinator as handlers ask it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from pykafka_broker.coordinator.group.events import Event
+    from pykafka_broker.machine.shard import Prompt
+    from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+Answer = TypeVar("Answer")
+
+
+class GroupCoordinator(Protocol):
+    """The groups coordinated here. How its shards load, and follow the metadata, is not for handlers."""
+
+    def now_ms(self) -> int:
+        """The time for an event."""
+        ...
+
+    def new_uuid(self) -> str:
+        """The text of a random UUID, for a member that needs an id."""
+        ...
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` that a group belongs to.
+
+        Raises:
+            KafkaError: NOT_COORDINATOR while there is no topic.
+        """
+        ...
+
+    def answer(
+        self, group_id: str, event_with: Callable[[int], Event], *, refused: Callable[[KafkaError], Answer]
+    ) -> Prompt[Answer] | Awaitable[Answer]:
+        """Let a group answer the event that `event_with(token)` builds, or `refused` if it is not here."""
+        ...
+
+    def list_all(self, event_with: Callable[[int], Event]) -> Awaitable[tuple[ErrorCode, list[Any]]]:
+        """List the groups of all partitions led here."""
+        ...

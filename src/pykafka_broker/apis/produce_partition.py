@@ -79,7 +79,7 @@ def produce_to(
         answer = refused(index, error, ctx)
         if error.code in REFUSED_BY_LOG and not isinstance(error, NotOneBatch):
             partition = ctx.node.partitions.led(name, index)
-            answer.log_start_offset = -1 if partition is None else partition.log.state.log_start_offset
+            answer.log_start_offset = -1 if partition is None else partition.log_start_offset
         return answer
 
 

@@ -323,6 +323,11 @@ class Partition:
         assert self._leadership is not None
         return limit_for_replica(self._leadership, replica_id)
 
+    @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that is kept."""
+        return self.log.state.log_start_offset
+
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown."""
         return self.log.reader.end_offset_for_epoch(epoch)

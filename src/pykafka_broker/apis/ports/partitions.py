@@ -78,6 +78,11 @@ class LedPartition(Protocol):
         """
         ...
 
+    @property
+    def log_start_offset(self) -> int:
+        """The offset of the first record that is kept."""
+        ...
+
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(largest known epoch <= `epoch`, where it ends); (-1, -1) if unknown."""
         ...

@@ -92,8 +92,8 @@ def test_whatever_asks_for_tls_or_sasl_hears_first_that_they_are_not_served(
     with pytest.raises(ConfigError) as refusal:
         load_config(overrides=[f"{key}={value}" for key, value in settings.items()])
     assert str(refusal.value) == (
-        f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them whoever "
-        "reaches the port could read and write everything, so this broker does not start in their place."
+        f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them every "
+        "client that reaches the port could read and write everything, so the broker does not start."
     )
 
 

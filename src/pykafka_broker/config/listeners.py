@@ -58,8 +58,8 @@ def check_served(values: TypedValues) -> None:
         if protocol in SECURITY_PROTOCOLS and protocol not in SERVED_SECURITY_PROTOCOLS:
             raise ConfigError(
                 f"Listener {listener} asks for {protocol}: TLS and SASL are not served yet. Without them "
-                "whoever reaches the port could read and write everything, so this broker does not start in "
-                "their place."
+                "every client that reaches the port could read and write everything, so the broker does not "
+                "start."
             )
 
 

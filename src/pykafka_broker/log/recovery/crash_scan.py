@@ -76,7 +76,7 @@ def _doubt_notes(found: FoundLog, recovery_point: int) -> None:
     found.gaps_are_allowed = found.gaps_are_allowed or surveyed.has_gaps
     if found.dense_from is not None and surveyed.last_gap >= found.dense_from:
         logger.warning(
-            "%s: offset %d is missing: somebody else has compacted it", found.name, surveyed.last_gap
+            "%s: offset %d is missing: another program has compacted the log", found.name, surveyed.last_gap
         )
         found.files.remove(found.path(found.dense_from, DENSE_SUFFIX))
         found.dense_from, found.gaps_are_allowed = None, True

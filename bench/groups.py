@@ -65,7 +65,7 @@ async def coordinated(address: str, group: str) -> Connection:
     while True:
         found = await connection.send(FindCoordinatorRequest(coordinator_keys=[group], key_type=0), 4)
         if not found.coordinators[0].error_code:
-            answer = await connection.send(beat(group, "nobody", -1), 1)
+            answer = await connection.send(beat(group, "unknown", -1), 1)
             if answer.error_code not in NOT_YET:
                 return connection
         await asyncio.sleep(PAUSE_S)

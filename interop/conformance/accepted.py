@@ -90,28 +90,30 @@ ACCEPTED: tuple[Accepted, ...] = (
         f"({', '.join(name for names in NOT_YET_SERVED.values() for name in names)}).",
     ),
     Accepted(
-        "an assignment that nobody can read",
-        "consumer_group_heartbeat/a_classic_group_whose_assignment_nobody_can_read_is_not_upgraded",
+        "an unreadable assignment",
+        "consumer_group_heartbeat/a_classic_group_with_an_unreadable_assignment_is_not_upgraded",
         {"1 ConsumerGroupHeartbeat v*.error_code": '"69 GROUP_ID_NOT_FOUND"'},
-        "Apache says UNKNOWN_SERVER_ERROR; GROUP_ID_NOT_FOUND with a sentence tells what to look for.",
+        "Apache Kafka answers UNKNOWN_SERVER_ERROR, this broker GROUP_ID_NOT_FOUND with a message that tells "
+        "what to look for.",
     ),
     Accepted(
-        "a subscription that nobody can read",
-        "join_group/a_subscription_that_nobody_can_read",
+        "an unreadable subscription",
+        "join_group/an_unreadable_subscription",
         {"2 JoinGroup v*": '"answered"'},
-        "A member whose subscription claims more topics than it has bytes is never answered by Apache, nor "
-        "is anybody else in its group until they time out. Ours answers: what members bring is their affair.",
+        "Apache Kafka does not answer a member whose subscription claims more topics than it has bytes, nor "
+        "the other members of its group, until they time out. This broker answers, whatever the "
+        "subscription holds.",
     ),
     Accepted(
-        "nothing is kept for who has not subscribed",
+        "a member that has not subscribed is assigned nothing",
         "consumer_group_heartbeat/a_member_without_topics_comes_when_another_has_just_left",
         {
             "4 ConsumerGroupHeartbeat v*.member_epoch": '"<epoch 3>"',
             "4 ConsumerGroupHeartbeat v*.assignment": "null",
         },
-        "When a member has just left and one comes that names no topic yet, Apache Kafka assigns as if it "
-        "had subscribed to what the others have: partitions are taken away from them and read by nobody "
-        "until the group changes again. Here they stay with those who read them.",
+        "When a member joins without naming a topic just after another has left, Apache Kafka assigns as if "
+        "it had subscribed to the topics of the others: their partitions are revoked, and no member reads "
+        "them until the group changes again. Here the members that read them keep them.",
     ),
     Accepted(
         "who is removed is told so",
@@ -352,15 +354,15 @@ ACCEPTED: tuple[Accepted, ...] = (
         "connection.",
     ),
     Accepted(
-        "a batch that was turned away holds up nobody",
-        "produce/a_batch_that_the_coordinator_turned_away_holds_up_nobody_else",
+        "a refused batch does not block other producers",
+        "produce/a_batch_that_the_coordinator_refused_does_not_block_other_producers",
         {
             "2 Produce v*.responses.*.partition_responses.0.error_code": '"0 NONE"',
             "2 Produce v*.responses.*.partition_responses.0.base_offset": "1",
         },
-        "Apache Kafka remembers that somebody asked to write under a producer id, and refuses the next batch "
-        "of whoever has it and a transaction open, until that is ended. Here only a transaction's first "
-        "batch waits for such a question.",
+        "Apache Kafka remembers the refused verification under the producer id, and refuses the next batch "
+        "of the producer that owns the id and has a transaction open, until that transaction ends. Here only "
+        "the first batch of a transaction waits for a verification.",
     ),
     Accepted(
         "offsets in a batch count up",

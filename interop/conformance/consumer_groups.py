@@ -116,8 +116,8 @@ def assigns_at_once(talk: Talk, group: str) -> None:
 def known(talk: Talk, group: str, topic: Topic) -> None:
     """Wait until the coordinator knows a topic; nothing of it is compared. `group` has no other member."""
     deadline = time.monotonic() + SET_UP_TIMEOUT_S
-    while not owning(talk.send(joining(group, "somebody", topic), version=1).receive()):
+    while not owning(talk.send(joining(group, "probe", topic), version=1).receive()):
         if time.monotonic() > deadline:
             raise SetUpError(f"{topic.name} never became known")
-        talk.send(beating(group, "somebody", LEAVE), version=1).receive()
+        talk.send(beating(group, "probe", LEAVE), version=1).receive()
         time.sleep(PAUSE_S)

@@ -77,7 +77,7 @@ EARLIEST, LATEST_TIME = -2, -3
 #: Timestamps of ListOffsets that are no times.
 SPECIAL_TIMES = (-1, EARLIEST, LATEST_TIME, -4, -5, -6)
 #: Above the highest that a cluster of a run gives out.
-NOBODYS_PRODUCER_ID = 2**40
+UNALLOCATED_PRODUCER_ID = 2**40
 #: Of the coordinator of a fresh node.
 COORDINATOR_EPOCH = 0
 #: The topic is led for the first time.
@@ -185,7 +185,7 @@ class DataPath:
         steps: list[tuple[Callable[[], None], int]] = [
             (self.produce_plainly, 14),
             (self.produce_again, 3),
-            (self.produce_as_somebody, 16),
+            (self.produce_with_a_producer_id, 16),
             (self.begin_or_add, 4),
             (self.end, 6),
             (self.mark, 1),
@@ -320,13 +320,13 @@ class DataPath:
         version = self.chance.randint(3, 13)
         self.produce({partition: batch}, version=version, transactional_id=transactional_id)
 
-    def produce_as_somebody(self) -> None:
+    def produce_with_a_producer_id(self) -> None:
         held = self.chance.choice(self.producers)
         chance = self.chance
         version = chance.choice([3, 7, 9, 11, 12, 13, 13, 13]) if held.id else chance.randint(3, 13)
         producer_id, epoch = self.identity(held)
         if chance.random() < 0.03:
-            producer_id = NOBODYS_PRODUCER_ID + (held.id is not None)
+            producer_id = UNALLOCATED_PRODUCER_ID + (held.id is not None)
         transactional = held.id is not None
         partition = chance.randrange(PARTITIONS)
         sequence = held.sequences.get(partition, 0)

@@ -27,7 +27,7 @@ CLOCK_TOLERANCE_MS = 60_000
 LONGEST_RUN_MS = 3_600_000
 
 #: Ids that mean "none" are no ids.
-NOBODY = (bytes(16), "", None, -1, 0)
+NO_IDS = (bytes(16), "", None, -1, 0)
 
 MEMBER_ID = re.compile(r"^(?P<prefix>.*?)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$", re.DOTALL)
 
@@ -94,7 +94,7 @@ def spelling(value: Any) -> str:
 
 
 def an_id(names: Names, kind: str, value: Any) -> Any:
-    return value if value in NOBODY else names.named(kind, value)
+    return value if value in NO_IDS else names.named(kind, value)
 
 
 def a_producer_id(names: Names, kind: str, value: int) -> Any:

@@ -307,7 +307,7 @@ class Groups:
         return {"names": names if joins and self.is_behind else self.chance.choices([names, []], [5, 1])[0]}
 
     def assignor(self) -> str | None:
-        return self.chance.choices([None, "uniform", "range", "nobody"], [12, 2, 2, 1])[0]
+        return self.chance.choices([None, "uniform", "range", "unknown"], [12, 2, 2, 1])[0]
 
     def heard(self, member: Member, answer: Any) -> None:
         if answer.error_code == NONE:

@@ -202,7 +202,9 @@ def difference(wanted: Sequence[str], got: Sequence[str]) -> str:
     """The records that a copy has twice, lacks, or has in another order; empty when it is equal."""
     twice, missing, strange = len(got) - len(set(got)), set(wanted) - set(got), set(got) - set(wanted)
     if twice or missing or strange:
-        return f"{twice} twice, {len(missing)} missing, {len(strange)} that nobody wrote, of {len(wanted)}"
+        return (
+            f"{twice} twice, {len(missing)} missing, {len(strange)} that were not written, of {len(wanted)}"
+        )
     return "" if list(got) == list(wanted) else "in another order"
 
 

@@ -190,7 +190,7 @@ def a_transaction_that_takes_too_long_is_aborted(world: World, client: Client) -
 
 
 def finish(producer: Transactions, topic: str) -> None:
-    producer.send(topic, [Record(b"of somebody who is gone")])
+    producer.send(topic, [Record(b"of a fenced producer")])
     producer.commit()
 
 

@@ -115,7 +115,7 @@ def test_a_copy_equals_its_source_though_transactions_fail_and_the_broker_dies_b
 
 def test_a_copy_with_too_much_or_too_little_or_in_another_order_is_told_from_its_source() -> None:
     assert difference(["1", "2"], ["1", "2"]) == ""
-    assert difference(["1", "2"], ["1"]) == "0 twice, 1 missing, 0 that nobody wrote, of 2"
-    assert difference(["1", "2"], ["1", "2", "2"]) == "1 twice, 0 missing, 0 that nobody wrote, of 2"
-    assert difference(["1", "2"], ["1", "2", "3"]) == "0 twice, 0 missing, 1 that nobody wrote, of 2"
+    assert difference(["1", "2"], ["1"]) == "0 twice, 1 missing, 0 that were not written, of 2"
+    assert difference(["1", "2"], ["1", "2", "2"]) == "1 twice, 0 missing, 0 that were not written, of 2"
+    assert difference(["1", "2"], ["1", "2", "3"]) == "0 twice, 0 missing, 1 that were not written, of 2"
     assert difference(["1", "2"], ["2", "1"]) == "in another order"

@@ -133,7 +133,7 @@ class Follower {
   }
 }
 
-/** A reader is the only member of a group that nobody else knows, and that is deleted afterwards. */
+/** A reader is the only member of a group of its own, which is deleted afterwards. */
 async function alone (settings, use) {
   const groupId = `kafkajs-${randomUUID()}`
   const follower = new Follower({ groupId, ...settings })

@@ -28,17 +28,17 @@ def an_empty_group_id_is_a_name_like_others(talk: Talk) -> None:
 
 
 @conversation
-def a_transactional_id_nobody_knows(talk: Talk) -> None:
-    with_coordinator(talk, talk.name("nobody"))
+def an_unknown_transactional_id(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("unknown"))
     request = AddOffsetsToTxnRequest(
-        transactional_id=talk.name("nobody"), producer_id=5, producer_epoch=0, group_id=talk.name("group")
+        transactional_id=talk.name("unknown"), producer_id=5, producer_epoch=0, group_id=talk.name("group")
     )
     talk.ask(request, E.INVALID_PRODUCER_ID_MAPPING)
 
 
 @conversation
 def an_empty_transactional_id(talk: Talk) -> None:
-    with_coordinator(talk, talk.name("nobody"))
+    with_coordinator(talk, talk.name("unknown"))
     request = AddOffsetsToTxnRequest(
         transactional_id="", producer_id=5, producer_epoch=0, group_id=talk.name("group")
     )

@@ -54,10 +54,10 @@ def nothing_to_add(talk: Talk) -> None:
 
 
 @conversation
-def a_transactional_id_nobody_knows(talk: Talk) -> None:
+def an_unknown_transactional_id(talk: Talk) -> None:
     topic = talk.topic()
-    with_coordinator(talk, talk.name("nobody"))
-    talk.ask(adding(talk.name("nobody"), 5, 0, (topic.name, [0])), E.INVALID_PRODUCER_ID_MAPPING)
+    with_coordinator(talk, talk.name("unknown"))
+    talk.ask(adding(talk.name("unknown"), 5, 0, (topic.name, [0])), E.INVALID_PRODUCER_ID_MAPPING)
 
 
 @conversation
@@ -126,7 +126,7 @@ def several_transactions_in_one_request(talk: Talk) -> None:
     one, other = Producer(talk, "one"), Producer(talk, "other")
     request = of(one, (topic.name, [0]))
     request.transactions += of(other, (topic.name, [0])).transactions
-    request.transactions += adding(talk.name("nobody"), 5, 0, (topic.name, [0])).transactions
+    request.transactions += adding(talk.name("unknown"), 5, 0, (topic.name, [0])).transactions
     talk.ask(request, E.INVALID_PRODUCER_ID_MAPPING)
     described(talk, one)
     described(talk, other)

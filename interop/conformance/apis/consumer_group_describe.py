@@ -41,7 +41,7 @@ def a_group_whose_members_are_gone(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_is_not_found(talk: Talk) -> None:
+def an_unknown_group_is_not_found(talk: Talk) -> None:
     talk.ask(describing(a_group(talk)), E.GROUP_ID_NOT_FOUND)
 
 

@@ -86,7 +86,7 @@ def the_range_assignor_may_be_asked_for(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_has_no_members(talk: Talk) -> None:
+def an_unknown_group_has_no_members(talk: Talk) -> None:
     group = a_group(talk)
     talk.ask(beating(group, "m", 3), E.GROUP_ID_NOT_FOUND)
     talk.ask(beating(group, "m", LEAVE), E.GROUP_ID_NOT_FOUND)
@@ -231,7 +231,7 @@ def a_classic_group_of_consumers_is_upgraded_by_a_newer_member(talk: Talk) -> No
 
 
 @conversation(LATEST)
-def a_classic_group_whose_assignment_nobody_can_read_is_not_upgraded(talk: Talk) -> None:
+def a_classic_group_with_an_unreadable_assignment_is_not_upgraded(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic(partitions=2)
     a_member(talk, group, protocols={"range": subscribed(b"", topic.name)}, share=b"no assignment")
     talk.ask(joining(group, "m", topic), E.UNKNOWN_SERVER_ERROR)

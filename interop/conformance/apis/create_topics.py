@@ -238,7 +238,7 @@ def a_partition_assigned_twice(talk: Talk) -> None:
 
 
 @conversation
-def a_config_nobody_knows(talk: Talk) -> None:
+def an_unknown_config(talk: Talk) -> None:
     talk.ask(create(new(talk.name(), configs=[("no.such.key", "1")])), E.INVALID_CONFIG)
 
 

@@ -52,7 +52,7 @@ def a_group_that_waits_for_its_assignment_stays(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_is_not_found(talk: Talk) -> None:
+def an_unknown_group_is_not_found(talk: Talk) -> None:
     talk.ask(DeleteGroupsRequest(groups_names=[a_group(talk)]), E.GROUP_ID_NOT_FOUND)
 
 

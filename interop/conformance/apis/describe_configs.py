@@ -220,7 +220,7 @@ def a_group_without_a_name(talk: Talk) -> None:
 
 
 @conversation
-def client_metrics_nobody_asked_for(talk: Talk) -> None:
+def unknown_client_metrics(talk: Talk) -> None:
     talk.ask(describe(resource(CLIENT_METRICS, talk.name("metrics")), synonyms=True))
 
 

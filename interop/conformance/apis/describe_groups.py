@@ -50,12 +50,12 @@ def an_empty_group_and_one_of_a_simple_consumer(talk: Talk) -> None:
 
 
 @conversation("0-5")
-def a_group_that_nobody_knows_is_dead(talk: Talk) -> None:
+def an_unknown_group_is_dead(talk: Talk) -> None:
     talk.ask(DescribeGroupsRequest(groups=[a_group(talk)]))
 
 
 @conversation("6+")
-def a_group_that_nobody_knows_is_not_found(talk: Talk) -> None:
+def an_unknown_group_is_not_found(talk: Talk) -> None:
     talk.ask(DescribeGroupsRequest(groups=[a_group(talk)]), E.GROUP_ID_NOT_FOUND)
 
 

@@ -55,7 +55,7 @@ def producing(topic: Topic, data: bytes) -> ProduceRequest:
 def a_partition_without_producers(talk: Talk) -> None:
     topic = talk.topic()
     talk.ask(asking(of(topic, 0)))
-    talk.produce(topic, b"of nobody")
+    talk.produce(topic, b"without a producer id")
     talk.ask(asking(of(topic, 0)))
 
 

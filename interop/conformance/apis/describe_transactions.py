@@ -65,14 +65,14 @@ def offsets_are_part_of_a_transaction(talk: Talk) -> None:
 
 
 @conversation
-def ids_nobody_knows(talk: Talk) -> None:
+def unknown_ids(talk: Talk) -> None:
     producer = Producer(talk)
-    talk.ask(of(talk.name("nobody"), producer.id, ""), E.TRANSACTIONAL_ID_NOT_FOUND, E.INVALID_REQUEST)
+    talk.ask(of(talk.name("unknown"), producer.id, ""), E.TRANSACTIONAL_ID_NOT_FOUND, E.INVALID_REQUEST)
 
 
 @conversation
 def nothing_asked_nothing_answered(talk: Talk) -> None:
-    with_coordinator(talk, talk.name("nobody"))
+    with_coordinator(talk, talk.name("unknown"))
     talk.ask(of())
 
 

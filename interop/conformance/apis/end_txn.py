@@ -103,9 +103,9 @@ def a_transaction_of_several_partitions(talk: Talk) -> None:
 
 
 @conversation
-def a_transactional_id_nobody_knows(talk: Talk) -> None:
-    with_coordinator(talk, talk.name("nobody"))
-    for name, error in ((talk.name("nobody"), E.INVALID_PRODUCER_ID_MAPPING), ("", E.INVALID_REQUEST)):
+def an_unknown_transactional_id(talk: Talk) -> None:
+    with_coordinator(talk, talk.name("unknown"))
+    for name, error in ((talk.name("unknown"), E.INVALID_PRODUCER_ID_MAPPING), ("", E.INVALID_REQUEST)):
         request = EndTxnRequest(transactional_id=name, producer_id=5, producer_epoch=0, committed=True)
         talk.ask(request, error)
 

@@ -253,7 +253,7 @@ def the_wait_ends_when_its_time_is_up(talk: Talk) -> None:
 
 
 @conversation
-def nobody_waits_for_no_bytes(talk: Talk) -> None:
+def a_fetch_with_min_bytes_of_0_or_less_does_not_wait(talk: Talk) -> None:
     topic = talk.topic()
     talk.ask(fetching(of(topic), max_wait_ms=10_000, min_bytes=0))
     talk.ask(fetching(of(topic), max_wait_ms=10_000, min_bytes=-5))
@@ -424,7 +424,7 @@ def an_epoch_that_never_was_ends_the_wait(talk: Talk) -> None:
 
 
 @conversation
-def somebody_who_says_to_be_a_replica(talk: Talk) -> None:
+def a_client_that_claims_to_be_a_replica(talk: Talk) -> None:
     topic = written(talk)
     for replica_id in (1, 5):
         talk.ask(
@@ -564,7 +564,7 @@ def a_full_fetch_of_nothing_opens_a_session(talk: Talk) -> None:
 
 
 @conversation("7+")
-def a_session_nobody_knows(talk: Talk) -> None:
+def an_unknown_session(talk: Talk) -> None:
     topic = written(talk)
     talk.ask(fetching(of(topic), session_id=7, session_epoch=1), E.FETCH_SESSION_ID_NOT_FOUND)
     talk.ask(fetching(session_id=0, session_epoch=1), E.FETCH_SESSION_ID_NOT_FOUND)

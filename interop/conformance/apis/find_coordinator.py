@@ -17,7 +17,7 @@ def finding(talk: Talk, *keys: str, key_type: int = GROUP) -> FindCoordinatorReq
 
 
 @conversation
-def a_group_has_a_coordinator_before_anybody_is_in_it(talk: Talk) -> None:
+def a_group_has_a_coordinator_before_it_has_members(talk: Talk) -> None:
     group = a_group(talk)
     talk.ask(finding(talk, group))
 

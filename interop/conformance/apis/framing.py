@@ -107,7 +107,7 @@ def a_client_id_that_is_not_utf_8(talk: Talk) -> None:
 
 
 @conversation
-def an_api_nobody_knows(talk: Talk) -> None:
+def an_unknown_api(talk: Talk) -> None:
     closes(talk, framed(struct.pack(">hhih", 999, 0, 1, -1)))
 
 
@@ -202,14 +202,14 @@ def a_boolean_of_two_is_true(talk: Talk) -> None:
 
 
 @conversation
-def tags_that_nobody_knows(talk: Talk) -> None:
+def unknown_tags(talk: Talk) -> None:
     body = asking(13, "no-such-topic")
     assert body[-1] == 0
     talk.send_frame(METADATA, 13, body[:-1] + b"\x02\x05\x01x\x07\x00").answer(E.UNKNOWN_TOPIC_OR_PARTITION)
 
 
 @conversation
-def tags_in_the_header_that_nobody_knows(talk: Talk) -> None:
+def unknown_tags_in_the_header(talk: Talk) -> None:
     head = header(API_VERSIONS, 3)
     assert head[-1] == 0
     request = ApiVersionsRequest(client_software_name="", client_software_version="")

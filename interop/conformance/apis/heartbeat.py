@@ -26,14 +26,14 @@ def a_member_of_a_stable_group_is_alive(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_has_no_members(talk: Talk) -> None:
-    talk.ask(beating(Member(a_group(talk), "somebody", 1)), E.UNKNOWN_MEMBER_ID)
+def an_unknown_group_has_no_members(talk: Talk) -> None:
+    talk.ask(beating(Member(a_group(talk), "unknown", 1)), E.UNKNOWN_MEMBER_ID)
 
 
 @conversation
 def an_empty_group_id_is_invalid(talk: Talk) -> None:
     a_group(talk)
-    talk.ask(beating(Member("", "somebody", 1)), E.INVALID_GROUP_ID)
+    talk.ask(beating(Member("", "unknown", 1)), E.INVALID_GROUP_ID)
 
 
 @conversation
@@ -64,7 +64,7 @@ def a_member_that_has_not_synced_yet_is_told_to_go_on(talk: Talk) -> None:
 
 
 @conversation
-def the_members_hear_of_a_rebalance_when_somebody_comes(talk: Talk) -> None:
+def the_members_hear_of_a_rebalance_when_another_joins(talk: Talk) -> None:
     group = a_group(talk)
     member = a_member(talk, group)
     newcomer = talk.another().send(joining(group), version=3)
@@ -74,7 +74,7 @@ def the_members_hear_of_a_rebalance_when_somebody_comes(talk: Talk) -> None:
 
 
 @conversation
-def the_others_hear_of_a_rebalance_when_somebody_goes(talk: Talk) -> None:
+def the_others_hear_of_a_rebalance_when_a_member_leaves(talk: Talk) -> None:
     leader, follower, _ = two_members(talk, a_group(talk))
     talk.do(leaving(leader.group, one(follower)))
     talk.ask(beating(leader), E.REBALANCE_IN_PROGRESS)

@@ -140,12 +140,12 @@ def what_is_no_list_is_neither_appended_to_nor_subtracted_from(talk: Talk) -> No
 
 
 @conversation
-def what_nobody_knows_is_appended_to(talk: Talk) -> None:
+def an_unknown_config_is_appended_to(talk: Talk) -> None:
     talk.ask(topic(talk.topic().name, ("no.such.key", APPEND, "1")), E.INVALID_CONFIG)
 
 
 @conversation
-def what_nobody_knows_is_set_or_deleted(talk: Talk) -> None:
+def an_unknown_config_is_set_or_deleted(talk: Talk) -> None:
     name = talk.topic().name
     talk.ask(topic(name, ("no.such.key", SET, "1")), E.INVALID_CONFIG)
     talk.ask(topic(name, ("no.such.key", DELETE, None)))
@@ -238,7 +238,7 @@ def a_resource_named_twice(talk: Talk) -> None:
 
 
 @conversation
-def an_operation_nobody_knows(talk: Talk) -> None:
+def an_unknown_operation(talk: Talk) -> None:
     for operation in (4, -1):
         talk.ask(
             topic(talk.topic(f"t{operation}").name, ("retention.ms", operation, "1")), E.UNKNOWN_SERVER_ERROR

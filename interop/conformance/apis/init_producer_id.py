@@ -131,7 +131,7 @@ def another_producer_id_is_fenced(talk: Talk) -> None:
 
 
 @conversation("3+")
-def who_says_to_be_somebody_under_a_new_transactional_id(talk: Talk) -> None:
+def a_producer_id_with_a_new_transactional_id(talk: Talk) -> None:
     with_coordinator(talk, talk.name("t"))
     talk.ask(asking(talk.name("t"), producer_id=2**50, producer_epoch=3))
 

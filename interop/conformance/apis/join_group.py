@@ -164,7 +164,7 @@ def the_protocol_that_most_members_prefer_is_chosen(talk: Talk) -> None:
 
 
 @conversation(LATEST)
-def a_tie_between_two_protocols_is_broken_whoever_came_first(talk: Talk) -> None:
+def a_tie_between_two_protocols_in_either_order_of_joining(talk: Talk) -> None:
     for first, second in (("range", "sticky"), ("sticky", "range")):
         group = a_group(talk, f"{first}-first")
         leader = a_member(talk, group, protocols={first: subscribed(b"a"), second: subscribed(b"b")})
@@ -397,7 +397,7 @@ def what_a_waiting_member_is_told_by_its_heartbeat(talk: Talk) -> None:
 
 
 @conversation(LATEST)
-def a_subscription_that_nobody_can_read(talk: Talk) -> None:
+def an_unreadable_subscription(talk: Talk) -> None:
     group = a_group(talk)
     given = talk.ask(joining(group), E.MEMBER_ID_REQUIRED)
     claims_a_billion_topics = b"\x00\x00\x40\x00\x00\x00"

@@ -43,14 +43,14 @@ def who_left_cannot_leave_again(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_cannot_be_left(talk: Talk) -> None:
-    talk.ask(leaving(a_group(talk), MemberIdentity(member_id="somebody")), E.UNKNOWN_MEMBER_ID)
+def an_unknown_group_cannot_be_left(talk: Talk) -> None:
+    talk.ask(leaving(a_group(talk), MemberIdentity(member_id="unknown")), E.UNKNOWN_MEMBER_ID)
 
 
 @conversation
 def an_empty_group_id_is_invalid(talk: Talk) -> None:
     a_group(talk)
-    talk.ask(leaving("", MemberIdentity(member_id="somebody")), E.INVALID_GROUP_ID)
+    talk.ask(leaving("", MemberIdentity(member_id="unknown")), E.INVALID_GROUP_ID)
 
 
 @conversation
@@ -69,7 +69,7 @@ def a_member_leaves_before_it_has_synced(talk: Talk) -> None:
 
 
 @conversation("3+")
-def nobody_leaves(talk: Talk) -> None:
+def no_member_leaves(talk: Talk) -> None:
     group = a_group(talk)
     a_member(talk, group)
     talk.ask(leaving(group))

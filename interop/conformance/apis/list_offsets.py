@@ -160,7 +160,7 @@ def positions_that_a_version_does_not_know(talk: Talk) -> None:
 
 
 @conversation
-def a_position_nobody_knows_is_noticed_before_a_missing_topic(talk: Talk) -> None:
+def an_unknown_position_is_noticed_before_a_missing_topic(talk: Talk) -> None:
     talk.ask(listing(of(talk.name("missing"), wanting(-99))), E.UNSUPPORTED_VERSION)
     talk.ask(listing(of("not valid!", wanting(-99, 7))), E.UNSUPPORTED_VERSION)
 
@@ -332,7 +332,7 @@ def the_leaders_epoch_has_to_be_the_present_one(talk: Talk) -> None:
 
 
 @conversation("4+")
-def a_position_nobody_knows_is_noticed_before_a_wrong_epoch(talk: Talk) -> None:
+def an_unknown_position_is_noticed_before_a_wrong_epoch(talk: Talk) -> None:
     topic = written(talk)
     talk.ask(listing(of(topic, wanting(-99, leader_epoch=5))), E.UNSUPPORTED_VERSION)
     talk.ask(listing(of(topic, wanting(EARLIEST, 9, leader_epoch=5))), E.UNKNOWN_TOPIC_OR_PARTITION)
@@ -353,7 +353,7 @@ def a_level_of_isolation_that_does_not_exist(talk: Talk) -> None:
 
 
 @conversation
-def somebody_who_says_to_be_a_replica(talk: Talk) -> None:
+def a_client_that_claims_to_be_a_replica(talk: Talk) -> None:
     topic = written(talk)
     for replica_id in (0, 1, 7, -2, -3):
         request = listing(

@@ -166,7 +166,7 @@ def a_stranger_may_not_commit_for_a_group_that_has_members(talk: Talk) -> None:
 
 
 @conversation
-def a_generation_of_a_group_that_nobody_knows(talk: Talk) -> None:
+def a_generation_of_an_unknown_group(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic()
     refused = E.ILLEGAL_GENERATION if talk.version < 9 else E.GROUP_ID_NOT_FOUND
     talk.ask(committing(group, topic, {0: 5}, member_id="m", generation=3), refused)
@@ -197,7 +197,7 @@ def a_member_may_commit_while_the_group_rebalances(talk: Talk) -> None:
 
 
 @conversation
-def nobody_commits_before_the_assignment_is_there(talk: Talk) -> None:
+def commits_before_the_assignment_are_refused(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic()
     member, _ = joined(talk, group)
     talk.ask(

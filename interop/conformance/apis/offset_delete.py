@@ -61,7 +61,7 @@ def the_group_outlives_its_last_offset(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_is_not_found(talk: Talk) -> None:
+def an_unknown_group_is_not_found(talk: Talk) -> None:
     talk.ask(forgetting(a_group(talk), talk.topic(), 0), E.GROUP_ID_NOT_FOUND)
 
 

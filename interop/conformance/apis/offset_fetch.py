@@ -35,7 +35,7 @@ def what_was_not_committed_is_minus_one(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows_has_no_offsets(talk: Talk) -> None:
+def an_unknown_group_has_no_offsets(talk: Talk) -> None:
     talk.ask(fetching(talk, a_group(talk), {talk.topic(): [0]}))
 
 
@@ -62,7 +62,7 @@ def every_topic_of_a_group_is_read(talk: Talk) -> None:
 
 
 @conversation("2+")
-def every_topic_of_a_group_that_nobody_knows(talk: Talk) -> None:
+def every_topic_of_an_unknown_group(talk: Talk) -> None:
     talk.ask(fetching(talk, a_group(talk), None), in_any_order=every_topic(talk.version))
 
 
@@ -136,7 +136,7 @@ def the_member_of_a_classic_group_is_not_checked(talk: Talk) -> None:
 
 
 @conversation("9+")
-def a_member_of_a_group_that_nobody_knows(talk: Talk) -> None:
+def a_member_of_an_unknown_group(talk: Talk) -> None:
     group, topic = a_group(talk), talk.topic()
     talk.ask(fetching(talk, group, {topic: [0]}, member_id="stranger", member_epoch=9))
 

@@ -138,7 +138,7 @@ def a_topic_named_twice(talk: Talk) -> None:
 
 
 @conversation("3+")
-def whoever_asks_does_not_matter(talk: Talk) -> None:
+def the_replica_id_does_not_matter(talk: Talk) -> None:
     topic = written(talk)
     for replica_id in (-2, -1, 0, 1, 9):
         talk.ask(asking(of(topic, end_of(0)), replica_id=replica_id))

@@ -967,7 +967,7 @@ def a_producer_is_forgotten_with_its_records(talk: Talk) -> None:
 
 
 @conversation
-def a_producer_id_that_nobody_gave_out_is_taken(talk: Talk) -> None:
+def a_producer_id_that_was_never_allocated_is_accepted(talk: Talk) -> None:
     topic = talk.topic()
     talk.ask(one(topic, batch(b"x", producer_id=2**50, producer_epoch=3, base_sequence=0)))
     talk.ask(one(topic, batch(b"y", producer_id=2**50, producer_epoch=3, base_sequence=1)))
@@ -1039,17 +1039,17 @@ def transactional_batches_of_an_older_epoch(talk: Talk) -> None:
 
 
 @conversation
-def transactional_batches_of_a_producer_nobody_knows(talk: Talk) -> None:
+def transactional_batches_of_an_unknown_producer(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
     unknown = producer.batch(topic, b"x", producer_id=producer.producer_id + 1000)
     talk.ask(producer.producing(topic, unknown), E.INVALID_PRODUCER_ID_MAPPING)
 
 
 @conversation
-def transactional_batches_of_a_transactional_id_nobody_knows(talk: Talk) -> None:
+def transactional_batches_of_an_unknown_transactional_id(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
     request = producer.producing(topic, producer.batch(topic, b"x"))
-    request.transactional_id = talk.name("nobody")
+    request.transactional_id = talk.name("unknown")
     talk.ask(request, E.INVALID_PRODUCER_ID_MAPPING)
 
 
@@ -1067,8 +1067,8 @@ def transactional_batches_after_the_end_of_their_transaction(talk: Talk) -> None
 @conversation
 def transactional_batches_need_a_producer_id(talk: Talk) -> None:
     topic, producer = talk.topic(), TransactionalProducer(talk)
-    nobody = producer.batch(topic, b"x", producer_id=-1, producer_epoch=-1, base_sequence=-1)
-    talk.ask(producer.producing(topic, nobody), ANY)
+    without_id = producer.batch(topic, b"x", producer_id=-1, producer_epoch=-1, base_sequence=-1)
+    talk.ask(producer.producing(topic, without_id), ANY)
 
 
 @conversation
@@ -1181,7 +1181,7 @@ def a_transaction_begins_with_any_sequence_but_goes_on_in_order(talk: Talk) -> N
 
 
 @conversation(LATEST)
-def a_batch_that_the_coordinator_turned_away_holds_up_nobody_else(talk: Talk) -> None:
+def a_batch_that_the_coordinator_refused_does_not_block_other_producers(talk: Talk) -> None:
     """Under the producer id of another producer, whose transaction is open: that one writes on."""
     topic, producer, other = talk.topic(), TransactionalProducer(talk), TransactionalProducer(talk, "other")
     producer.writes(topic, b"first")

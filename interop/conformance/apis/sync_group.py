@@ -34,7 +34,7 @@ def a_leader_without_an_assignment_gets_nothing(talk: Talk) -> None:
 
 
 @conversation
-def an_assignment_for_somebody_else_is_not_minded(talk: Talk) -> None:
+def an_assignment_for_an_unknown_member_is_ignored(talk: Talk) -> None:
     member, _ = joined(talk, a_group(talk))
     talk.ask(syncing(member, {"stranger": b"lost", member.id: b"mine"}))
 
@@ -55,14 +55,14 @@ def a_member_of_a_stable_group_may_ask_again(talk: Talk) -> None:
 
 
 @conversation
-def a_group_that_nobody_knows(talk: Talk) -> None:
-    talk.ask(syncing(Member(a_group(talk), "somebody", 1)), E.UNKNOWN_MEMBER_ID)
+def an_unknown_group(talk: Talk) -> None:
+    talk.ask(syncing(Member(a_group(talk), "unknown", 1)), E.UNKNOWN_MEMBER_ID)
 
 
 @conversation
 def an_empty_group_id_is_invalid(talk: Talk) -> None:
     a_group(talk)
-    talk.ask(syncing(Member("", "somebody", 1)), E.INVALID_GROUP_ID)
+    talk.ask(syncing(Member("", "unknown", 1)), E.INVALID_GROUP_ID)
 
 
 @conversation
@@ -95,7 +95,7 @@ def a_follower_waits_for_the_leader(talk: Talk) -> None:
 
 
 @conversation
-def nobody_syncs_while_members_join(talk: Talk) -> None:
+def no_member_syncs_while_others_join(talk: Talk) -> None:
     group = a_group(talk)
     member = a_member(talk, group)
     talk.another().send(joining(group), version=3)
@@ -104,7 +104,7 @@ def nobody_syncs_while_members_join(talk: Talk) -> None:
 
 
 @conversation
-def nobody_syncs_in_an_empty_group(talk: Talk) -> None:
+def no_member_syncs_in_an_empty_group(talk: Talk) -> None:
     group = a_group(talk)
     member = a_member(talk, group)
     talk.do(leaving(group, one(member)))

@@ -156,14 +156,14 @@ def offsets_join_the_transaction_by_themselves(talk: Talk) -> None:
 
 
 @conversation("3+")
-def members_and_generations_nobody_knows(talk: Talk) -> None:
+def unknown_members_and_generations(talk: Talk) -> None:
     topic, producer, group = talk.topic(), Producer(talk), group_of(talk)
     producer.adds_offsets(group)
     asked = (topic.name, [(0, 1)])
     talk.ask(of(producer, group, asked, generation_id=5), E.ILLEGAL_GENERATION)
-    talk.ask(of(producer, group, asked, generation_id=5, member_id="nobody"), E.ILLEGAL_GENERATION)
-    talk.ask(of(producer, group, asked, member_id="nobody"))
-    talk.ask(of(producer, group, asked, group_instance_id="nobody"))
+    talk.ask(of(producer, group, asked, generation_id=5, member_id="unknown"), E.ILLEGAL_GENERATION)
+    talk.ask(of(producer, group, asked, member_id="unknown"))
+    talk.ask(of(producer, group, asked, group_instance_id="unknown"))
 
 
 @conversation("3+")

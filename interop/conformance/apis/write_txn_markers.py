@@ -54,7 +54,7 @@ def markers_end_what_a_producer_has_open(talk: Talk) -> None:
 
 
 @conversation
-def a_marker_of_a_producer_nobody_knows(talk: Talk) -> None:
+def a_marker_of_an_unknown_producer(talk: Talk) -> None:
     topic = talk.topic()
     talk.ask(WriteTxnMarkersRequest(markers=[marker(2**50, 3, (topic.name, [0]))]))
     seen(talk, topic)

@@ -167,7 +167,7 @@ def test_only_the_code_generator_runs_generated_code() -> None:
 def test_time_is_read_by_the_servers_clock_and_given_to_all_others() -> None:
     """Handlers, configs and logs take the time from their caller, so that tests decide what time it is."""
     below = {"apis", "config", "controller", "metadata", "cluster", "coordinator", "raft", "log", "protocol"}
-    # A program of its own has nobody to take the time from.
+    # A separate process has no caller to take the time from.
     programs = {"log/cleaner/process.py", "log/check/scrub_process.py"}
     clocks = {"time", "time_ns", "monotonic", "monotonic_ns"}
     found = {

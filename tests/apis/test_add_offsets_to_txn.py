@@ -41,7 +41,7 @@ async def test_a_fenced_producer_is_told_so_in_the_words_of_its_version(user: Us
     assert await error_of(producer, version) == fenced
 
 
-async def test_a_producer_nobody_knows_is_refused(user: User) -> None:
+async def test_an_unknown_producer_is_refused(user: User) -> None:
     producer = await Producer.of(user, old=True)
     producer.id += 1
 

@@ -115,7 +115,7 @@ async def test_no_transactions_get_no_results(user: User) -> None:
     assert (answer.error_code, answer.results_by_transaction) == (0, [])
 
 
-async def test_before_anybody_looked_for_it_there_is_no_coordinator(user: User) -> None:
+async def test_before_the_first_find_coordinator_there_is_no_coordinator(user: User) -> None:
     await user.create_topic("t")
     producer = Producer(user, ID, old=True)
 

@@ -72,10 +72,10 @@ async def test_groups_of_another_kind_are_not_found_here_and_the_other_way_round
     await only_member(user, "classic")
     await beat(user)
 
-    groups = await described(user, "classic", "nobody", "")
+    groups = await described(user, "classic", "unknown", "")
     assert [(group.error_code, group.error_message) for group in groups] == [
         (ErrorCode.GROUP_ID_NOT_FOUND, "Group classic is not a consumer group."),
-        (ErrorCode.GROUP_ID_NOT_FOUND, "Group nobody not found."),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group unknown not found."),
         (ErrorCode.INVALID_GROUP_ID, None),
     ]
     [group] = (await user.send(DescribeGroupsRequest(groups=["g"]), 6)).groups

@@ -52,7 +52,7 @@ async def test_a_stable_group_is_shown_with_its_members_and_what_they_were_given
 
 
 @pytest.mark.parametrize("version", every(describe_groups))
-async def test_a_group_nobody_knows_is_dead_and_only_version_6_calls_that_an_error(
+async def test_an_unknown_group_is_dead_and_only_version_6_calls_that_an_error(
     user: User, version: int
 ) -> None:
     await coordinated(user)
@@ -126,7 +126,7 @@ async def test_groups_are_answered_in_the_order_asked(user: User) -> None:
 
 
 @pytest.mark.parametrize("version", ends(describe_groups))
-async def test_without_the_offsets_topic_nobody_coordinates(user: User, version: int) -> None:
+async def test_without_the_offsets_topic_there_is_no_coordinator(user: User, version: int) -> None:
     [group] = await described(user, "g", version=version)
 
     assert group.error_code == ErrorCode.NOT_COORDINATOR

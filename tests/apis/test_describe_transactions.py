@@ -39,12 +39,12 @@ async def test_an_ended_one_has_no_partitions_any_more(user: User) -> None:
     assert (found.producer_id, found.producer_epoch) == (producer.id, producer.epoch)
 
 
-async def test_ids_nobody_knows_and_ids_that_are_none(user: User) -> None:
+async def test_unknown_and_empty_ids(user: User) -> None:
     await Producer.of(user)
 
     assert (await described(user, "unknown")).error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
     assert (await described(user, "")).error_code == ErrorCode.INVALID_REQUEST
 
 
-async def test_before_anybody_looked_for_it_there_is_no_coordinator(user: User) -> None:
+async def test_before_the_first_find_coordinator_there_is_no_coordinator(user: User) -> None:
     assert (await described(user)).error_code == ErrorCode.NOT_COORDINATOR

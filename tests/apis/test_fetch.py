@@ -99,7 +99,7 @@ async def test_an_offset_that_does_not_exist_is_out_of_range(user: User, version
 
 
 @pytest.mark.parametrize("version", ends(fetch))
-async def test_what_nobody_knows_is_answered_after_what_is_known(user: User, version: int) -> None:
+async def test_unknown_topics_are_answered_after_known_ones(user: User, version: int) -> None:
     known = as_named(version, "t", await three_batches(user))
     unknown = UNKNOWN_ID if version >= 13 else "unknown"
 
@@ -180,7 +180,7 @@ async def test_the_brokers_own_limit_holds_too(home: Home) -> None:
 
 
 @pytest.mark.parametrize("request_of_none", [wanting("t", max_bytes=-1), wanting("t")])
-async def test_limits_below_0_are_no_limits_anybody_understands(user: User, request_of_none: Any) -> None:
+async def test_limits_below_0_are_a_server_error(user: User, request_of_none: Any) -> None:
     await three_batches(user)
     whole = -1 if request_of_none.partitions[0].partition_max_bytes > 0 else 1000
 
@@ -419,9 +419,7 @@ async def test_the_end_of_a_transaction_wakes_the_committed_readers_that_wait_fo
 
 
 @pytest.mark.parametrize("version", ends(fetch))
-async def test_an_isolation_level_that_does_not_exist_is_nobodys_fault_but_the_clients(
-    user: User, version: int
-) -> None:
+async def test_an_unknown_isolation_level_is_an_error_from_version_7_on(user: User, version: int) -> None:
     topic = as_named(version, "t", await three_batches(user))
 
     answer = await user.send(fetching_of(wanting(topic), isolation_level=2), version)
@@ -432,7 +430,7 @@ async def test_an_isolation_level_that_does_not_exist_is_nobodys_fault_but_the_c
 
 
 @pytest.mark.parametrize("version", ends(fetch))
-async def test_nobody_follows_a_partition_with_one_replica(user: User, version: int) -> None:
+async def test_a_partition_with_one_replica_has_no_followers(user: User, version: int) -> None:
     topic = as_named(version, "t", await three_batches(user))
     request = fetching_of(wanting(topic))
     if version < 15:

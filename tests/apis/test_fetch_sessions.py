@@ -135,7 +135,7 @@ async def test_an_epoch_that_is_not_the_next_one_is_refused_and_changes_nothing(
     assert await reader.news() == []
 
 
-async def test_a_session_nobody_knows_is_refused(reader: Reader) -> None:
+async def test_an_unknown_session_is_refused(reader: Reader) -> None:
     await topic_of(reader)
     reader.session_id = 4711
 
@@ -191,7 +191,7 @@ async def test_a_topic_created_later_is_served_in_the_session_that_asked_for_it_
     assert await reader.news() == [(0, 0)]
 
 
-async def test_an_id_that_nobody_knows_keeps_being_an_error(user: User) -> None:
+async def test_an_unknown_topic_id_keeps_being_an_error(user: User) -> None:
     reader = Reader(user, 13)
 
     for _ in range(2):

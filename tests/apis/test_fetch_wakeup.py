@@ -1,6 +1,6 @@
-"""A parked fetch is woken by every append that concerns it, whenever the two meet.
+"""Every append to a partition of a parked fetch wakes the fetch, whenever it comes.
 
-The brokers' clock stands still here, so a fetch that nobody wakes never ends.
+The broker's clock stands still here, so a fetch that no append wakes never ends.
 """
 
 from __future__ import annotations

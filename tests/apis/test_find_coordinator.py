@@ -55,7 +55,7 @@ async def test_many_groups_are_answered_one_by_one(home: Home, user: User, versi
     assert answer == FindCoordinatorResponse(coordinators=found(home, "a", "b", ""))
 
 
-async def test_nobody_asked_for_is_nobody_found(user: User) -> None:
+async def test_a_request_without_keys_is_answered_without_coordinators(user: User) -> None:
     assert (await user.send(asking(4), 4)).coordinators == []
 
 

@@ -30,11 +30,11 @@ async def test_a_member_of_this_generation_is_alive(user: User, version: int) ->
 
 
 @pytest.mark.parametrize("version", ends(heartbeat))
-async def test_whoever_is_not_of_this_generation_is_refused(user: User, version: int) -> None:
+async def test_members_of_other_generations_and_groups_are_refused(user: User, version: int) -> None:
     member = await only_member(user, "g")
 
     assert await beat(user, member, 0, version) == ErrorCode.ILLEGAL_GENERATION
-    assert await beat(user, "nobody", 1, version) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert await beat(user, "unknown", 1, version) == ErrorCode.UNKNOWN_MEMBER_ID
     assert await beat(user, member, 1, version, group_id="other") == ErrorCode.UNKNOWN_MEMBER_ID
     assert await beat(user, member, 1, version, group_id="") == ErrorCode.INVALID_GROUP_ID
 
@@ -65,7 +65,7 @@ async def test_before_the_assignment_a_member_is_alive_all_the_same(user: User) 
 
 
 @pytest.mark.parametrize("version", [3, 4])
-async def test_an_instance_nobody_knows_is_an_unknown_member(user: User, version: int) -> None:
+async def test_an_unknown_instance_is_an_unknown_member(user: User, version: int) -> None:
     member = await only_member(user, "g")
 
     got = await beat(user, member, version=version, group_instance_id="stranger")
@@ -73,5 +73,5 @@ async def test_an_instance_nobody_knows_is_an_unknown_member(user: User, version
     assert got == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-async def test_without_the_offsets_topic_nobody_coordinates(user: User) -> None:
+async def test_without_the_offsets_topic_there_is_no_coordinator(user: User) -> None:
     assert await beat(user, "m") == ErrorCode.NOT_COORDINATOR

@@ -68,7 +68,7 @@ async def test_an_empty_transactional_id_is_no_id(user: User, version: int) -> N
 
 
 @pytest.mark.parametrize("version", ends(init_producer_id))
-async def test_before_anybody_looked_for_it_there_is_no_coordinator(user: User, version: int) -> None:
+async def test_before_the_first_find_coordinator_there_is_no_coordinator(user: User, version: int) -> None:
     assert (await user.send(asking("payments"), version)).error_code == ErrorCode.NOT_COORDINATOR
 
 

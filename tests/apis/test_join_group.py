@@ -118,7 +118,7 @@ async def test_the_first_rebalance_waits_for_others_that_start_at_the_same_time(
         pytest.param(
             joining_of("g", protocol_type=""), ErrorCode.INCONSISTENT_GROUP_PROTOCOL, id="no protocol type"
         ),
-        pytest.param(joining_of("g", "nobody"), ErrorCode.UNKNOWN_MEMBER_ID, id="id of no group"),
+        pytest.param(joining_of("g", "unknown"), ErrorCode.UNKNOWN_MEMBER_ID, id="id of no group"),
     ],
 )
 @pytest.mark.parametrize("version", ends(join_group))
@@ -135,7 +135,7 @@ async def test_who_does_not_fit_into_a_new_group_is_refused(
     [
         (joining_of("g", protocols=[("other", b"")]), ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         (joining_of("g", protocol_type="connect"), ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
-        (joining_of("g", "nobody"), ErrorCode.UNKNOWN_MEMBER_ID),
+        (joining_of("g", "unknown"), ErrorCode.UNKNOWN_MEMBER_ID),
     ],
     ids=["no common protocol", "other protocol type", "unknown member"],
 )
@@ -154,7 +154,7 @@ async def test_a_refused_join_has_no_protocol_name_which_old_versions_spell_empt
 ) -> None:
     await coordinated(user)
 
-    assert (await user.send(joining_of("g", "nobody"), version)).protocol_name == protocol_name
+    assert (await user.send(joining_of("g", "unknown"), version)).protocol_name == protocol_name
 
 
 async def test_version_0_waits_for_a_rebalance_as_long_as_for_a_session(home: Home) -> None:
@@ -178,7 +178,7 @@ async def test_a_protocol_that_is_offered_twice_counts_once(user: User) -> None:
     assert (await user.send(joining_of("g", protocols=offered), 3)).protocol_name == "range"
 
 
-async def test_a_full_group_takes_nobody_else(home: Home) -> None:
+async def test_a_full_group_takes_no_new_member(home: Home) -> None:
     home.overrides["group.max.size"] = "1"
     async with home.running() as user:
         await only_member(user, "g")
@@ -188,5 +188,5 @@ async def test_a_full_group_takes_nobody_else(home: Home) -> None:
         assert answer.error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-async def test_without_the_offsets_topic_nobody_coordinates(user: User) -> None:
+async def test_without_the_offsets_topic_there_is_no_coordinator(user: User) -> None:
     assert (await user.send(joining_of("g"), 9)).error_code == ErrorCode.NOT_COORDINATOR

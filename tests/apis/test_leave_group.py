@@ -47,12 +47,12 @@ async def test_when_the_last_member_leaves_the_group_is_empty(user: User, versio
 
 
 @pytest.mark.parametrize("version", every(leave_group))
-async def test_whoever_is_not_there_cannot_leave(user: User, version: int) -> None:
+async def test_an_unknown_member_cannot_leave(user: User, version: int) -> None:
     await only_member(user, "g")
-    unknown = answered(version, ErrorCode.UNKNOWN_MEMBER_ID, "nobody")
+    unknown = answered(version, ErrorCode.UNKNOWN_MEMBER_ID, "unknown")
 
-    assert await user.send(leaving(version, ("nobody", None)), version) == unknown
-    assert await user.send(leaving(version, ("nobody", None), group="other"), version) == unknown
+    assert await user.send(leaving(version, ("unknown", None)), version) == unknown
+    assert await user.send(leaving(version, ("unknown", None), group="other"), version) == unknown
     assert await state(user) == "Stable"
 
 
@@ -60,7 +60,7 @@ async def test_whoever_is_not_there_cannot_leave(user: User, version: int) -> No
 async def test_one_unknown_member_does_not_keep_the_others(user: User, version: int) -> None:
     member = await only_member(user, "g")
 
-    answer = await user.send(leaving(version, ("nobody", None), (member, None)), version)
+    answer = await user.send(leaving(version, ("unknown", None), (member, None)), version)
 
     assert [m.error_code for m in answer.members] == [ErrorCode.UNKNOWN_MEMBER_ID, 0]
     assert await state(user) == "Empty"
@@ -72,7 +72,7 @@ async def test_static_members_are_sent_away_by_instance(user: User, version: int
     member = (await user.send(joining_of("g", instance="i"), 5)).member_id
     await user.send(syncing_of("g", member, 1, {member: b"all"}, group_instance_id="i"), 5)
 
-    wrong = await user.send(leaving(version, ("nobody", "i"), ("", "stranger")), version)
+    wrong = await user.send(leaving(version, ("unknown", "i"), ("", "stranger")), version)
     right = await user.send(leaving(version, ("", "i")), version)
 
     assert [m.error_code for m in wrong.members] == [

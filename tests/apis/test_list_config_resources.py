@@ -55,7 +55,7 @@ async def test_groups_and_metrics_are_listed_while_something_is_set(user: User) 
 
 
 @pytest.mark.parametrize("kinds", [[0], [64], [TOPIC, 3]])
-async def test_a_type_nobody_knows_is_not_supported(user: User, kinds: list[int]) -> None:
+async def test_an_unknown_type_is_not_supported(user: User, kinds: list[int]) -> None:
     answer = await user.send(ListConfigResourcesRequest(resource_types=kinds), 1)
 
     assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])

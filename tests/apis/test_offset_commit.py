@@ -68,13 +68,13 @@ async def test_members_commit_in_their_generation(user: User, version: int) -> N
     ("who", "error"),
     [
         pytest.param({"generation": 2}, ErrorCode.ILLEGAL_GENERATION, id="generation"),
-        pytest.param({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
+        pytest.param({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
         pytest.param({"member_id": "", "generation": -1}, ErrorCode.UNKNOWN_MEMBER_ID, id="no member"),
         pytest.param({"instance": "stranger"}, ErrorCode.UNKNOWN_MEMBER_ID, id="instance"),
     ],
 )
 @pytest.mark.parametrize("version", ends(offset_commit, since=7))
-async def test_nobody_else_commits_for_a_group_with_members(
+async def test_only_its_members_commit_for_a_group_with_members(
     user: User, version: int, who: dict[str, Any], error: ErrorCode
 ) -> None:
     topic = await topic_at(user, version)
@@ -85,7 +85,7 @@ async def test_nobody_else_commits_for_a_group_with_members(
 
 
 @pytest.mark.parametrize(("version", "error"), [(2, 22), (8, 22), (9, 69), (10, 69)])
-async def test_a_generation_of_a_group_nobody_knows(user: User, version: int, error: int) -> None:
+async def test_a_generation_of_an_unknown_group(user: User, version: int, error: int) -> None:
     topic = await topic_at(user, version)
 
     request = committing_of("g", topic, 5, member=Member("m", 3))
@@ -93,7 +93,7 @@ async def test_a_generation_of_a_group_nobody_knows(user: User, version: int, er
     assert await error_of(user, request, version) == error
 
 
-async def test_between_join_and_assignment_nobody_commits(user: User) -> None:
+async def test_commits_between_join_and_assignment_are_refused(user: User) -> None:
     await topic_at(user, 9)
     member = (await user.send(joining_of("g"), 3)).member_id
 
@@ -177,7 +177,7 @@ async def test_offsets_of_an_empty_group_expire(home: Home) -> None:
         assert (await stored(user))[0] == -1
 
 
-async def test_without_the_offsets_topic_nobody_coordinates(user: User) -> None:
+async def test_without_the_offsets_topic_there_is_no_coordinator(user: User) -> None:
     await user.create_topic("t")
 
     assert await error_of(user, committing_of("g", "t", 5)) == ErrorCode.NOT_COORDINATOR

@@ -1,4 +1,4 @@
-"""OffsetDelete (47): a group forgets how far it has read topics that nobody in it reads."""
+"""OffsetDelete (47): delete a group's offsets of topics that none of its members subscribes to."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ async def test_a_topic_that_a_member_reads_keeps_its_offsets(user: User) -> None
     )
 
 
-async def test_a_group_nobody_knows_has_no_offsets(user: User) -> None:
+async def test_an_unknown_group_has_no_offsets(user: User) -> None:
     await user.create_topic("t")
     await coordinated(user)
 
-    assert await deleted(user, "nobody", t=[0]) == (ErrorCode.GROUP_ID_NOT_FOUND, {})
+    assert await deleted(user, "unknown", t=[0]) == (ErrorCode.GROUP_ID_NOT_FOUND, {})

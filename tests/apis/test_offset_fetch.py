@@ -80,7 +80,7 @@ async def test_from_version_8_on_many_are(user: User, version: int) -> None:
     topic_id = await committed(user)
     topic: Topic = topic_id if version >= 10 else "t"
     request = offsets_of("g", (topic, [0, 1]))
-    request.groups += offsets_of("nobody", (topic, [0])).groups
+    request.groups += offsets_of("unknown", (topic, [0])).groups
 
     answer = await user.send(request, version)
 
@@ -89,7 +89,7 @@ async def test_from_version_8_on_many_are(user: User, version: int) -> None:
         return OffsetFetchResponseGroup(group_id=group, topics=topics)
 
     assert answer == OffsetFetchResponse(
-        groups=[found("g", new(5, 0, 3, "m"), new(-1, 1)), found("nobody", new(-1))]
+        groups=[found("g", new(5, 0, 3, "m"), new(-1, 1)), found("unknown", new(-1))]
     )
 
 
@@ -123,16 +123,16 @@ async def test_an_empty_list_of_topics_means_none(user: User) -> None:
 
 
 @pytest.mark.parametrize("version", every(offset_fetch))
-async def test_a_group_and_a_topic_nobody_knows_have_committed_nothing_and_that_is_no_error(
+async def test_an_unknown_group_or_topic_has_no_offsets_and_that_is_no_error(
     user: User, version: int
 ) -> None:
     await coordinated(user)
 
     if version < 8:
-        answer = await user.send(asking("nobody", ("missing", [0])), version)
+        answer = await user.send(asking("unknown", ("missing", [0])), version)
         assert (answer.error_code, answer.topics[0].partitions) == (0, [old(-1)])
     elif version < 10:
-        [group] = (await user.send(offsets_of("nobody", ("missing", [0])), version)).groups
+        [group] = (await user.send(offsets_of("unknown", ("missing", [0])), version)).groups
         assert (group.error_code, group.topics[0].partitions) == (0, [new(-1)])
 
 
@@ -180,7 +180,7 @@ async def test_only_members_may_say_which_member_they_are(user: User, version: i
 
 
 @pytest.mark.parametrize("version", every(offset_fetch))
-async def test_without_the_offsets_topic_nobody_coordinates_and_nothing_is_said_of_offsets(
+async def test_without_the_offsets_topic_there_is_no_coordinator_and_no_offsets_are_answered(
     user: User, version: int
 ) -> None:
     await user.create_topic("t")

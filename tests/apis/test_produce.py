@@ -128,7 +128,7 @@ async def test_what_is_no_batch_is_noticed_before_invalid_acks_and_after_a_missi
     assert await error_of(user, "missing", b"", acks=5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-async def test_a_topic_id_nobody_knows_is_told_apart_from_a_missing_partition(user: User) -> None:
+async def test_an_unknown_topic_id_is_told_apart_from_a_missing_partition(user: User) -> None:
     topic_id = await user.create_topic("t")
 
     unknown = await result(user, producing_to(UNKNOWN_ID, GOOD), 13)
@@ -371,7 +371,7 @@ async def test_an_older_epoch_is_fenced(user: User) -> None:
     assert got == [(0, 0), (0, 1), (ErrorCode.INVALID_PRODUCER_EPOCH, -1)]
 
 
-async def test_a_producer_nobody_remembers_may_go_on_anywhere_and_sequences_wrap(user: User) -> None:
+async def test_a_forgotten_producer_may_go_on_at_any_sequence_and_sequences_wrap(user: User) -> None:
     await user.create_topic("t")
 
     assert await offsets_and_errors(user, sequenced(2**31 - 1), sequenced(0)) == [(0, 0), (0, 1)]
@@ -398,9 +398,7 @@ async def test_a_transactional_batch_needs_a_transactional_id(user: User, versio
 
 
 @pytest.mark.parametrize("version", ends(produce))
-async def test_without_a_coordinator_nobody_can_say_whether_a_transaction_is_open(
-    user: User, version: int
-) -> None:
+async def test_without_a_coordinator_transactional_batches_are_refused(user: User, version: int) -> None:
     topic_id = await user.create_topic("t")
     request = producing_to(topic_id if version >= 13 else "t", TRANSACTIONAL, transactional_id="tx")
 

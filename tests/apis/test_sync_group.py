@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader brings the assignment, everybody gets their share."""
+"""SyncGroup (14): the leader sends the assignment, and each member gets its share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def joined(user: User, group: str = "g") -> str:
 
 
 @pytest.mark.parametrize("version", every(sync_group))
-async def test_the_leader_assigns_and_whoever_asks_again_gets_the_same(user: User, version: int) -> None:
+async def test_the_leader_assigns_and_a_repeated_sync_gets_the_same(user: User, version: int) -> None:
     member = await joined(user)
     assigned = SyncGroupResponse(
         error_code=0,
@@ -55,13 +55,13 @@ async def test_followers_wait_for_the_leader_and_those_it_omits_get_nothing(
     ("changes", "error"),
     [
         pytest.param({"generation": 2}, ErrorCode.ILLEGAL_GENERATION, id="generation"),
-        pytest.param({"member": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
+        pytest.param({"member": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID, id="member"),
         pytest.param({"group": "other"}, ErrorCode.UNKNOWN_MEMBER_ID, id="group"),
         pytest.param({"group": ""}, ErrorCode.INVALID_GROUP_ID, id="no group"),
     ],
 )
 @pytest.mark.parametrize("version", ends(sync_group))
-async def test_whoever_is_not_of_this_generation_is_refused(
+async def test_members_of_other_generations_and_groups_are_refused(
     user: User, version: int, changes: dict[str, Any], error: ErrorCode
 ) -> None:
     details: dict[str, Any] = {"group": "g", "member": await joined(user), "generation": 1, **changes}

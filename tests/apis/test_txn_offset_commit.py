@@ -110,7 +110,7 @@ async def test_a_member_has_to_be_of_the_present_generation(user: User) -> None:
     async def commit(member_id: str, generation: int) -> ErrorCode:
         return await producer.try_to_commit(GROUP, "t", 7, member_id=member_id, generation_id=generation)
 
-    assert await commit("nobody", 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert await commit("unknown", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert await commit(member, 2) == ErrorCode.ILLEGAL_GENERATION
     assert await commit(member, 1) == OK
     # Producers of before KIP-447 do not say for whom they commit.

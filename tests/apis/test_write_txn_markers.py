@@ -102,14 +102,14 @@ async def test_no_markers_have_no_outcome(user: User) -> None:
     assert await written(user) == {}
 
 
-async def test_a_marker_of_nobody_fails_with_all_that_come_with_it(user: User) -> None:
+async def test_a_marker_without_an_epoch_fails_together_with_all_others_of_its_request(user: User) -> None:
     await user.create_topic("t")
     producer = await Producer.of(user, old=True)
     await producer.write("t", b"v")
-    of_nobody = marker(producer, 0)
-    of_nobody.producer_id, of_nobody.producer_epoch = 77, -1
+    without_epoch = marker(producer, 0)
+    without_epoch.producer_id, without_epoch.producer_epoch = 77, -1
 
-    outcome = await written(user, marker(producer, 0, commit=True), of_nobody)
+    outcome = await written(user, marker(producer, 0, commit=True), without_epoch)
 
     failed = [("t", 0, ErrorCode.UNKNOWN_SERVER_ERROR)]
     assert outcome == {producer.id: failed, 77: failed}

@@ -1,4 +1,4 @@
-"""A disk that stands still holds up whoever needs it, and nobody else."""
+"""A disk that hangs delays the requests that need it, and no others."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ async def test_readers_of_a_disk_hold_up_no_acknowledgement_that_waits_for_its_s
 async def test_what_a_slow_disk_does_behind_its_clients_backs_holds_up_no_topic_of_another(
     operation: str,
 ) -> None:
-    """Closed segments are synced, and those that retention took are renamed, while nobody waits for it."""
+    """No request waits while closed segments are synced and those that retention deletes are renamed."""
     home = Home(data_dir=BOTH_DISKS)
     async with home.running() as user:
         fast, slow = await one_on_each_disk(home, user, internal_segment_bytes="200", retention_bytes="200")

@@ -76,7 +76,7 @@ def test_the_next_bootstrap_server_is_tried_when_one_is_away(broker: str) -> Non
         assert len(client.metadata([]).brokers) == 1
 
 
-def test_a_broker_nobody_knows_cannot_be_asked(broker: str) -> None:
+def test_an_unknown_broker_cannot_be_asked(broker: str) -> None:
     with Client(broker) as client, pytest.raises(KafkaError, match="Broker 7 is not available"):
         client.send(MetadataRequest(topics=None), node_id=7)
 

@@ -101,8 +101,8 @@ def test_all_groups_are_described_if_none_is_named(run: Run, read_group: str) ->
 
 
 def test_a_group_that_is_not_there_is_not_found(run: Run) -> None:
-    result = run("groups", "describe", "nobody")
-    assert (result.status, result.err) == (1, "Error: Group nobody not found.\n")
+    result = run("groups", "describe", "unknown")
+    assert (result.status, result.err) == (1, "Error: Group unknown not found.\n")
 
 
 @pytest.mark.parametrize(

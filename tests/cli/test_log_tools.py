@@ -243,7 +243,9 @@ def test_a_folder_in_use_is_read_as_far_as_it_goes_and_said_to_be_in_use(
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_the_question_who_has_a_folder_takes_it_from_nobody(folder: Path, other_process: int) -> None:
+def test_asking_which_process_locks_a_folder_leaves_the_lock_in_place(
+    folder: Path, other_process: int
+) -> None:
     lock = str(folder.parent / ".lock")
     assert lock_holder(lock) == other_process
     os.kill(other_process, signal.SIGKILL)

@@ -270,7 +270,7 @@ def test_the_last_one_in_sync_stays_eligible_and_the_others_do_not_take_over():
     assert (orders(state).isr, orders(state).elr, orders(state).leader) == ((1,), (), 1)
 
 
-def test_unclean_election_takes_whoever_is_there_where_it_is_allowed():
+def test_unclean_election_takes_any_live_replica_where_it_is_allowed():
     topic = NewTopic(
         "orders",
         uuid(100),

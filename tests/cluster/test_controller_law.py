@@ -112,7 +112,9 @@ class Cluster(RuleBasedStateMachine):
                 replicas, isr, elr = set(partition.replicas), set(partition.isr), set(partition.elr)
                 assert isr <= replicas and elr <= replicas and not isr & elr
                 if partition.leader == NO_LEADER:
-                    assert not any(self.state.is_active(replica) for replica in isr), "somebody could lead"
+                    assert not any(self.state.is_active(replica) for replica in isr), (
+                        "an active replica could lead"
+                    )
                 else:
                     assert partition.leader in isr
                     assert self.state.is_active(partition.leader)

@@ -34,7 +34,7 @@ def test_subscribers_see_the_configuration_before_and_after() -> None:
     assert before["message.max.bytes"] != configs.current["message.max.bytes"]
 
 
-def test_an_update_that_changes_nothing_tells_nobody() -> None:
+def test_an_update_that_changes_nothing_calls_no_subscriber() -> None:
     configs = started_with("message.max.bytes=1000")
     seen: list[BrokerConfig] = []
     configs.subscribe(lambda old, new: seen.append(new))

@@ -131,7 +131,7 @@ class Offsets:
         return await self.requests.sync(member_id, 1, [(member_id, b"mine")])
 
 
-async def test_before_the_topic_exists_nobody_is_the_coordinator_and_there_are_no_groups() -> None:
+async def test_before_the_topic_exists_there_is_no_coordinator_and_there_are_no_groups() -> None:
     offsets = Offsets(partitions=0)
     wrong = ErrorCode.NOT_COORDINATOR
 

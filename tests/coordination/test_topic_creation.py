@@ -1,4 +1,4 @@
-"""Topics that come to be because somebody asked: once, however many ask, with the broker's defaults."""
+"""Automatic topic creation: once, however many requests ask, with the broker's defaults."""
 
 from __future__ import annotations
 

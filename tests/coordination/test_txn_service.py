@@ -198,9 +198,9 @@ class Coordinator:
 
 
 async def test_every_api_says_who_is_not_the_coordinator() -> None:
-    nobody = Coordinator(partitions=0)
+    without_topic = Coordinator(partitions=0)
     elsewhere = Coordinator()
-    for coordinator in (nobody, elsewhere):
+    for coordinator in (without_topic, elsewhere):
         wrong = ErrorCode.NOT_COORDINATOR
         producer = await coordinator.init()
         assert producer.error == wrong

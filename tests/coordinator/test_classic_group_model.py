@@ -89,15 +89,15 @@ def _knows_only_members(right: Any) -> Any:
 BUGS = [
     Bug("a given id is never withdrawn", turn.Turn, "set_timer", _no_timer("session")),
     Bug("a rebalance never ends by itself", turn.Turn, "set_timer", _no_timer("join")),
-    Bug("nobody minds members that do not sync", turn.Turn, "set_timer", _no_timer("sync")),
+    Bug("members that do not sync are not dropped", turn.Turn, "set_timer", _no_timer("sync")),
     Bug("sessions are not renewed", turn.Turn, "reset_session", _nothing),
     Bug("an assignment is not written", turn.Turn, "write_group", _nothing),
     Bug("the generation stays", rebalance, "complete_join", _same_generation),
-    Bug("everybody gets the leader's share", sync, "_assigned", _gives_leaders_share),
+    Bug("every member gets the leader's share", sync, "_assigned", _gives_leaders_share),
     Bug("a leader that is gone leads on", rebalance, "remove_member", _keeps_leader),
     Bug("a full group takes more", join, "_has_room", lambda _: lambda *_: True),
     Bug("a former self may commit", kind, "fenced", _knows_only_members),
-    Bug("who leaves is not told to the others", leave, "prepare_rebalance", _nothing),
+    Bug("the others are not told who leaves", leave, "prepare_rebalance", _nothing),
     Bug(
         "any generation may commit",
         kind.ClassicKind,

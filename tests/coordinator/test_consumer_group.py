@@ -245,7 +245,7 @@ def test_a_deleted_topic_is_taken_away(world: GroupWorld) -> None:
     assert (answer.member_epoch, answer.assignment) == (2, ((T, (0, 1, 2, 3, 4, 5)),))
 
 
-def test_topics_that_nobody_reads_do_not_disturb_a_group(world: GroupWorld) -> None:
+def test_topics_without_subscribers_do_not_rebalance_a_group(world: GroupWorld) -> None:
     world.join_consumer("a", "t")
 
     world.set_topics(TOPIC, TopicInfo("u", U, 99))
@@ -281,7 +281,7 @@ def test_assignments_are_made_once_a_second_at_most(world: GroupWorld) -> None:
     assert world.consumer_group().assignment_epoch == 3
 
 
-def test_a_full_group_takes_nobody_in(world: GroupWorld) -> None:
+def test_a_full_group_takes_no_new_member(world: GroupWorld) -> None:
     world.config = world.config._replace(consumer_group_max_size=1)
     world.join_consumer("a", "t")
 
@@ -312,7 +312,7 @@ def test_a_restarted_broker_knows_the_group_and_expects_its_members(world: Group
     assert other.consumer("a", 2, owned={T: kept}).member_epoch == 3
 
 
-def test_a_member_in_a_state_nobody_knows_must_begin_anew(world: GroupWorld) -> None:
+def test_a_member_in_an_unknown_state_is_fenced_and_joins_again(world: GroupWorld) -> None:
     world.join_consumer("a", "t")
     for record in world.log:
         if isinstance(record.value, m.ConsumerGroupCurrentMemberAssignmentValue):
@@ -347,7 +347,7 @@ def test_a_storm_of_300_consumer_groups_settles_without_a_member_being_lost() ->
             epochs[group, name] = answer.member_epoch
         world.advance(500)
 
-    # Everybody's topic grows in the same moment.
+    # The topic of all groups grows.
     world.set_topics(TOPIC._replace(partition_count=9))
     for _ in range(6):
         world.advance(5_000)

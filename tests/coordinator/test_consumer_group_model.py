@@ -1,8 +1,8 @@
 """Consumers of both protocols do at random what real ones do, while topics change, answers are lost and the
-coordinator moves; no partition ever has two owners, and left in peace everybody gets a share.
+coordinator moves; no partition ever has two owners, and in a quiet group every member gets a share.
 
-The model is the clients: each knows only what it was told, and owns a partition until it has let go of it
-itself. That it finds what it is there to find is shown by planting bugs.
+The model is the clients: each knows only what the coordinator answered, and owns a partition until it has
+released it itself. Planted bugs prove that the model finds bugs.
 """
 
 from __future__ import annotations
@@ -314,7 +314,7 @@ class Cluster:
         assert group.classic_count == sum(member.classic is not None for member in group.members.values())
 
     def settle(self) -> None:
-        """Left in peace, everybody gets a share, and every partition that is read has an owner."""
+        """In a quiet group every member gets a share, and every subscribed partition has an owner."""
         self.loss = 0
         for _ in range(400):
             for client in self.clients:
@@ -357,7 +357,9 @@ MIXED = (NewConsumer, OldConsumer, OldConsumer, OldConsumer)
 
 @pytest.mark.parametrize("kinds", [ONLY_NEW, MIXED], ids=["consumer protocol", "both protocols"])
 @pytest.mark.parametrize("seed", range(5))
-def test_no_partition_has_two_owners_and_peace_brings_everybody_a_share(seed: int, kinds: Any) -> None:
+def test_no_partition_has_two_owners_and_every_member_of_a_quiet_group_gets_a_share(
+    seed: int, kinds: Any
+) -> None:
     cluster = Cluster(seed, kinds)
     for _ in range(1_000):
         cluster.step()
@@ -372,7 +374,7 @@ def test_living_groups_of_the_model_change_their_protocol_both_ways() -> None:
     assert cluster.downgrades
 
 
-def nobody_owns(*_: object) -> bool:
+def never_owned(*_: object) -> bool:
     return False
 
 
@@ -390,11 +392,11 @@ def no_bump(*_: object, **__: object) -> None:
 
 
 PLANTED: list[tuple[str, object, str, object]] = [
-    ("a revocation is taken for done before it is", reconciliation, "_owns_any", nobody_owns),
+    ("a revocation is taken for done before it is", reconciliation, "_owns_any", never_owned),
     ("a partition counts as free while it is held", ConsumerGroup, "_partition_epochs", released_at_once),
     ("a partition is never released", ConsumerGroup, "_partition_epochs", never_released),
-    ("who leaves changes nothing for the others", members.ConsumerTurn, "bump_epoch", no_bump),
-    ("a session that ends expels nobody", heartbeat, "fence_members", no_bump),
+    ("a member that leaves changes nothing for the others", members.ConsumerTurn, "bump_epoch", no_bump),
+    ("a session that ends removes no member", heartbeat, "fence_members", no_bump),
 ]
 
 

@@ -90,7 +90,7 @@ def test_only_the_leader_receives_the_members() -> None:
     assert {answer.leader_id for answer in answers} == {"client-1"}
 
 
-def test_a_member_id_nobody_uses_is_withdrawn_after_the_session_timeout() -> None:
+def test_an_unused_member_id_is_withdrawn_after_the_session_timeout() -> None:
     world = GroupWorld()
     member = world.new_member_id()
 
@@ -167,7 +167,7 @@ def test_later_members_must_share_the_type_and_a_protocol(offer: dict[str, objec
     assert world.group().phase is Phase.STABLE
 
 
-def test_an_empty_group_takes_the_protocol_type_of_whoever_comes_next() -> None:
+def test_an_empty_group_takes_the_protocol_type_of_the_next_member() -> None:
     world = GroupWorld()
     (member,) = world.stable_group()
     world.leave(member)
@@ -349,7 +349,7 @@ def test_a_leader_that_does_not_rejoin_is_succeeded_by_one_that_did() -> None:
     assert leader not in world.group().members
 
 
-def test_a_new_member_that_nobody_hears_of_again_is_dropped_after_five_minutes() -> None:
+def test_a_new_member_that_stays_silent_is_dropped_after_five_minutes() -> None:
     world = GroupWorld()
     world.stable_group(rebalance_timeout_ms=1_000_000, session_timeout_ms=1_000_000)
     newcomer = world.join(version=3)

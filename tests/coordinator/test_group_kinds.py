@@ -9,7 +9,7 @@ from pykafka_broker.coordinator.group.state import Group
 from tests.support.groups import GroupWorld
 
 
-def test_every_kind_of_group_has_somebody_who_answers_for_it() -> None:
+def test_every_class_of_group_has_a_kind_with_a_name_of_its_own() -> None:
     assert set(KINDS) == set(get_args(Group))
     assert len({kind.name for kind in KINDS.values()}) == len(KINDS)
 

@@ -79,7 +79,7 @@ def test_a_member_of_a_stable_group_gets_its_assignment_again() -> None:
     [
         ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
         ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
-        ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"generation": 2}, ErrorCode.ILLEGAL_GENERATION),
         ({"protocol_type": "connect"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
         ({"protocol_name": "sticky"}, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
@@ -173,12 +173,12 @@ def test_a_heartbeat_moves_the_session_and_keeps_the_very_same_state() -> None:
     [
         ({"group_id": ""}, ErrorCode.INVALID_GROUP_ID),
         ({"group_id": "other"}, ErrorCode.UNKNOWN_MEMBER_ID),
-        ({"member_id": "nobody"}, ErrorCode.UNKNOWN_MEMBER_ID),
+        ({"member_id": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
         ({"generation": 0}, ErrorCode.ILLEGAL_GENERATION),
         ({"instance": "unknown"}, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
-def test_a_fenced_heartbeat_keeps_nobody_alive(changed: dict[str, object], error: ErrorCode) -> None:
+def test_a_refused_heartbeat_does_not_renew_the_session(changed: dict[str, object], error: ErrorCode) -> None:
     world = GroupWorld()
     (member,) = world.stable_group()
     before = dict(world.timers)
@@ -272,7 +272,7 @@ def test_every_leaving_member_gets_its_own_answer() -> None:
     member, _ = world.stable_group(2)
     pending = world.new_member_id()
 
-    result = world.leave(member, "nobody", pending)
+    result = world.leave(member, "unknown", pending)
 
     assert [error for _, error in result.members] == [
         ErrorCode.NONE,
@@ -300,7 +300,7 @@ def test_a_member_that_leaves_while_it_waits_is_answered() -> None:
     assert world.answers[parked] == SyncResult(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def test_leaving_completes_a_rebalance_that_waited_for_nobody_else() -> None:
+def test_leaving_completes_a_rebalance_that_waited_for_no_other_member() -> None:
     world = GroupWorld()
     leader, follower = world.stable_group(2)
     parked = world.join(member_id=leader)

@@ -75,7 +75,7 @@ def rejoin(world: GroupWorld, member: str, *owned: int) -> tuple[int, list[int]]
     return joined.generation, partitions_of(synced.assignment)
 
 
-def test_the_first_consumer_makes_a_consumer_group_of_a_classic_one_and_nobody_loses_anything(
+def test_the_first_consumer_makes_a_consumer_group_of_a_classic_one_and_no_member_loses_anything(
     world: GroupWorld,
 ) -> None:
     a, b = classic_group(world, assigning(0, 1), assigning(2, 3))
@@ -152,7 +152,7 @@ def test_when_the_last_consumer_leaves_the_group_is_classic_again_and_rebalances
     assert world.heartbeat(a, generation + 1) is ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_quick_change_forth_and_back_gives_away_nothing_that_somebody_still_has(world: GroupWorld) -> None:
+def test_a_quick_change_forth_and_back_gives_away_no_partition_that_is_still_owned(world: GroupWorld) -> None:
     a, _ = classic_group(world, assigning(0, 1, 2, 3), assigning())
     world.join_consumer("new", "t")
     world.consumer("new", -1)
@@ -218,7 +218,7 @@ def test_a_classic_member_that_a_group_of_consumers_refuses_is_told_no_member_id
 
 def test_groups_that_cannot_be_understood_do_not_change(world: GroupWorld) -> None:
     world.stable_group(group_id="connect", protocol_type="connect")
-    classic_group(world, assigning(0, user_data=b"of an assignor of somebody's own"))
+    classic_group(world, assigning(0, user_data=b"of a custom assignor"))
 
     assert world.join_consumer("new", "t", group_id="connect").error is ErrorCode.GROUP_ID_NOT_FOUND
     refused = world.join_consumer("new", "t")
@@ -267,7 +267,7 @@ def test_administrators_remove_members_of_both_protocols(world: GroupWorld) -> N
     (a,) = classic_group(world, assigning(0, 1, 2, 3))
     world.join_consumer("new", "t", instance="pod")
 
-    answer = world.leave(a, "nobody", instances=["pod"])
+    answer = world.leave(a, "unknown", instances=["pod"])
 
     assert [error for _, error in answer.members] == [
         ErrorCode.NONE,

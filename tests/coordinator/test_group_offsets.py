@@ -42,7 +42,7 @@ TOPIC_ID, OTHER_ID = b"\1" * 16, b"\2" * 16
 # ---- committing ----
 
 
-def test_anybody_may_commit_for_a_group_that_does_not_exist_and_so_creates_it() -> None:
+def test_a_commit_for_a_group_that_does_not_exist_creates_it() -> None:
     world = GroupWorld()
 
     assert world.commit({T0: 5}, metadata="m") == {T0: OK}
@@ -97,8 +97,8 @@ def test_members_of_the_last_generation_may_commit_before_they_rejoin() -> None:
     ("member", "generation", "error"),
     [
         ("", -1, ErrorCode.UNKNOWN_MEMBER_ID),
-        ("nobody", 1, ErrorCode.UNKNOWN_MEMBER_ID),
-        ("nobody", -1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("unknown", 1, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("unknown", -1, ErrorCode.UNKNOWN_MEMBER_ID),
         ("client-1", 0, ErrorCode.ILLEGAL_GENERATION),
         ("client-1", -1, ErrorCode.ILLEGAL_GENERATION),
     ],
@@ -113,7 +113,7 @@ def test_strangers_may_not_commit_for_a_group_with_members(
     assert world.fetch() == {}
 
 
-def test_nobody_commits_while_the_assignment_is_made() -> None:
+def test_commits_are_refused_while_the_assignment_is_made() -> None:
     world = GroupWorld()
     token = world.join(version=3)
     world.advance(3_000)
@@ -219,7 +219,7 @@ def test_a_group_that_does_not_exist_reads_like_one_without_offsets() -> None:
     world = GroupWorld()
 
     assert fetch(world, TopicPartitions("t", (0,))).topics == (("t", bytes(16), (FetchedOffset(0),)),)
-    assert world.fetch("nobody") == {}
+    assert world.fetch("unknown") == {}
 
 
 def test_an_offset_of_a_topic_that_was_deleted_does_not_count_for_its_namesake() -> None:
@@ -259,7 +259,7 @@ def delete(world: GroupWorld, *topics: TopicPartitions) -> DeleteOffsetsResult:
     return result
 
 
-def test_offsets_of_topics_nobody_subscribes_to_can_be_deleted() -> None:
+def test_offsets_of_topics_without_subscribers_can_be_deleted() -> None:
     world = GroupWorld()
     (member,) = world.stable_group()
     world.commit({T0: 5, U0: 6}, Member(member, 1))
@@ -347,10 +347,10 @@ def test_offsets_of_an_empty_group_age_from_when_it_became_empty() -> None:
 
 
 def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit() -> None:
-    empty_since_nobody_knows = ClassicGroup("g", generation=1, protocol_type="consumer")
+    empty_since_an_unknown_time = ClassicGroup("g", generation=1, protocol_type="consumer")
     young, old = CommittedOffset(1, commit_timestamp_ms=START_MS), CommittedOffset(2, commit_timestamp_ms=0)
     records = [
-        group_record(empty_since_nobody_knows),
+        group_record(empty_since_an_unknown_time),
         OffsetRecord("g", "t", 0, young),
         OffsetRecord("g", "t", 1, old),
     ]
@@ -362,7 +362,7 @@ def test_offsets_of_a_group_an_old_broker_stored_as_empty_age_from_their_commit(
     assert world.fetch() == {T0: 1}
 
 
-def test_offsets_of_a_living_consumer_group_age_only_if_nobody_subscribes_to_the_topic() -> None:
+def test_offsets_of_a_group_with_members_expire_only_for_topics_without_subscribers() -> None:
     world = loaded_world()
     (member,) = world.stable_group(session_timeout_ms=1_800_000)
     world.commit({T0: 1, U0: 2}, Member(member, 1))
@@ -412,7 +412,7 @@ def test_a_subscribed_topic_is_spared_even_by_a_retention_of_its_own() -> None:
     assert world.fetch() == {T0: 1}
 
 
-def test_a_group_somebody_only_asked_to_join_is_forgotten_at_the_next_check() -> None:
+def test_a_group_with_only_a_pending_member_is_forgotten_at_the_next_check() -> None:
     world = loaded_world()
     world.new_member_id()
 

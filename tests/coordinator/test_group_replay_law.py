@@ -94,7 +94,7 @@ class RandomGroups(RuleBasedStateMachine):
         self.learn()
 
     @rule(group=GROUPS)
-    def everybody_syncs(self, group: str) -> None:
+    def every_member_syncs(self, group: str) -> None:
         known = self.world.state.groups.get(group)
         for member_id in known.members if known else ():
             self.world.sync(member_id, known.generation if known else 0, {}, group_id=group)

@@ -205,7 +205,7 @@ def test_a_rebalance_that_only_static_members_could_answer_waits_for_them() -> N
 def test_an_administrator_removes_static_members_by_their_instance_alone() -> None:
     world, _ = static_group("a", "b")
 
-    result = world.leave(instances=["a", "nobody"])
+    result = world.leave(instances=["a", "unknown"])
 
     assert [error for _, error in result.members] == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
     assert list(world.group().static_members) == ["b"]

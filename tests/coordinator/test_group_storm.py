@@ -19,7 +19,7 @@ def test_a_storm_of_300_groups_with_3_members_each_settles_and_misses_no_heartbe
             world.sync(answer.member_id, 1, {name.member_id: b"x" for name in answer.members}, group_id=group)
 
     members = {group: list(world.state.groups[group].members) for group in groups}
-    # Everybody's leader wants a rebalance in the same second; the others hear of it by heartbeat.
+    # The leader of every group rejoins in the same second; the others hear of the rebalance by heartbeat.
     for group in groups:
         world.join(group, members[group][0])
     world.advance(3_000)

@@ -56,7 +56,7 @@ def test_version_2_gets_a_new_epoch_and_the_markers_have_it_already(commit: bool
 
 @either_way
 @pytest.mark.parametrize("version", [V1, V2])
-def test_until_every_marker_is_written_everybody_waits(commit: bool, version: int) -> None:
+def test_until_every_marker_is_written_other_requests_have_to_wait(commit: bool, version: int) -> None:
     world = TransactionWorld()
     producer = open_transaction(world, version)
     world.end(producer, commit=commit, version=version)

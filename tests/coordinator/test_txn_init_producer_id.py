@@ -64,7 +64,7 @@ def test_its_retry_gets_the_same_answer_and_no_further_epoch() -> None:
     assert answers == [ok(FIRST, 1)] * 3
 
 
-def test_a_retry_is_fenced_once_somebody_else_came() -> None:
+def test_a_retry_is_fenced_once_another_producer_has_initialised() -> None:
     world = TransactionWorld()
     producer = world.producer()
     world.init(producer)
@@ -81,7 +81,7 @@ def test_a_retry_is_not_known_as_one_after_the_coordinator_moved() -> None:
     assert world.reload().init(producer) == refused(ErrorCode.PRODUCER_FENCED)
 
 
-def test_an_id_that_belongs_to_nobody_here_is_fenced() -> None:
+def test_an_unknown_producer_id_is_fenced() -> None:
     world = TransactionWorld()
     world.producer()
 
@@ -117,7 +117,7 @@ def test_used_up_epochs_bring_a_new_producer_id() -> None:
 
     assert world.init() == ok(SECOND, 0)
     assert world.metadata().previous_producer_id == FIRST
-    # The producer of before never heard of it, and is fenced by whoever came.
+    # The earlier producer does not know the new id, and is fenced.
     assert world.init((SECOND, 0)) == ok(SECOND, 1)
     assert world.init(holds) == refused(ErrorCode.PRODUCER_FENCED)
 

@@ -1,7 +1,7 @@
 """The law of every core, for transactions: folding the emitted records from nothing gives the durable state.
 
-Everybody does anything at any time: producers of both generations with right and wrong ids and epochs,
-markers that arrive late, clocks that jump, coordinators that move. Every record passes through its bytes.
+Anything happens at any time: producers of both generations send right and wrong ids and epochs, markers
+arrive late, clocks jump, coordinators move. Every record is encoded and decoded on its way.
 """
 
 from __future__ import annotations

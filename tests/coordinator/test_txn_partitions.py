@@ -60,7 +60,7 @@ def test_while_markers_are_written_the_next_transaction_has_to_wait() -> None:
     next_epoch = world.end(producer)[1:]
 
     assert world.add(next_epoch) == ErrorCode.CONCURRENT_TRANSACTIONS
-    # Even for somebody unknown: it may be the id that the producer is about to get.
+    # For an unknown producer id too: it may be the id that the producer is about to get.
     assert world.add((4711, 0)) == ErrorCode.CONCURRENT_TRANSACTIONS
     world.finish()
     assert world.add(next_epoch) == ErrorCode.NONE

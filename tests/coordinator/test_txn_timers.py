@@ -130,7 +130,7 @@ def test_many_at_once_are_aborted_in_turns_but_all_at_the_same_moment() -> None:
     assert len(world.last_records) == 1
 
 
-def test_an_id_nobody_uses_is_forgotten_after_a_week() -> None:
+def test_an_unused_id_is_forgotten_after_a_week() -> None:
     world = loaded(**RARELY)
     producer = world.producer()
     world.add(producer)
@@ -160,7 +160,7 @@ def test_many_unused_ids_are_forgotten_in_slices() -> None:
     assert dict(world.reload().state.by_id) == {}
 
 
-def test_whoever_initialises_in_time_keeps_the_id() -> None:
+def test_a_producer_that_initialises_in_time_keeps_the_id() -> None:
     world = loaded(**RARELY)
     world.producer()
     world.advance(6 * DAY_MS)

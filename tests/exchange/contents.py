@@ -106,7 +106,7 @@ def contents(address: str) -> Contents:
 
 
 def own_configs(admin: AdminClient, kind: Any, name: str) -> dict[str, str]:
-    """The configs that somebody set, as opposed to defaults and files."""
+    """The dynamic configs of a resource, without defaults and those of files."""
     resource = ConfigResource(kind, name)
     entries = admin.describe_configs([resource])[resource].result(TIMEOUT_S)
     own = (

@@ -61,7 +61,7 @@ async def read_here(read: Callable[[], Any]) -> Any:
 
 
 def append(log: PartitionLog, *values: bytes | None, epoch: int = 0, **header: Any) -> AppendResult:
-    """Produce one batch and let everybody see it; of a transaction, as the coordinator would let it."""
+    """Produce one batch and make it visible to consumers; a transactional one is verified first."""
     guard = confirmed(log, header) if header.get("transactional") else NO_GUARD
     result = log.writer.append(batch(*values, **header), leader_epoch=epoch, now_ms=NOW, guard=guard)
     log.state.advance_high_watermark(log.state.log_end_offset)

@@ -292,7 +292,7 @@ async def test_a_commit_that_does_not_come_fails_the_answers_but_not_the_state()
     assert world.clock.pending_timers == 0
 
 
-async def test_closing_fails_everybody_who_waits_and_refuses_what_comes_later() -> None:
+async def test_closing_fails_parked_requests_and_refuses_later_ones() -> None:
     world = World()
     parked = world.shard.ask(lambda token: Add(token, 1))
     world.shard.tell(Do((SetTimer("t", world.clock.now_ms() + 10),)))

@@ -20,7 +20,7 @@ from tests.support.descriptors import descriptors_left
 from tests.support.serving import API_VERSIONS
 
 
-async def test_above_max_connections_new_ones_wait_until_somebody_leaves() -> None:
+async def test_above_max_connections_new_ones_wait_until_another_is_closed() -> None:
     async with (
         listening(limits=ListenerLimits(max_connections=2)) as listeners,
         connected(listeners, 3) as [first, second, third],

@@ -23,7 +23,7 @@ class StepByStep:
     def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
         self.begun.append((dispatch, peer))
         self.connection = connection
-        return Identity("User:nobody", self._before)
+        return Identity("User:unauthenticated", self._before)
 
 
 async def test_authentication_begins_when_the_transport_opens_with_what_that_knows_of_the_peer() -> None:
@@ -33,7 +33,7 @@ async def test_authentication_begins_when_the_transport_opens_with_what_that_kno
     client = Served(dispatch=served, authentication=authentication)
 
     assert authentication.begun == [(served, TransportPeer(certificate=None))]
-    assert client.connection.principal == "User:nobody"
+    assert client.connection.principal == "User:unauthenticated"
 
 
 async def test_a_peer_uses_the_routes_of_its_identity_and_the_next_request_those_of_the_next() -> None:
@@ -55,7 +55,7 @@ async def test_a_peer_uses_the_routes_of_its_identity_and_the_next_request_those
     client.send(HEARTBEAT, LIST_GROUPS)
 
     assert client.answered() == [1, 2]
-    assert principals == ["User:nobody", "User:alice"]
+    assert principals == ["User:unauthenticated", "User:alice"]
 
 
 async def test_a_peer_that_asks_for_more_than_its_identity_allows_loses_its_connection() -> None:

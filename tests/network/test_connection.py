@@ -555,7 +555,7 @@ async def test_an_answer_that_cannot_be_encoded_closes_and_sends_nothing_of_it(
 # The peer goes away.
 
 
-async def test_a_lost_connection_tells_whoever_asked_once_and_drops_late_answers() -> None:
+async def test_a_lost_connection_calls_its_close_callbacks_once_and_drops_late_answers() -> None:
     doors = Doors()
     told = []
     served = Served(produce=lambda request, ctx: Later(doors.wait()))

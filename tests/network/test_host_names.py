@@ -1,4 +1,4 @@
-"""Hosts with connection limits of their own: names become addresses, and nobody waits for the resolver."""
+"""Hosts with connection limits of their own: names are resolved, and no connection waits for the resolver."""
 
 from __future__ import annotations
 

@@ -77,7 +77,9 @@ def hostile_frames() -> list[bytes]:
     return frames
 
 
-async def test_hostile_frames_are_survived_and_nobody_else_notices(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_broker_survives_hostile_frames_and_other_clients_do_not_notice(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     home = Home({"num.partitions": "1", "auto.create.topics.enable": "false"})
     with caplog.at_level(logging.WARNING):
         async with home.running() as user:

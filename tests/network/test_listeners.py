@@ -197,7 +197,7 @@ async def test_when_unread_answers_take_too_much_those_who_do_not_read_are_dropp
         assert listeners.shared.unsent.used_bytes == 0
 
 
-async def test_a_peer_that_resets_while_it_is_answered_disturbs_nobody(
+async def test_a_peer_that_resets_while_it_is_answered_does_not_disturb_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     doors = Doors()

@@ -1,4 +1,4 @@
-"""The bound on requests of all connections: who waits, who goes on, and that nobody waits forever."""
+"""The bound on requests of all connections: which wait, which go on, and that none waits forever."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_minus_one_means_our_own_bound() -> None:
     assert RequestMemory(123).limit_bytes == 123
 
 
-def test_below_the_bound_nobody_waits() -> None:
+def test_below_the_bound_no_connection_waits() -> None:
     memory, (a, b) = holders(100, 2)
     a.hold(60)
     b.hold(39)
@@ -76,7 +76,7 @@ def test_when_the_first_has_finished_and_memory_is_still_short_only_the_next_goe
     assert c.waits is False
 
 
-def test_empty_buffers_are_taken_back_before_anybody_has_to_wait() -> None:
+def test_empty_buffers_are_taken_back_before_a_connection_has_to_wait() -> None:
     memory, (idle, busy) = holders(100, 2)
     idle.hold(60)
     idle.is_empty = True
@@ -110,7 +110,7 @@ def test_who_stands_still_anyway_does_not_keep_the_others_waiting() -> None:
     assert held_back.waits is False
 
 
-def test_whatever_happens_somebody_goes_on_and_the_sum_is_right() -> None:
+def test_one_connection_can_always_go_on_and_the_sum_is_right() -> None:
     dice = random.Random(11)
     memory, some = holders(1_000, 12)
     still: set[Holder] = set()

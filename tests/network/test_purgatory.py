@@ -103,7 +103,7 @@ async def test_a_cheap_question_keeps_those_asleep_who_want_more() -> None:
     assert parked.result() is True
 
 
-async def test_a_disconnected_client_ends_all_its_waits_and_nobody_elses() -> None:
+async def test_a_disconnected_client_ends_all_its_waits_and_no_others() -> None:
     clock, log = VirtualClock(), Log()
     purgatory = Purgatory(clock)
     gone, stays = Client(), Client()
@@ -134,7 +134,7 @@ async def test_a_connection_that_waits_often_is_asked_once_to_tell_of_its_end() 
     assert len(client.callbacks) == 1
 
 
-async def test_a_stopping_broker_releases_everybody_and_parks_nobody() -> None:
+async def test_a_stopping_broker_releases_every_wait_and_parks_no_more() -> None:
     clock, log = VirtualClock(), Log()
     purgatory = Purgatory(clock)
     waits = [asyncio.create_task(purgatory.wait([log], in_ms(clock, 500), Client())) for _ in range(3)]

@@ -115,7 +115,7 @@ async def test_an_answer_written_while_a_large_one_is_being_sent_waits_for_its_e
     assert stored.is_in(served.answers()[1][1])
 
 
-async def test_pieces_that_left_the_page_cache_are_read_where_they_hold_up_nobody():
+async def test_pieces_that_left_the_page_cache_are_read_without_blocking_the_event_loop():
     stored = Stored(3 * PIECE_BYTES)
     served = Served(fetch=stored.fetch)
     served.transport.peer_reads = False

@@ -252,7 +252,7 @@ def test_unknown_tags_are_skipped_at_every_level() -> None:
     assert decode(Optional, 0, encoded) == (Optional(inner=Inner(value=5)), len(encoded))
 
 
-# What nobody accepts.
+# Bytes that are always refused.
 
 
 @pytest.mark.parametrize(

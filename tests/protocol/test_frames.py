@@ -122,7 +122,7 @@ def test_frames_whose_turn_has_not_come_wait_for_a_later_round() -> None:
     first = reader.next_frame()
     assert first is not None and bytes(first) == b"now"
     reader.settle()
-    rounds(new_reader(landing), framed(b"somebody else was here"))
+    rounds(new_reader(landing), framed(b"another frame was here"))
 
     reader.land()
     assert [bytes(reader.next_frame() or b""), bytes(reader.next_frame() or b"")] == [b"later", b"last"]
@@ -141,7 +141,7 @@ def test_a_frame_put_back_comes_out_again() -> None:
     assert frame is not None
     reader.put_back(frame)
     reader.settle()
-    rounds(new_reader(landing), framed(b"somebody else was here"))
+    rounds(new_reader(landing), framed(b"another frame was here"))
 
     reader.land()
     assert [bytes(reader.next_frame() or b""), bytes(reader.next_frame() or b"")] == [b"first", b"second"]

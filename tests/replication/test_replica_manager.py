@@ -197,7 +197,7 @@ async def test_a_topic_is_shown_when_its_partitions_are_there_and_others_are_ser
 
 
 async def test_a_topic_that_comes_back_at_once_gets_new_folders(home: Home, user: User) -> None:
-    """The folders of the old one are renamed by whoever comes first."""
+    """The old folders are renamed by the deletion or the creation, whichever runs first."""
     is_asked, may_go_on = threading.Event(), threading.Event()
     await user.create_topic("orders", partitions=3)
     await user.produce("orders", b"old")

@@ -131,7 +131,7 @@ def test_a_stream_waits_for_the_end_of_a_transaction_and_goes_on_from_its_checkp
     with running(table.fed_by(followed)) as query:
         query.processAllAvailable()
         begin(range(3, 6))
-        # Records of nobody's transaction wait behind one that is open.
+        # Records without a transaction wait behind an open one.
         kafka.send(topic, range(6, 9))
         query.processAllAvailable()
         assert table.values(spark) == ["0", "1", "2"]

@@ -239,7 +239,7 @@ class World:
         assert len(seen) == len(set(seen)), "a record is seen twice"
         for value in seen:
             number = int(value.partition(":")[0])
-            assert number in self.asked_to_commit, f"{value} is seen, and nobody asked to commit it"
+            assert number in self.asked_to_commit, f"{value} is seen, and its commit was not requested"
             assert self.told.get(number, True), f"{value} is seen, and its producer was told it was aborted"
         return set(seen)
 

@@ -33,7 +33,7 @@ PATIENCE_S = 180
 
 
 class Load:
-    """Producers, a consumer, and somebody who commits, creates and deletes; each in a thread."""
+    """Producers, a consumer, and an administrator that commits, creates and deletes; each in a thread."""
 
     def __init__(
         self, address: str, partitions: int, *, producers: int = 2, chores: bool = True, codec: str = "none"

@@ -190,7 +190,7 @@ def crash_points(folder: Path) -> dict[str, int]:
 
 
 def tell(capsys: pytest.CaptureFixture[str], *lines: object) -> None:
-    """Print what came of a test, whoever captures output: a worker of pytest-xdist has no standard output."""
+    """Print the outcome of a test even if pytest captures output; a pytest-xdist worker has no stdout."""
     with capsys.disabled():
         print("", *lines, sep="\n", file=sys.stderr)
 

@@ -1,9 +1,9 @@
 """What clients did and saw, and what is wrong with it: a checker in the manner of Jepsen's Kafka test.
 
 Every value is written once, by one producer, as its next number: `<producer>:<number>:<padding>`. Number `n`
-goes to partition `n % partitions`. A history is right if nothing that was acknowledged is lost, nothing is
-there twice, nothing is there that nobody sent, each producer's numbers stand in their order without a gap,
-offsets are dense, and what a consumer once saw at an offset is there at the end.
+goes to partition `n % partitions`. A history is right if no acknowledged record is lost, none is there
+twice, every record was sent, each producer's numbers stand in their order without a gap, offsets are dense,
+and a record that a consumer once saw at an offset is there at the end.
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def leave_a_torn_tail() -> None:
     import pykafka_broker.log.recovery.crash_scan as crash_scan
     from pykafka_broker.log.segment.trust import Trust
 
-    # Else the next start finds it, fences it off, and nobody notices.
+    # Otherwise the next start finds the tail and fences it off, and no test notices.
     patch(Trust, "is_verified", lambda self, start, end: True)
     original = crash_scan.scan_segment
 

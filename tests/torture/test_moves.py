@@ -38,7 +38,7 @@ UNEXPECTED = {ErrorCode.LOG_DIR_NOT_FOUND, ErrorCode.KAFKA_STORAGE_ERROR, ErrorC
 
 
 class Mover:
-    """Somebody who wants every partition to be elsewhere, again and again, in a thread."""
+    """An administrator that moves every partition to another directory, again and again, in a thread."""
 
     def __init__(self, address: str, directories: list[Path], dice: random.Random) -> None:
         self._address = address

@@ -335,7 +335,7 @@ def stop_one_disk(folder: Path, bug: str = "", patience_s: float = PATIENCE_S) -
         writer.poll(0)
         deadline = time.monotonic() + PATIENCE_S
         while stuck_file.stat().st_size < CROWD:
-            assert time.monotonic() < deadline, "nobody waits for the disk"
+            assert time.monotonic() < deadline, "no thread waits for the disk"
             time.sleep(0.01)
 
         for number in range(30):

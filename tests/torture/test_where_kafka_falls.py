@@ -107,7 +107,7 @@ START_BOUND_S = PARTITIONS / 500
 RECOVERY_BOUND_S = 3 * PARTITIONS / 1000
 #: 60 of them are there before the first partition.
 MEMORY_BOUND_MB = 60 + 140 * PARTITIONS / 5_000
-#: Nobody's patience lasts as long.
+#: Longer than any of these tests.
 SESSION = {"broker.session.timeout.ms": "3600000"}
 
 

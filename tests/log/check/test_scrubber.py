@@ -51,7 +51,7 @@ def flip(files: MemoryFiles, log: PartitionLog, number: int, position: int) -> N
     files.inodes[log.state.segments[number].path + ".log"].data[position] ^= 1
 
 
-async def test_a_minute_after_a_start_what_nobody_has_read_is_read(caplog: pytest.LogCaptureFixture):
+async def test_a_minute_after_a_start_what_was_not_yet_read_is_checked(caplog: pytest.LogCaptureFixture):
     files = await stopped()
     broker = Broker(files, config_for=lambda topic: SETTINGS)
     log = (await broker.start()).get("orders", 0)
@@ -182,7 +182,7 @@ class WhileLooking(MemoryFiles):
         return super().open(path, create=create, writable=writable)
 
 
-async def test_a_segment_that_goes_while_its_damage_is_looked_at_is_nobodys_loss():
+async def test_a_segment_may_be_deleted_while_its_damage_is_examined():
     files = WhileLooking()
     files.inodes, files.directories = (before := await stopped()).inodes, before.directories
     log = (await Broker(files, config_for=lambda topic: SETTINGS).start()).get("orders", 0)

@@ -45,7 +45,7 @@ def a_log(manager: LogManager, **config: Any) -> PartitionLog:
 
 
 def produce(log: PartitionLog, *records: tuple[bytes, bytes | None], **header: Any) -> int:
-    """Write one batch that everybody sees; its first offset."""
+    """Write one batch that is visible to consumers; returns its first offset."""
     data = build_batch([(NOW, key, value, ()) for key, value in records], BatchFields(**header))
     offset = log.writer.append(bytearray(data), leader_epoch=0, now_ms=NOW).first_offset
     log.state.advance_high_watermark(log.state.log_end_offset)

@@ -89,7 +89,7 @@ def test_a_process_that_dies_is_an_error_and_the_next_job_starts_another(log: Pa
 
 
 @pytest.mark.parametrize("how", ["overwritten", "removed"])
-def test_a_cleaned_file_that_somebody_has_spoilt_takes_nobodys_place(log: PartitionLog, how: str) -> None:
+def test_a_cleaned_file_that_was_changed_or_removed_is_not_swapped_in(log: PartitionLog, how: str) -> None:
     process = CleaningProcess()
     before = [(segment.base_offset, segment.size) for segment in log.state.segments]
 

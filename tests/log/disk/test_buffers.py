@@ -1,4 +1,4 @@
-"""Read buffers are used again exactly when nobody holds them any more."""
+"""A read buffer is used again exactly when nothing refers to it any more."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pykafka_broker.log.disk.buffers import MAX_BYTES, MAX_KEPT, MIN_BYTES, Read
 LARGE = MIN_BYTES * 2
 
 
-def test_a_buffer_that_nobody_holds_is_used_again():
+def test_a_buffer_without_references_is_used_again():
     buffers = ReadBuffers()
     first = buffers.take(LARGE)
     first[:3] = b"abc"

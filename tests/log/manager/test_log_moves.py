@@ -362,7 +362,7 @@ async def test_an_offset_spoilt_on_the_disk_is_not_copied_as_if_it_were_right():
 # --- disks that fail --------------------------------------------------------------------------------------
 
 
-async def test_a_target_that_is_full_for_a_while_holds_the_move_up_and_nobody_else():
+async def test_a_target_that_is_full_for_a_while_delays_only_the_move():
     files = MemoryFiles()
     manager = await two_dirs(files)
     source = orders(manager)
@@ -502,7 +502,7 @@ async def test_two_folders_of_one_name_that_no_move_explains_are_refused():
     orders(manager)
     manager.logs.clear()
     log = manager.create("orders", 0, OTHER_ID, SMALL, manager.dirs.of_partitions[1].directory_id)
-    append(log, b"somebody else's")
+    append(log, b"another topic's")
     with pytest.raises(LogDirError, match="/b/orders-0 and /a/orders-0 are the same partition"):
         await two_dirs(files.killed())
 
@@ -674,7 +674,7 @@ def the_old_folder_goes_before_the_new_one_is_on_the_disk(patch: pytest.MonkeyPa
     patch.setattr(LogMoves, "clear_up", clear_up)
 
 
-def nobody_looks_whether_the_copy_is_still_one(patch: pytest.MonkeyPatch) -> None:
+def the_copy_is_not_compared_with_the_source(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(LogMove, "divergence", lambda move: None)
 
 
@@ -683,7 +683,7 @@ def nobody_looks_whether_the_copy_is_still_one(patch: pytest.MonkeyPatch) -> Non
     [
         the_shorter_folder_wins,
         the_old_folder_goes_before_the_new_one_is_on_the_disk,
-        nobody_looks_whether_the_copy_is_still_one,
+        the_copy_is_not_compared_with_the_source,
     ],
 )
 async def test_a_bug_in_the_move_is_caught(

@@ -1,4 +1,4 @@
-"""A partition's log: what is appended is read back, and the offsets everybody goes by."""
+"""A partition's log: appended records are read back, and the offsets that bound reads and writes."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_cold_index_is_left_to_a_worker_thread_too():
     assert values(log) == [b"%02d" % n for n in range(60)]
 
 
-def test_what_nobody_uses_gives_its_descriptors_and_indexes_back_and_gets_them_again():
+def test_an_idle_log_releases_its_descriptors_and_indexes_and_gets_them_again():
     files = MemoryFiles()
     log = new_log(files, segment_bytes=1000)
     for n in range(60):

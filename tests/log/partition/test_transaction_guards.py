@@ -122,7 +122,7 @@ def test_a_producer_of_version_2_must_begin_at_0_where_nothing_is_known_of_it(lo
     write(log, guard, sequence=0)
 
 
-def test_a_question_nobody_came_back_to_is_forgotten(log: PartitionLog):
+def test_an_unused_guard_is_forgotten_after_a_day(log: PartitionLog):
     guard = ask(log)
     log.state.expire_producers(NOW + DAY_MS - 1)
     assert ask(log) == guard

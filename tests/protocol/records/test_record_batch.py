@@ -290,7 +290,7 @@ BODY = b"\0\0\0\x01\x01"  # attributes, deltas of 0, null key, null value
 
 
 def test_a_time_beyond_64_bits_wraps_around_as_in_java() -> None:
-    """It was appended and then read by nobody: a leader does not look at every timestamp."""
+    """Such a batch was once appended and could then not be read: a leader does not check every timestamp."""
     later = b"\x1e\0\xfe" + b"\xff" * 8 + b"\x01\0\x01\x01\0"
     batch = sealed(read_header(some_batch()), later, records_count=1)
     base_timestamp = read_header(batch).base_timestamp

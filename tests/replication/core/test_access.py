@@ -28,7 +28,7 @@ def test_followers_read_to_the_log_end() -> None:
 
 
 @pytest.mark.parametrize("replica_id", [1, 4], ids=["the leader itself", "a broker that is not assigned"])
-def test_nobody_else_follows(replica_id: int) -> None:
+def test_only_the_other_replicas_follow(replica_id: int) -> None:
     with pytest.raises(KafkaError) as refused:
         limit_for_replica(leading(1), replica_id)
     assert refused.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -1,4 +1,4 @@
-"""Random lives of a led partition with three replicas: what always holds, whoever fetches what and when.
+"""Random histories of a partition with three replicas, at its leader: what holds after every step.
 
 The laws are those of Kafka's own model (hachikuji/kafka-specification): the high watermark never goes back
 and, when it moves, every replica that may be in sync has everything below it.

@@ -18,12 +18,14 @@ from pykafka_broker.cli import COMMANDS, cli
 from pykafka_broker.cli.log_files import BATCH, UNKNOWN_FILE
 from pykafka_broker.cli.output import JsonOption
 from tests.cli.conftest import Run, run_command
+from tests.support.maven import CONNECTOR_4_0, make_repository
 from tests.support.pages import REPOSITORY, blocks, matches
 from tests.support.pages import commands as commands_of
 
 APACHE = Path(__file__).parent / "apache" / "f-demo-0"
 
-#: What is run to see the JSON of each command; `{folder}` is an empty one. Each may be run in any order.
+#: What is run to see the JSON of each command; `{folder}` is an empty one, `{maven}` a repository with the
+#: connector of Spark. Each may be run in any order.
 EXAMPLES: dict[str, str] = {
     "format": "format --data-dir {folder}/d",
     "topics create": "topics create made kept --if-not-exists",
@@ -46,6 +48,8 @@ EXAMPLES: dict[str, str] = {
     "log stats": f"log stats {APACHE}",
     "health": "health",
     "doctor": "doctor --watch 0.1",
+    "spark conf": "spark conf --table delta",
+    "spark jars": "spark jars --repository {maven} --dest {folder}/jars",
     "version": "version",
     "completion": "completion bash",
 }
@@ -93,7 +97,8 @@ def test_every_command_has_the_option_and_an_example() -> None:
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: Path, name: str) -> None:
-    result = run(*EXAMPLES[name].format(folder=tmp_path).split(), "--json")
+    maven = make_repository(tmp_path / "maven", CONNECTOR_4_0)
+    result = run(*EXAMPLES[name].format(folder=tmp_path, maven=maven).split(), "--json")
     assert (result.status, result.err.replace("Processed a total of 1 messages\n", "")) in (
         (0, ""),
         (0, "\nConsumer group 'readers' has no active members.\n"),

@@ -4,9 +4,7 @@ The broker is ours, in a process of its own. `PYKAFKA_BROKER_TEST_BROKER=apache`
 instead (the tests' own truth: they pass there first), `PYKAFKA_BROKER_TEST_BOOTSTRAP=host:port` a broker that
 runs already.
 
-Spark's connector is resolved by Ivy into `.cache/ivy` below the repository: a folder of its own, because a
-POM without its jar in a shared Maven repository makes Ivy give up, and so that nothing is left in the home
-folder.
+Spark's connector is fetched into `.cache/` below the repository, once.
 """
 
 from __future__ import annotations
@@ -16,7 +14,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +21,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pykafka_broker.spark import kafka_session
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.installation import look
+from pykafka_broker.spark.jars import fetch_jars, jars_in
+from pykafka_broker.spark.releases import connector
+from pykafka_broker.spark.repository import Repository
 from pykafka_broker.testing.cache import CACHE
 from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 from tests.spark.kafka import Kafka
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
+#: What needs no Spark.
+PURE = HERE / "pure"
 
 #: What every test here may rely on, whichever broker serves it.
 PROPERTIES = {
@@ -45,7 +50,7 @@ PROPERTIES = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test also pays for the JVM and, on a fresh machine, for the download of the connector."""
-    ours = [item for item in items if HERE in item.path.parents]
+    ours = [item for item in items if HERE in item.path.parents and PURE not in item.path.parents]
     reason = why_spark_cannot_run() if ours else None
     for item in ours:
         item.add_marker(pytest.mark.timeout(900))
@@ -109,31 +114,40 @@ def kafka(broker: Broker) -> Iterator[Kafka]:
     client.close()
 
 
+def connector_jars() -> Path:
+    """The folder of the connector that fits the installed Spark; fetched on a fresh machine."""
+    installation = look()
+    folder = CACHE / f"spark-{installation.spark}" / "jars"
+    try:
+        jars_in(folder, installation)
+    except SparkError:
+        packages = [connector(installation.spark, installation.scala)]
+        fetch_jars(folder, packages, installation.jars, Repository())
+    return folder
+
+
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    import pyspark
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     scratch = tmp_path_factory.mktemp("spark")
     on_interrupt = signal.getsignal(signal.SIGINT)
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("pykafka-broker tests")
-        .config("spark.jars.packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
-        .config("spark.jars.ivy", str(CACHE / "ivy"))
-        .config("spark.local.dir", str(scratch / "local"))
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.streaming.pollingDelay", "10ms")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        # Tests are short: compiling well costs more than it saves.
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-        .getOrCreate()
+    session = kafka_session(
+        "pykafka-broker tests",
+        master="local[2]",
+        jars=connector_jars(),
+        conf={
+            "spark.local.dir": str(scratch / "local"),
+            "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.streaming.pollingDelay": "10ms",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            # Tests are short: compiling well costs more than it saves.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        },
     )
     # Spark's own handler would outlive it, and meet the tests that follow.
     signal.signal(signal.SIGINT, on_interrupt)

@@ -44,6 +44,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "health": ("health", "health", "Check that a broker answers."),
     "doctor": ("doctor", "doctor", "Find out why clients do not get on with a cluster."),
+    "spark": ("spark", "spark", "Set up Spark beside Kafka, and find out what is wrong."),
     "version": ("version", "version", "Say which version this is."),
     "completion": ("completion", "completion", "Print what makes a shell complete commands and options."),
 }
@@ -189,6 +190,7 @@ def _described(error: Exception) -> Failure | None:
         ("pykafka_broker.config.keys", "ConfigError"),
         ("pykafka_broker.log.disk.directories", "LogDirError"),
         ("pykafka_broker.raft.format", "StorageFormatError"),
+        ("pykafka_broker.spark.errors", "SparkError"),
     ):
         kind = getattr(sys.modules.get(module), name, None)
         if kind is not None and isinstance(error, kind):

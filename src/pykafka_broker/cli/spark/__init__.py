@@ -1,0 +1,24 @@
+"""`spark`: what a Spark that reads and writes this or any Kafka cluster needs, and what is wrong with it.
+
+    conf.py         settings of a session that fits the installed Spark
+    jars.py         the jars of a session in a folder
+
+`pykafka_broker.spark` does the work; here are the options and the words.
+"""
+
+from __future__ import annotations
+
+import click
+
+from pykafka_broker.cli import Group
+from pykafka_broker.cli.spark.conf import conf
+from pykafka_broker.cli.spark.jars import jars
+
+
+@click.group(cls=Group)
+def spark() -> None:
+    """Set up Spark beside Kafka, and find out what is wrong."""
+
+
+spark.add_command(conf)
+spark.add_command(jars)

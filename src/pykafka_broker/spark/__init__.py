@@ -1,0 +1,37 @@
+"""Spark beside any Kafka cluster: sessions that fit, what is wrong with a set-up, checkpoints.
+
+    session.py        kafka_session(): a session with the connector that fits the installed Spark
+    releases.py       the lines of Spark, and the coordinates of connector and tables for each
+    installation.py   the Spark that Python would run
+    java.py           the Java that it would start
+    poms.py           what a jar needs besides itself
+    repository.py     files of a Maven repository, checked
+    jars.py           the jars of a session in a folder, for sessions without Ivy
+    classpath.py      whether jars fit together
+    errors.py         SparkError, and Fault: what is wrong in words, with the remedy
+
+Needs the extra `spark`; only what starts or uses a session imports pyspark. Everything is imported on first
+use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykafka_broker.spark.errors import SparkError
+    from pykafka_broker.spark.session import kafka_session
+
+__all__ = ["SparkError", "kafka_session"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "SparkError":
+        from pykafka_broker.spark.errors import SparkError
+
+        return SparkError
+    if name == "kafka_session":
+        from pykafka_broker.spark.session import kafka_session
+
+        return kafka_session
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,18 @@
+"""What is wrong with a Spark set-up, in words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class SparkError(Exception):
+    """Spark cannot be used as it is; the message says why and what to do."""
+
+
+class Fault(NamedTuple):
+    """Something that is wrong, and what to do about it; commands stand on lines of their own, indented."""
+
+    message: str
+    remedy: str
+    #: Whether Spark works in spite of it, so far.
+    is_warning: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 import pytest
@@ -73,6 +74,22 @@ class Throttling:
     def processing_ns(self) -> int:
         self._now_ns += 7
         return self._now_ns
+
+
+class OneRequestEach:
+    """Every user with a client id has a quota of one request; after that it has to wait."""
+
+    def __init__(self, throttle_ms: int) -> None:
+        self.used: Counter[tuple[str, str | None]] = Counter()
+        self._throttle_ms = throttle_ms
+
+    def record(self, quota: Quota, requester: Requester, amount: int) -> int:
+        account = requester.principal, requester.client_id
+        self.used[account] += 1
+        return self._throttle_ms if self.used[account] > 1 else 0
+
+    def processing_ns(self) -> int:
+        return 0
 
 
 def answer(request: HeartbeatRequest, ctx: RequestContext) -> HeartbeatResponse:
@@ -199,6 +216,18 @@ async def test_a_version_without_a_throttle_time_is_answered_without() -> None:
     client.transport.feed(client.peer.request(HEARTBEAT, version=0) + client.peer.request(HEARTBEAT))
 
     assert client.answers() == [(1, HeartbeatResponse(error_code=0))]
+
+
+async def test_a_quota_counts_each_client_id_of_a_user_by_itself() -> None:
+    quotas = OneRequestEach(500)
+    client = Served(dispatch=Dispatch([heartbeat], quotas=quotas))
+
+    for client_id in ("one", "two", None, "two"):
+        client.transport.feed(client.peer.request(HEARTBEAT, client_id=client_id))
+
+    assert quotas.used == {(ANONYMOUS, "one"): 1, (ANONYMOUS, "two"): 2, (ANONYMOUS, None): 1}
+    within, over = HeartbeatResponse(error_code=0), HeartbeatResponse(error_code=0, throttle_time_ms=500)
+    assert client.answers() == [(1, within), (2, within), (3, within), (4, over)]
 
 
 async def test_written_bytes_count_before_the_handler_runs_and_processing_time_after_it() -> None:

@@ -44,6 +44,8 @@ class Requester(Protocol):
 
     #: The authenticated user: "User:ANONYMOUS" on a plain connection.
     principal: str
+    #: What the client calls itself, unauthenticated; None if it gives no name. For quotas, not for ACLs.
+    client_id: str | None
     #: Where the request came from.
     connection: ClientConnection
 

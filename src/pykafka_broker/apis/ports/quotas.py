@@ -1,5 +1,8 @@
 """How much a client may use, and how long it has to wait after it used more (KIP-13, KIP-124, KIP-599).
 
+Quotas are set for users, for client ids, or for both together: an implementation finds its account by the
+`principal` and the `client_id` of the `Requester`.
+
 Two callers record what a request used, each when it knows the amount:
 
 * `admission.py`: before the handler runs, the record bytes of a Produce request; when the answer is there and

@@ -19,4 +19,7 @@ Every partition has one replica so far, and no broker follows another. What repl
   writes to their logs through `Partition`, beside `append`: batches as the leader has them, the
   leader's high watermark and log start offset, and truncation to the epoch at which the logs diverge. The
   broker starts and stops the fetchers beside `LogDirMoves`.
+* A partition that is reassigned away: `ReplicaManager.apply` only removes partitions of deleted topics, and
+  passes over a partition whose replicas no longer include this node. Like Kafka's StopReplica, it then has to
+  resign that partition, tell its `Roles`, stop its fetcher, and delete its log.
 """

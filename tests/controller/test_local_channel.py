@@ -20,6 +20,7 @@ from pykafka_broker.cluster.events import (
 )
 from pykafka_broker.cluster.image import RegisteredEndpoint, ResourceType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node
 
 ZERO = bytes(16)
@@ -127,7 +128,7 @@ async def test_configs_are_answered_in_the_order_asked_even_where_some_are_refus
 async def test_controllers_register_features_are_updated_brokers_are_forgotten():
     node = Node()
     controller = await node.start()
-    await controller.register_controller({"CONTROLLER": RegisteredEndpoint("localhost", 9093)})
+    await controller.register_controller(random_uuid(), {"CONTROLLER": RegisteredEndpoint("localhost", 9093)})
     assert node.image.controllers[1].listeners == {"CONTROLLER": RegisteredEndpoint("localhost", 9093)}
     with pytest.raises(KafkaError, match="does not support this feature"):
         await controller.update_features([FeatureUpdate("nonsense.version", 1)])

@@ -34,7 +34,7 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
-from pykafka_broker.raft.format import METADATA_FOLDER, NewNode, format_storage
+from pykafka_broker.raft.format import METADATA_FOLDER, NewNode, format_storage, random_uuid
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -126,6 +126,7 @@ class Node:
         """Lead, and let the broker be ready; the channel to the controller."""
         await self.replica.start()
         self.broker_epoch = await self.controller.register_broker(
+            incarnation_id=random_uuid(),
             listeners={"PLAINTEXT": RegisteredEndpoint("localhost", 9092)},
             directories=[self.directory_id],
             previous_broker_epoch=previous_broker_epoch,

@@ -18,6 +18,7 @@ from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.metadata.controller_channel import BrokerReports
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.format import random_uuid
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -37,6 +38,9 @@ class BrokerLifecycle:
         self._controller = controller
         self._dirs = dirs
         self._replicas = replicas
+        #: Stands for this start of the broker. Every registration carries it: so the controller can tell one
+        #: that is asked for again from another broker with the same id.
+        self.incarnation_id = random_uuid()
         #: Given by the controller at registration; -1 before.
         self.broker_epoch = -1
         self._reports: set[asyncio.Task[None]] = set()
@@ -44,11 +48,12 @@ class BrokerLifecycle:
     async def register(
         self, listeners: Mapping[str, RegisteredEndpoint], *, rack: str | None, previous_broker_epoch: int
     ) -> None:
-        """Register, fenced, with the directories that are in service.
+        """Register, fenced, with the directories that are in service; a second time amends the first.
 
         `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
         """
         self.broker_epoch = await self._controller.register_broker(
+            incarnation_id=self.incarnation_id,
             listeners=listeners,
             directories=[d.directory_id for d in self._dirs.online],
             rack=rack,

@@ -166,11 +166,11 @@ class LocalControllerChannel:
     async def register_broker(
         self,
         *,
+        incarnation_id: bytes,
         listeners: Mapping[str, RegisteredEndpoint],
         directories: Iterable[bytes],
         rack: str | None = None,
         previous_broker_epoch: int = -1,
-        incarnation_id: bytes | None = None,
         features: Mapping[str, FeatureRange] = NODE_FEATURES,
     ) -> int:
         epoch: int = await self._ask(
@@ -179,7 +179,7 @@ class LocalControllerChannel:
                 self._scheduler.now_ms(),
                 self._rules.node_id,
                 self._rules.cluster_id,
-                incarnation_id or random_uuid(),
+                incarnation_id,
                 listeners,
                 features,
                 tuple(directories),
@@ -245,10 +245,10 @@ class LocalControllerChannel:
 
     async def register_controller(
         self,
+        incarnation_id: bytes,
         listeners: Mapping[str, RegisteredEndpoint],
         features: Mapping[str, FeatureRange] = NODE_FEATURES,
     ) -> None:
-        incarnation_id = random_uuid()
         await self._ask(
             lambda token: events.RegisterController(
                 token, self._rules.node_id, incarnation_id, listeners, features

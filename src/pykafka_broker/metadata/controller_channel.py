@@ -96,16 +96,17 @@ class BrokerReports(Protocol):
     async def register_broker(
         self,
         *,
+        incarnation_id: bytes,
         listeners: Mapping[str, RegisteredEndpoint],
         directories: Iterable[bytes],
         rack: str | None = None,
         previous_broker_epoch: int = -1,
-        incarnation_id: bytes | None = None,
         features: Mapping[str, FeatureRange] = NODE_FEATURES,
     ) -> int:
         """Register the broker, fenced; returns its broker epoch.
 
-        `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
+        `incarnation_id` stands for one start of the broker: the same one again keeps its epoch and amends the
+        registration. `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
         """
         ...
 
@@ -148,8 +149,12 @@ class ControllerChannel(ClusterAdministration, BrokerReports, Protocol):
 
     async def register_controller(
         self,
+        incarnation_id: bytes,
         listeners: Mapping[str, RegisteredEndpoint],
         features: Mapping[str, FeatureRange] = NODE_FEATURES,
     ) -> None:
-        """Write down how the controller of this node is reached (KIP-919)."""
+        """Write down how the controller of this node is reached (KIP-919).
+
+        `incarnation_id` stands for one start of the controller.
+        """
         ...

@@ -16,9 +16,12 @@ from pykafka_broker.apis.ports.authorizer import (
 )
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.listener_kinds import listener_kinds
+from pykafka_broker.broker.security_protocols import ListenerSecurity, security_protocols
+from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.transports import Plaintext
 from pykafka_broker.testing.clock import VirtualClock
 
 
@@ -36,12 +39,39 @@ class HidesAll(AllowAll):
 
 
 def test_a_listener_of_brokers_speaks_kafka() -> None:
-    kinds = listener_kinds(Shared(VirtualClock()), ALLOW_ALL, UNLIMITED)
+    kinds = listener_kinds(Shared(VirtualClock()), security_protocols(), ALLOW_ALL, UNLIMITED)
 
     assert list(kinds) == [BROKER_LISTENER]
-    assert isinstance(kinds[BROKER_LISTENER](ListenerEndpoint("CLIENTS", "127.0.0.1", 0)), KafkaConnections)
+    service = kinds[BROKER_LISTENER](ListenerEndpoint("CLIENTS", "127.0.0.1", 0))
+    assert isinstance(service.new_connection, KafkaConnections)
+    assert isinstance(service.transport, Plaintext)
+
+
+def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
+    kinds = listener_kinds(Shared(VirtualClock()), security_protocols(), ALLOW_ALL, UNLIMITED)
+    endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL")
+
+    with pytest.raises(ValueError, match="SSL is not offered"):
+        kinds[BROKER_LISTENER](endpoint)
+
+
+def test_each_listener_has_a_security_of_its_own() -> None:
+    endpoints: list[ListenerEndpoint] = []
+
+    def noted(endpoint: ListenerEndpoint) -> ListenerSecurity:
+        endpoints.append(endpoint)
+        return ListenerSecurity(Plaintext(), Anonymous())
+
+    kinds = listener_kinds(Shared(VirtualClock()), {"SSL": noted}, ALLOW_ALL, UNLIMITED)
+    inside = ListenerEndpoint("INSIDE", "127.0.0.1", 0, security_protocol="SSL")
+    outside = ListenerEndpoint("OUTSIDE", "127.0.0.1", 0, security_protocol="SSL")
+
+    services = [kinds[BROKER_LISTENER](endpoint) for endpoint in (inside, outside)]
+
+    assert endpoints == [inside, outside]
+    assert services[0].transport is not services[1].transport
 
 
 def test_a_node_is_not_built_with_an_authorizer_that_its_handlers_do_not_ask() -> None:
     with pytest.raises(NotImplementedError, match="handler does not ask the authorizer yet"):
-        listener_kinds(Shared(VirtualClock()), HidesAll(), UNLIMITED)
+        listener_kinds(Shared(VirtualClock()), security_protocols(), HidesAll(), UNLIMITED)

@@ -9,17 +9,25 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from pykafka_broker.machine.clock import Clock, SystemClock
+from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.network.listening import ListenerService
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.transports import Plaintext
 from pykafka_broker.system.descriptors import DescriptorReserve
 from pykafka_broker.testing.home import PATIENCE_SECONDS
 from tests.support.serving import API_VERSIONS, Peer, apis
 
 LOCAL = ListenerEndpoint("PLAINTEXT", "127.0.0.1", 0)
+
+
+def kafka(shared: Shared, dispatch: Dispatch) -> ListenerService:
+    """What a listener without security serves."""
+    return ListenerService(Plaintext(), KafkaConnections(shared, dispatch, Anonymous()))
 
 
 @asynccontextmanager
@@ -36,7 +44,7 @@ async def listening(
     shared = Shared(clock or SystemClock(), connection_limits)
     listeners = Listeners(shared, limits, open_file_limit, reserve)
     for endpoint in endpoints or (LOCAL,):
-        listeners.add(endpoint, KafkaConnections(shared, Dispatch(apis(**handlers)), endpoint))
+        listeners.add(endpoint, kafka(shared, Dispatch(apis(**handlers))))
     listeners.start(node)
     try:
         yield listeners

@@ -11,7 +11,9 @@ from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.network.connection_factory import Accepted, NewConnection
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.network.listening import ListenerService
 from pykafka_broker.network.shared import Shared
+from pykafka_broker.network.transports import Plaintext
 from tests.network.clients import connected
 
 PAGE = ListenerEndpoint("METRICS", "127.0.0.1", 0, serves="metrics")
@@ -68,7 +70,7 @@ async def page(limits: ListenerLimits | None = None) -> AsyncIterator[Listeners]
         return NewConnection(connection, connection)
 
     listeners = Listeners(shared, limits)
-    listeners.add(PAGE, new_connection)
+    listeners.add(PAGE, ListenerService(Plaintext(), new_connection))
     node: Any = None
     listeners.start(node)
     try:

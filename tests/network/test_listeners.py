@@ -9,18 +9,15 @@ from typing import Any
 import pytest
 
 from pykafka_broker.apis.api import Later
-from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint
-from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
-from pykafka_broker.network.shared import Shared
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until
-from tests.network.clients import LOCAL, Client, connected, listening, served
+from tests.network.clients import LOCAL, Client, connected, kafka, listening, served
 from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, produce_of
 
 # Addresses.
@@ -65,14 +62,7 @@ async def test_an_address_in_use_is_refused_with_the_reason() -> None:
         endpoint = ListenerEndpoint("PLAINTEXT", "127.0.0.1", taken)
         shared = listeners.shared
         with pytest.raises(OSError, match=f"failed to bind to 127.0.0.1:{taken}"):
-            Listeners(shared).add(endpoint, KafkaConnections(shared, Dispatch([]), endpoint))
-
-
-async def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
-    listeners = Listeners(Shared(SystemClock()))
-    endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL")
-    with pytest.raises(ValueError, match="SSL is not offered"):
-        listeners.add(endpoint, KafkaConnections(listeners.shared, Dispatch([]), endpoint))
+            Listeners(shared).add(endpoint, kafka(shared, Dispatch([])))
 
 
 @pytest.mark.parametrize(

@@ -1,31 +1,34 @@
-"""The kinds of listeners of a node: for each, what makes the connections of such a listener.
+"""The kinds of listeners of a node: for each, what such a listener serves.
 
 The place for a further kind. Listeners of controllers are a row with the APIs of `CONTROLLER_LISTENER`; a
 metrics page and a web console are rows with connection factories of their own
-(`network/connection_factory.py`). What an endpoint `serves` names its row; `settings.endpoints` reads the
+(`network/connection_factory.py`). How bytes travel, and who a peer is, comes from the listener's security
+protocol (`security_protocols.py`). What an endpoint `serves` names its row; `settings.endpoints` reads the
 endpoints from the configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.ports.authorizer import Authorizer
 from pykafka_broker.apis.ports.quotas import Quotas
-from pykafka_broker.network.connection_factory import ConnectionFactory
+from pykafka_broker.broker.security_protocols import SecurityProtocol, security_of
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.kafka_connections import KafkaConnections
+from pykafka_broker.network.listening import ListenerService
 from pykafka_broker.network.shared import Shared
 
-#: Makes the connection factory of one listener.
-ListenerKind = Callable[[ListenerEndpoint], ConnectionFactory]
+#: Makes what one listener serves. Raises ValueError if its security protocol is not offered.
+ListenerKind = Callable[[ListenerEndpoint], ListenerService]
 
 
-def listener_kinds(shared: Shared, authorizer: Authorizer, quotas: Quotas) -> Mapping[str, ListenerKind]:
+def listener_kinds(
+    shared: Shared, protocols: Mapping[str, SecurityProtocol], authorizer: Authorizer, quotas: Quotas
+) -> Mapping[str, ListenerKind]:
     """All kinds, by what their endpoints serve.
 
     Parts of the node are built after its listeners, and before the first connection: a kind that reads such a
@@ -35,4 +38,9 @@ def listener_kinds(shared: Shared, authorizer: Authorizer, quotas: Quotas) -> Ma
         NotImplementedError: a handler does not ask `authorizer` yet what it has to.
     """
     brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
-    return {BROKER_LISTENER: partial(KafkaConnections, shared, brokers)}
+
+    def serve_brokers(endpoint: ListenerEndpoint) -> ListenerService:
+        security = security_of(endpoint, protocols)
+        return ListenerService(security.transport, KafkaConnections(shared, brokers, security.authentication))
+
+    return {BROKER_LISTENER: serve_brokers}

@@ -39,6 +39,7 @@ from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.quorum import open_metadata, start_metadata
+from pykafka_broker.broker.security_protocols import security_protocols
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import connection_limits, listener_limits
 from pykafka_broker.broker.start_reserve import StartReserve
@@ -114,7 +115,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
     authorizer, quotas = ALLOW_ALL, UNLIMITED
-    kinds = listener_kinds(listeners.shared, authorizer, quotas)
+    kinds = listener_kinds(listeners.shared, security_protocols(), authorizer, quotas)
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()

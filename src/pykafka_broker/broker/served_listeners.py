@@ -20,10 +20,9 @@ from pykafka_broker.broker.threads import Threads
 from pykafka_broker.cluster import image as metadata
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.network.addresses import addresses_of
-from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.listeners import Listeners
-from pykafka_broker.network.listening import Listener
+from pykafka_broker.network.listening import Listener, ListenerService
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -63,7 +62,7 @@ class ServedListeners:
             OSError: an address cannot be had.
         """
         for endpoint in endpoints(self._current()):
-            self._listeners.reserve(endpoint, self._new_connection(endpoint))
+            self._listeners.reserve(endpoint, self._service(endpoint))
 
     async def listen(self) -> None:
         """Let clients queue up on every listener. The metadata may have changed the configuration since
@@ -78,9 +77,9 @@ class ServedListeners:
         wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
         self._listeners.reconfigure(listener_limits(config, by_address), wanted)
         for endpoint in wanted.values():
-            self._listeners.add(endpoint, self._new_connection(endpoint))
+            self._listeners.add(endpoint, self._service(endpoint))
 
-    def _new_connection(self, endpoint: ListenerEndpoint) -> ConnectionFactory:
+    def _service(self, endpoint: ListenerEndpoint) -> ListenerService:
         return self._kinds[endpoint.serves](endpoint)
 
     @property
@@ -131,7 +130,7 @@ class ServedListeners:
         try:
             addresses = await self._threads.run_blocking(partial(addresses_of, endpoint.host, endpoint.port))
             if endpoint in endpoints(self._current()) and endpoint.name not in listeners.listeners:
-                listeners.add(endpoint, self._new_connection(endpoint), addresses).start()
+                listeners.add(endpoint, self._service(endpoint), addresses).start()
         except OSError as error:
             logger.error("Listener %s is not served: %s", endpoint.name, error)
 

@@ -5,7 +5,7 @@
     listening.py           one listener and its sockets
     connection_factory.py  what listeners ask of a connection; kafka_connections.py: those that speak Kafka
     accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
-    security_protocols.py  the transport (transports.py) and authentication (authentication.py) of a listener
+    transports.py          how bytes travel; authentication.py: who a peer is
     connection.py          one client: frames in, answers out, in order
     dispatch.py            from API key and version to decoder, handler and encoder
     sending.py             answers that are read from their files while they are sent
@@ -17,9 +17,9 @@
 
 Where additions belong:
 
-* TLS: a row in security_protocols.py, with a transport that has the listener's SSL context. A client's
-  certificate reaches the authentication, which begins when the handshake is over.
-* SASL: a row there, with an authentication; authentication.py says in which order it works.
+* TLS: a row in broker/security_protocols.py, with a transport here that has the listener's SSL context. A
+  client's certificate reaches the authentication, which begins when the handshake is over.
+* SASL: a row there, with an authentication here; authentication.py says in which order it works.
 * Listeners of controllers: `KafkaConnections` with a `Dispatch` of the APIs of that kind of listener.
 * Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), given to `Listeners.add`
   with the endpoint. For each client that is let in it makes an asyncio protocol that reads the HTTP request,

@@ -211,14 +211,14 @@ class Acceptor:
 
     async def _open(self, listener: Listener, client: socket.socket, peer: tuple[str, int]) -> None:
         accepted = Accepted(listener.name, peer, on_lost=partial(self._forget, listener, peer[0]))
-        protocol, connection = listener.new_connection(accepted)
+        protocol, connection = listener.service.new_connection(accepted)
         try:
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if self.limits.socket_send_buffer_bytes > 0:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self.limits.socket_send_buffer_bytes)
-            await listener.transport.open(protocol, client)
+            await listener.service.transport.open(protocol, client)
         except OSError as error:
             # Gone before it was here.
             logger.debug("Connection from %s:%d failed: %s", *peer, error)

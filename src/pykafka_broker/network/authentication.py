@@ -9,9 +9,11 @@ own, so authentication adds no cost per request.
 Without SASL the identity stays as it began: `Anonymous` lets the peer use all routes of its listener.
 
 With SASL a connection would begin as an anonymous peer with a `Dispatch` of three APIs: ApiVersions,
-SaslHandshake and SaslAuthenticate. `begin` would start an exchange and keep it until the connection closes
-(`on_close`); the handlers advance it through a port of their own. When it succeeds, the authentication calls
-`identify` with the user and all routes, and again when the user authenticates again (KIP-368).
+SaslHandshake and SaslAuthenticate. `begin` would start an exchange, which ends when the connection closes
+(`on_close`), and hand it to the connection in the `Identity`, as a further field. `ClientConnection`
+(`apis/ports/connection.py`) would show it to the handlers of SaslHandshake and SaslAuthenticate, as a port
+with these two steps. When the exchange succeeds, it calls `identify` with the user and all routes, and again
+when the user authenticates again (KIP-368).
 """
 
 from __future__ import annotations

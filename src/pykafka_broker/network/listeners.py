@@ -19,9 +19,8 @@ from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.network.accepting import Acceptor
 from pykafka_broker.network.addresses import Addresses, addresses_of
-from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
-from pykafka_broker.network.listening import Listener
+from pykafka_broker.network.listening import Listener, ListenerService
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.network.sweeping import Sweep
 from pykafka_broker.system.descriptors import DescriptorReserve
@@ -54,19 +53,17 @@ class Listeners:
     def reserve(
         self,
         endpoint: ListenerEndpoint,
-        new_connection: ConnectionFactory,
+        service: ListenerService,
         addresses: Addresses | None = None,
     ) -> Listener:
         """Bind another listener, so that its address cannot be lost any more; `add` makes it listen.
 
-        `new_connection` makes a connection for each client, which is what the listener serves.
         `addresses` are those of its host; without them they are looked up, which may block.
 
         Raises:
             OSError: the address cannot be had.
-            ValueError: the security protocol is not offered.
         """
-        listener = Listener(endpoint, new_connection, self.acceptor.accept, self.shared.clock.monotonic_ms())
+        listener = Listener(endpoint, service, self.acceptor.accept, self.shared.clock.monotonic_ms())
         listener.bind(addresses or addresses_of(endpoint.host, endpoint.port), self.limits)
         self.listeners[endpoint.name] = listener
         return listener
@@ -74,15 +71,15 @@ class Listeners:
     def add(
         self,
         endpoint: ListenerEndpoint,
-        new_connection: ConnectionFactory,
+        service: ListenerService,
         addresses: Addresses | None = None,
     ) -> Listener:
         """Let another listener, reserved or not, have connections queue up; it accepts after `start()`.
 
         Raises:
-            OSError, ValueError: see `reserve`.
+            OSError: see `reserve`.
         """
-        listener = self.listeners.get(endpoint.name) or self.reserve(endpoint, new_connection, addresses)
+        listener = self.listeners.get(endpoint.name) or self.reserve(endpoint, service, addresses)
         try:
             listener.listen(self.limits)
         except OSError:

@@ -8,13 +8,13 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from pykafka_broker.network.addresses import Addresses, addresses_of, shown
 from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
-from pykafka_broker.network.security_protocols import security_protocol
+from pykafka_broker.network.transports import Transport
 
 #: The listen queue is never shorter: clients of a burst that do not fit in wait a second for another SYN.
 MIN_BACKLOG = 1024
@@ -24,16 +24,22 @@ PORTS_TRIED = 20
 Accept = Callable[["Listener", socket.socket], None]
 
 
+class ListenerService(NamedTuple):
+    """What a listener serves, and how the bytes of it travel."""
+
+    transport: Transport
+    #: Makes a connection for each client that is let in.
+    new_connection: ConnectionFactory
+
+
 class Listener:
     """One endpoint: its listening sockets and its share of the connections."""
 
     def __init__(
-        self, endpoint: ListenerEndpoint, new_connection: ConnectionFactory, accept: Accept, now_ms: int
+        self, endpoint: ListenerEndpoint, service: ListenerService, accept: Accept, now_ms: int
     ) -> None:
-        """Raises ValueError if the security protocol is not offered."""
         self.endpoint = endpoint
-        self.transport = security_protocol(endpoint.security_protocol, endpoint.name).transport
-        self.new_connection = new_connection
+        self.service = service
         self.rate = CreationRate(endpoint.max_connection_creation_rate, now_ms)
         self.port = endpoint.port
         self.sockets: list[socket.socket] = []

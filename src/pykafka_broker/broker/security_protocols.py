@@ -1,0 +1,50 @@
+"""The security protocols of a node: for each, what makes the transport and the authentication of a listener.
+
+The place for a further protocol. A node makes the table once, and calls a row for each listener, so what the
+row makes can be of that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the
+mechanisms that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after
+listeners have taken their addresses: a row that reads them is given a closure over it.
+
+Left for later on purpose: SSL, SASL_PLAINTEXT and SASL_SSL. `config/listeners.py` refuses listeners that ask
+for them (`SERVED_SECURITY_PROTOCOLS`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from pykafka_broker.network.authentication import Anonymous, Authentication
+from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.transports import Plaintext, Transport
+
+
+class ListenerSecurity(NamedTuple):
+    """How the bytes of a listener travel, and how its peers say who they are."""
+
+    transport: Transport
+    authentication: Authentication
+
+
+#: Makes the security of one listener.
+SecurityProtocol = Callable[[ListenerEndpoint], ListenerSecurity]
+
+
+def security_protocols() -> Mapping[str, SecurityProtocol]:
+    """All protocols that are offered, by their names in `listener.security.protocol.map`."""
+    return {"PLAINTEXT": lambda endpoint: ListenerSecurity(Plaintext(), Anonymous())}
+
+
+def security_of(endpoint: ListenerEndpoint, protocols: Mapping[str, SecurityProtocol]) -> ListenerSecurity:
+    """The security of a listener.
+
+    Raises:
+        ValueError: its protocol is not offered.
+    """
+    protocol = protocols.get(endpoint.security_protocol)
+    if protocol is None:
+        raise ValueError(
+            f"Listener {endpoint.name}: security protocol {endpoint.security_protocol} is not offered, "
+            f"only {' and '.join(protocols)} is"
+        )
+    return protocol(endpoint)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pykafka_broker.coordinator.txn.events import MarkersWritten, ProducerIdResult, WriteMarkers
-from pykafka_broker.coordinator.txn.state import TransactionState
+from pykafka_broker.coordinator.txn.state import TransactionMetadata, TransactionState
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import ErrorCode
 from tests.support.transactions import FIRST_PRODUCER_ID, ID, T0, T1, V1, V2, TransactionWorld
 
@@ -227,3 +228,10 @@ def test_an_open_transaction_survives_its_coordinator() -> None:
     assert after.markers == []
     assert set(after.verify(producer, T0, T1).values()) == {OK}
     assert after.end(producer) == ProducerIdResult(OK, FIRST, 1)
+
+
+def test_a_transaction_that_was_decided_is_never_decided_otherwise() -> None:
+    committing = TransactionMetadata(ID, FIRST, 60_000, 0, state=TransactionState.PREPARE_COMMIT)
+
+    with pytest.raises(IllegalState, match=r"PREPARE_COMMIT to .*PREPARE_ABORT"):
+        committing.moved_to(TransactionState.PREPARE_ABORT)

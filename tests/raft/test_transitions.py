@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.raft.core.quorum import (
     UNKNOWN_DIRECTORY,
@@ -19,6 +20,8 @@ from pykafka_broker.raft.core.transitions import (
     ElectionState,
     Flushed,
     LogView,
+    RaftState,
+    _become_leader,
     boot,
     step,
 )
@@ -65,6 +68,13 @@ THREE = LogView(end_offset=50, last_epoch=4, voters=voters(1, 2, 3), voters_in_l
 def test_a_voter_among_several_wakes_up_as_what_it_was_and_waits(election, role):
     woken = boot(voter(1), election, THREE)
     assert (woken.state.role, woken.persist, woken.append) == (role, None, ())
+
+
+def test_a_candidate_without_a_majority_never_leads():
+    candidate = Candidate(5, frozenset({1}))
+
+    with pytest.raises(IllegalState, match="1 of 3 voters are no majority"):
+        _become_leader(RaftState(voter(1), candidate, THREE), candidate)
 
 
 def test_a_new_quorum_of_one_elects_itself_and_writes_its_voters_into_the_log():

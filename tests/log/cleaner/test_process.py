@@ -18,6 +18,7 @@ from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAb
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_records
 from tests.log.logs import NOW, TOPIC_ID
 
@@ -151,3 +152,18 @@ def test_an_answer_that_the_death_of_the_process_cuts_short_is_none(
     monkeypatch.syspath_prepend(tmp_path)
 
     assert list(WorkerProcess("dies_speaking").answers("a job")) == [[1]]
+
+
+def test_a_segment_that_is_not_flushed_is_not_replaced(log: PartitionLog) -> None:
+    process = CleaningProcess()
+    before = [segment.base_offset for segment in log.state.segments]
+
+    def swap_in(cleaned: CleanedSegment) -> None:
+        log.state.segments[0].is_flushed = False
+        log.compaction.swap_in(cleaned)
+
+    with pytest.raises(IllegalState, match="cleaned before it was flushed"):
+        process.clean(job_for(log), UNTHROTTLED, swap_in)
+    log.compaction.adopt()
+    assert [segment.base_offset for segment in log.state.segments] == before
+    process.close()

@@ -14,6 +14,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import build_batch, iter_batches, read_header
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -307,6 +308,17 @@ def test_what_a_coordinator_made_gets_its_offset_and_epoch_in_the_log_and_stays_
     assert [(result.first_offset, result.last_offset) for result in results] == [(1, 2), (3, 4)]
     assert (log.state.latest_epoch, log.state.log_end_offset, made) == (3, 5, bytes(batch(b"b", b"c")))
     assert values(log) == [b"a", b"b", b"c", b"b", b"c"]
+
+
+def test_a_coordinator_that_hands_over_two_batches_at_once_writes_neither():
+    log = new_log(MemoryFiles())
+
+    with pytest.raises(IllegalState, match="one by one"):
+        log.writer.append(
+            bytes(batch(b"a") + batch(b"b")), leader_epoch=0, now_ms=NOW, origin=AppendOrigin.COORDINATOR
+        )
+
+    assert (log.state.log_end_offset, values(log)) == (0, [])
 
 
 def test_the_raft_leader_brings_offsets_and_epoch_along():

@@ -17,6 +17,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.versioned_map import VersionedMap
 
 NO_PRODUCER_ID = -1
@@ -107,8 +108,13 @@ class TransactionMetadata(NamedTuple):
         return is_epoch_exhausted(self.producer_epoch)
 
     def moved_to(self, state: TransactionState, **changes: object) -> TransactionMetadata:
-        """The metadata in its next state; illegal moves are bugs."""
-        assert self.state in VALID_PREVIOUS_STATES[state], (self, state)
+        """The metadata in its next state.
+
+        Raises:
+            IllegalState: no transaction goes from its present state to that one.
+        """
+        if self.state not in VALID_PREVIOUS_STATES[state]:
+            raise IllegalState(f"{self.transactional_id} cannot go from {self.state} to {state}: {self}")
         return self._replace(state=state, previous_producer_id=self.producer_id, **changes)  # type: ignore[arg-type]
 
     def durable(self, transaction_version: int) -> TransactionMetadata:

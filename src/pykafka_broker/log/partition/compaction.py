@@ -27,6 +27,7 @@ from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment import swap
 from pykafka_broker.log.segment.segment import Segment, segment_ends
+from pykafka_broker.machine.illegal_state import IllegalState
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +150,7 @@ class Compaction:
 
         Raises:
             CleaningAborted: the log has changed since it was cleaned.
+            IllegalState: a segment to replace is not flushed; nothing has changed.
             OSError: the disk refused; a start brings it to an end.
         """
         files = self._environment.files
@@ -157,7 +159,10 @@ class Compaction:
             old = tuple(s for s in segments[:-1] if s.base_offset in cleaned.replaced)
             if self._is_cut or len(old) != len(cleaned.replaced) or not self._is_whole(cleaned):
                 raise CleaningAborted
-            assert all(segment.is_flushed for segment in old)
+            if not all(segment.is_flushed for segment in old):
+                raise IllegalState(
+                    f"{self._state.name} was cleaned before it was flushed: segments {cleaned.replaced}"
+                )
             self._density.allow_gaps_below(segments[segments.index(old[-1]) + 1].base_offset)
             for segment in old:
                 segment.pin()

@@ -32,6 +32,7 @@ from pykafka_broker.log.partition.state import LogIdentity, LogState, OpenedLog
 from pykafka_broker.log.partition.stored_checks import StoredChecks
 from pykafka_broker.log.partition.trimming import LogTrimmer
 from pykafka_broker.log.partition.writer import LogWriter
+from pykafka_broker.machine.illegal_state import IllegalState
 
 
 class PartitionLog:
@@ -160,10 +161,15 @@ class PartitionLog:
         can only be read from now on. The new name is durable with the next flush.
 
         Raises:
+            IllegalState: the logs end at different offsets; nothing has changed.
             OSError: the folder cannot be renamed; nothing has changed.
         """
         state, old = self.state, source.state
-        assert state.log_end_offset == old.log_end_offset
+        if state.log_end_offset != old.log_end_offset:
+            raise IllegalState(
+                f"{state.name} ends at {state.log_end_offset} in {state.directory}: "
+                f"it cannot take the place of {old.directory}, which ends at {old.log_end_offset}"
+            )
         self.rename_folder(directory)
         state.reconfigure(old.config)
         state.producers = old.producers

@@ -16,6 +16,7 @@ from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.crc import crc32c
 
@@ -79,10 +80,15 @@ class Roller:
         """Go on in a segment that `make_names` has made.
 
         Raises:
+            IllegalState: the segment does not begin where the log ends; nothing has changed.
             OSError: the disk refuses to cut off the torn end of a failed append.
         """
-        active = self.state.active
-        assert new.base_offset == self.state.log_end_offset > active.base_offset
+        state, active = self.state, self.state.active
+        if not new.base_offset == state.log_end_offset > active.base_offset:
+            raise IllegalState(
+                f"{state.name} ends at {state.log_end_offset} in segment {active.base_offset}: "
+                f"it cannot go on in segment {new.base_offset}"
+            )
         if active.has_torn_tail:
             active.cut_torn_tail()
         self._go_on_in(new)

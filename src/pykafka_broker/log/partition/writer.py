@@ -27,6 +27,7 @@ from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import LATEST_PRODUCE_VERSION, prepare_client_batch
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
@@ -341,7 +342,11 @@ def _stamped(
     if config.message_timestamp_type == "LogAppendTime":
         restamp(batch, read_header(batch).attributes | TIMESTAMP_TYPE_BIT, now_ms)
     header = tuple.__new__(BatchHeader, HEADER.unpack_from(batch))
-    assert header.batch_length + LOG_OVERHEAD_BYTES == len(batch), "a coordinator writes batches one by one"
+    if header.batch_length + LOG_OVERHEAD_BYTES != len(batch):
+        raise IllegalState(
+            f"a coordinator writes batches one by one: the first of {len(batch)} bytes has "
+            f"{header.batch_length + LOG_OVERHEAD_BYTES}"
+        )
     return batch, header
 
 

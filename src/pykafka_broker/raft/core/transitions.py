@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Union
 
+from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.raft.core.quorum import (
     UNKNOWN_DIRECTORY,
@@ -115,7 +116,9 @@ def _candidate(state: RaftState) -> Candidate:
 
 def _become_leader(state: RaftState, candidate: Candidate) -> RaftStep:
     log = state.log
-    assert is_majority(len(candidate.granted), len(log.voters.voters)), candidate
+    granted, voting = len(candidate.granted), len(log.voters.voters)
+    if not is_majority(granted, voting):
+        raise IllegalState(f"{granted} of {voting} voters are no majority: {candidate} does not lead")
     voters = _with_own_entry(state) if log.kraft_version else log.voters
     role = Leader(candidate.epoch, log.end_offset, dict.fromkeys(voters.voters, -1))
     election = ElectionState(candidate.epoch, state.local.key.node_id)

@@ -8,8 +8,16 @@ from typing import Any
 
 import pytest
 
+from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.ports.authorizer import Requester
 from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.network.authentication import Anonymous
+from pykafka_broker.network.dispatch import Dispatch
+from pykafka_broker.network.endpoint import ListenerEndpoint
+from pykafka_broker.network.kafka_connections import KafkaConnections
+from pykafka_broker.network.listening import ListenerService
+from pykafka_broker.network.transports import Plaintext
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from pykafka_broker.protocol.messages.create_topics import (
@@ -56,9 +64,15 @@ def budget() -> Budget:
 async def limited(home: Home, user: User, budget: Budget) -> AsyncIterator[User]:
     """A client whose mutations count to `budget`."""
     node = home.broker.node
-    shared = node.listeners.shared
-    shared.node = replace(node.ports, quotas=budget)
-    async with await User.connect(home.broker.bootstrap_servers) as limited:
+    ports = replace(node.ports, quotas=budget)
+    kafka = KafkaConnections(
+        node.listeners.shared, Dispatch(APIS, BROKER_LISTENER), Anonymous(), lambda: ports
+    )
+    listener = node.listeners.add(
+        ListenerEndpoint("LIMITED", "127.0.0.1", 0), ListenerService(Plaintext(), kafka)
+    )
+    listener.start()
+    async with await User.connect(f"127.0.0.1:{listener.port}") as limited:
         yield limited
 
 

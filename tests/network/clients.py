@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.network.authentication import Anonymous
 from pykafka_broker.network.dispatch import Dispatch
@@ -25,9 +26,9 @@ from tests.support.serving import API_VERSIONS, Peer, apis
 LOCAL = ListenerEndpoint("PLAINTEXT", "127.0.0.1", 0)
 
 
-def kafka(shared: Shared, dispatch: Dispatch) -> ListenerService:
+def kafka(shared: Shared, dispatch: Dispatch, node: Any = None) -> ListenerService:
     """What a listener without security serves."""
-    return ListenerService(Plaintext(), KafkaConnections(shared, dispatch, Anonymous()))
+    return ListenerService(Plaintext(), KafkaConnections(shared, dispatch, Anonymous(), lambda: node))
 
 
 @asynccontextmanager
@@ -44,8 +45,8 @@ async def listening(
     shared = Shared(clock or SystemClock(), connection_limits)
     listeners = Listeners(shared, limits, open_file_limit, reserve)
     for endpoint in endpoints or (LOCAL,):
-        listeners.add(endpoint, kafka(shared, Dispatch(apis(**handlers))))
-    listeners.start(node)
+        listeners.add(endpoint, kafka(shared, Dispatch(apis(**handlers)), node))
+    listeners.start(BROKER_LISTENER)
     try:
         yield listeners
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import cast
 
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.network.connection_factory import Accepted, NewConnection
@@ -71,8 +71,7 @@ async def page(limits: ListenerLimits | None = None) -> AsyncIterator[Listeners]
 
     listeners = Listeners(shared, limits)
     listeners.add(PAGE, ListenerService(Plaintext(), new_connection))
-    node: Any = None
-    listeners.start(node)
+    listeners.start(PAGE.serves)
     try:
         yield listeners
     finally:

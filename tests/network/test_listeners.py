@@ -8,17 +8,21 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.apis.api import Later
+from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER, Later
+from pykafka_broker.apis.context import RequestContext
+from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.limits import ConnectionLimits
 from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.network.shared import Shared
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
 from pykafka_broker.protocol.messages.produce import ProduceResponse
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import until
 from tests.network.clients import LOCAL, Client, connected, kafka, listening, served
-from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, produce_of
+from tests.support.serving import API_VERSIONS, LIST_GROUPS, Doors, apis, produce_of, serve_api_versions
 
 # Addresses.
 
@@ -46,6 +50,32 @@ async def test_no_host_means_ipv4_as_well_and_addresses_are_shown_as_ipv4() -> N
         assert await served(client)
         [connection] = listeners.shared.connections
         assert connection.client_host == "/127.0.0.1"
+
+
+async def test_each_kind_of_listener_is_started_by_itself_and_serves_what_is_its_own() -> None:
+    asked: list[object] = []
+
+    def note_node(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+        asked.append(ctx.node)
+        return serve_api_versions(request, ctx)
+
+    shared = Shared(SystemClock())
+    listeners = Listeners(shared)
+    dispatch = Dispatch(apis(api_versions=note_node))
+    listeners.add(LOCAL, kafka(shared, dispatch, "the broker"))
+    of_controllers = ListenerEndpoint("CONTROLLER", "127.0.0.1", 0, serves=CONTROLLER_LISTENER)
+    listeners.add(of_controllers, kafka(shared, dispatch, "the controller"))
+
+    listeners.start(CONTROLLER_LISTENER)
+    async with connected(listeners) as [waits], connected(listeners, name="CONTROLLER") as [voter]:
+        await waits.send(waits.peer.request(API_VERSIONS))
+        assert await served(voter)
+        assert asked == ["the controller"]
+        listeners.start(BROKER_LISTENER)
+        assert len(waits.peer.answers(await waits.receive())) == 1
+
+    assert asked == ["the controller", "the broker"]
+    await listeners.stop(grace_ms=1_000)
 
 
 async def test_a_name_is_listened_on_with_all_its_addresses() -> None:

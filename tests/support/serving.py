@@ -133,10 +133,9 @@ class Served:
         self.shared = shared or Shared(
             self.clock, limits=limits, request_memory=request_memory, unsent=unsent
         )
-        self.shared.node = node
         dispatch = dispatch or Dispatch(apis(**handlers))
         accepted = Accepted("PLAINTEXT", ("10.0.0.7", 50123), on_lost=lambda: None)
-        self.connection = Connection(self.shared, dispatch, authentication or Anonymous(), accepted)
+        self.connection = Connection(self.shared, node, dispatch, authentication or Anonymous(), accepted)
         self.transport = MemoryTransport(self.connection)
         self.peer = Peer()
 

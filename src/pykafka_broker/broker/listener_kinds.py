@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.ports.authorizer import Authorizer
+from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import Quotas
 from pykafka_broker.broker.security_protocols import SecurityProtocol, security_of
 from pykafka_broker.network.dispatch import Dispatch
@@ -27,12 +28,17 @@ ListenerKind = Callable[[ListenerEndpoint], ListenerService]
 
 
 def listener_kinds(
-    shared: Shared, protocols: Mapping[str, SecurityProtocol], authorizer: Authorizer, quotas: Quotas
+    shared: Shared,
+    protocols: Mapping[str, SecurityProtocol],
+    authorizer: Authorizer,
+    quotas: Quotas,
+    broker_ports: Callable[[], NodePorts],
 ) -> Mapping[str, ListenerKind]:
     """All kinds, by what their endpoints serve.
 
-    Parts of the node are built after its listeners, and before the first connection: a kind that reads such a
-    part is given a closure over it.
+    Parts of the node are built after its listeners. `broker_ports` returns what handlers may ask for on
+    listeners of brokers; it is called for each connection, and so after `Listeners.start` has been called for
+    that kind. A kind that reads other parts is given a closure over them too.
 
     Raises:
         NotImplementedError: a handler does not ask `authorizer` yet what it has to.
@@ -41,6 +47,8 @@ def listener_kinds(
 
     def serve_brokers(endpoint: ListenerEndpoint) -> ListenerService:
         security = security_of(endpoint, protocols)
-        return ListenerService(security.transport, KafkaConnections(shared, brokers, security.authentication))
+        return ListenerService(
+            security.transport, KafkaConnections(shared, brokers, security.authentication, broker_ports)
+        )
 
     return {BROKER_LISTENER: serve_brokers}

@@ -6,6 +6,11 @@ the broker, make the logs that the metadata asks for, unfence the broker, load t
 connections. A client that connects finds a broker that answers every request. Beside each step stands how a
 stop, or a start that fails later, undoes it.
 
+Each kind of listener listens and is started by itself, with the ports of its own handlers. Listeners of
+brokers are started last, with `NodePorts`. Listeners of controllers have to be started before
+`start_metadata` waits for the quorum to have a leader, because voters elect it over these listeners; their
+ports need no more than the replica of the metadata log.
+
 Many nodes can run in one process and event loop; nothing here is global.
 
 Where the next parts go: replica fetchers beside `replicas`, an authorizer and quotas in place of `ALLOW_ALL`
@@ -20,6 +25,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from pykafka_broker.apis.api import BROKER_LISTENER
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
 from pykafka_broker.apis.ports.fetching import Fetching
@@ -115,7 +121,8 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
     listeners = await _unbound_listeners(f, logs, undo)
     authorizer, quotas = ALLOW_ALL, UNLIMITED
-    kinds = listener_kinds(listeners.shared, security_protocols(), authorizer, quotas)
+    ports: NodePorts
+    kinds = listener_kinds(listeners.shared, security_protocols(), authorizer, quotas, lambda: ports)
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()
@@ -163,7 +170,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     )
     replicas.subscribe(coordinators)
     fetching = _fetching(f.config)
-    await served_listeners.listen()
+    await served_listeners.listen(BROKER_LISTENER)
     f.configs.subscribe(ConfigChanges(fetching, coordinators, replicas, lifecycle, served_listeners).apply)
     await lifecycle.register(
         served_listeners.registered(),
@@ -214,7 +221,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
         quotas=quotas,
     )
     undo.push_async_callback(_hang_up, listeners, purgatory, coordinators)
-    listeners.start(ports)
+    listeners.start(BROKER_LISTENER)
     periodic_work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, f, replicas, reserve, logs))
     undo.push_async_callback(periodic_work.stop)
     periodic_work.start()

@@ -64,9 +64,9 @@ class ServedListeners:
         for endpoint in endpoints(self._current()):
             self._listeners.reserve(endpoint, self._service(endpoint))
 
-    async def listen(self) -> None:
-        """Let clients queue up on every listener. The metadata may have changed the configuration since
-        `reserve_addresses`.
+    async def listen(self, serves: str) -> None:
+        """Let clients queue up on every listener of this kind. The metadata may have changed the
+        configuration since `reserve_addresses`.
 
         Raises:
             OSError: an address cannot be had.
@@ -77,7 +77,8 @@ class ServedListeners:
         wanted = {endpoint.name: endpoint for endpoint in endpoints(config)}
         self._listeners.reconfigure(listener_limits(config, by_address), wanted)
         for endpoint in wanted.values():
-            self._listeners.add(endpoint, self._service(endpoint))
+            if endpoint.serves == serves:
+                self._listeners.add(endpoint, self._service(endpoint))
 
     def _service(self, endpoint: ListenerEndpoint) -> ListenerService:
         return self._kinds[endpoint.serves](endpoint)

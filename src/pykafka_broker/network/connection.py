@@ -56,6 +56,7 @@ from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
+    from pykafka_broker.apis.ports.node import NodePorts
     from pykafka_broker.network.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -152,6 +153,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         shared: Shared,
+        node: NodePorts,
         dispatch: Dispatch,
         authentication: Authentication,
         accepted: Accepted,
@@ -164,7 +166,7 @@ class Connection(asyncio.BufferedProtocol):
         self.principal: str
         self.closed = False
         self._shared = shared
-        self._node = shared.node
+        self._node = node
         self._counters = shared.counters
         self._limits = shared.limits
         self._authentication = authentication

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.network.authentication import Authentication
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted, NewConnection
@@ -10,13 +13,24 @@ from pykafka_broker.network.shared import Shared
 
 
 class KafkaConnections:
-    """The connection factory of one listener; `dispatch` has the APIs of its kind."""
+    """The connection factory of one listener.
 
-    def __init__(self, shared: Shared, dispatch: Dispatch, authentication: Authentication) -> None:
+    `dispatch` has the APIs of its kind, and `node` returns what their handlers may ask for. It is called for
+    each connection, so the node may be built after the listener and before its first connection.
+    """
+
+    def __init__(
+        self,
+        shared: Shared,
+        dispatch: Dispatch,
+        authentication: Authentication,
+        node: Callable[[], NodePorts],
+    ) -> None:
         self._shared = shared
         self._dispatch = dispatch
         self._authentication = authentication
+        self._node = node
 
     def __call__(self, accepted: Accepted) -> NewConnection:
-        connection = Connection(self._shared, self._dispatch, self._authentication, accepted)
+        connection = Connection(self._shared, self._node(), self._dispatch, self._authentication, accepted)
         return NewConnection(connection, connection)

@@ -16,7 +16,6 @@ import socket
 from collections.abc import Mapping
 
 from pykafka_broker.apis.ports.connection import ClientConnection
-from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.network.accepting import Acceptor
 from pykafka_broker.network.addresses import Addresses, addresses_of
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
@@ -94,12 +93,12 @@ class Listeners:
             if connection.listener_name == name:
                 connection.finish()
 
-    def start(self, node: NodePorts) -> None:
-        """Accept connections on every listener, whose handlers ask `node` for what they need."""
-        self.shared.node = node
+    def start(self, serves: str) -> None:
+        """Accept connections on every listener of this kind; the parts that its handlers ask are there."""
         for listener in self.listeners.values():
-            listener.start()
-            logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
+            if listener.endpoint.serves == serves:
+                listener.start()
+                logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
         self._sweep.start()
 
     def stop_accepting(self) -> None:

@@ -1,4 +1,4 @@
-"""What all connections of one broker share: limits, memory, counters, and the node that they serve."""
+"""What all connections of one broker share: limits, memory and counters."""
 
 from __future__ import annotations
 
@@ -15,20 +15,13 @@ from pykafka_broker.protocol.frames import Landing
 from pykafka_broker.system.repeated_lines import RepeatedLines
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.ports.node import NodePorts
     from pykafka_broker.machine.clock import Clock
 
 logger = logging.getLogger("kafka.network.Processor")
 
 
 class Shared:
-    """What all connections of one broker share.
-
-    Attributes:
-        node: what handlers may ask of the node; `Listeners.start` sets it before there is a connection.
-    """
-
-    node: NodePorts
+    """What all connections of one broker share, whatever their listeners serve."""
 
     def __init__(
         self,

@@ -21,13 +21,15 @@ class Sweep:
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        """Sweep from now on."""
-        self._schedule()
+        """Sweep from now on, if that has not begun yet."""
+        if self._timer is None:
+            self._schedule()
 
     def stop(self) -> None:
         """Sweep no more."""
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
 
     def _schedule(self) -> None:
         limits = self._shared.limits

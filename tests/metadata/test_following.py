@@ -105,6 +105,22 @@ async def test_a_follower_shows_what_another_node_has_led_and_committed():
     assert [old for old, _ in seen] == [-1, *offsets[:-1]], "each after the one before it"
 
 
+async def test_a_follower_has_caught_up_without_what_is_not_committed_yet():
+    leader = await a_leader()
+    committed = leader.log.state.log_end_offset
+    await leader.controller.create_topics([NewTopic("later")])
+    follower = Follower()
+    follower.fetch(leader)
+    caught_up = asyncio.ensure_future(follower.publisher.caught_up())
+    await settle()
+    assert not caught_up.done(), "no leader has said how far the quorum has committed"
+
+    follower.commit(committed)
+    await caught_up
+
+    assert follower.publisher.published_offset == committed < follower.log.state.log_end_offset
+
+
 async def test_what_is_not_committed_is_not_shown():
     leader = await a_leader()
     committed, image = leader.log.state.log_end_offset, leader.image

@@ -100,6 +100,36 @@ async def test_a_preparation_that_fails_is_logged_and_the_image_published(caplog
     assert "could not be prepared in advance" in caplog.text
 
 
+async def test_it_has_caught_up_when_all_is_published_that_the_quorum_has_committed():
+    publisher = MetadataPublisher("c")
+    prepared = asyncio.Event()
+    publisher.prepare_with(lambda image: prepared.wait() if "b" in image.topics else None)
+    caught_up = asyncio.ensure_future(publisher.caught_up())
+
+    publisher.commit(topic("a", 0))
+    await settle()
+    assert not caught_up.done(), "how far the quorum has committed is not known yet"
+
+    publisher.commit(topic("b", 1))
+    publisher.high_watermark_moved(2)
+    await settle()
+    assert not caught_up.done(), "the last of it is not published yet"
+
+    prepared.set()
+    await caught_up
+    assert sorted(publisher.image.topics) == ["a", "b"]
+    await publisher.caught_up()
+
+
+async def test_those_who_wait_for_a_leader_are_told_that_the_log_failed():
+    publisher = MetadataPublisher("c")
+    waiting = asyncio.ensure_future(publisher.caught_up())
+    await settle()
+    publisher.fail(OSError("broken"))
+    with pytest.raises(OSError, match="broken"):
+        await waiting
+
+
 async def test_those_who_wait_for_an_offset_are_told_that_the_log_failed():
     publisher = MetadataPublisher("c")
     waiting = asyncio.ensure_future(publisher.published(1))

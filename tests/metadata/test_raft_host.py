@@ -29,6 +29,8 @@ class Story:
 
     def __init__(self) -> None:
         self.told: list[object] = []
+        #: Each with what was told before it.
+        self.high_watermarks: list[tuple[int, object]] = []
 
     def start_over(self, snapshot_id, records):
         self.told.append(("snapshot", snapshot_id, list(records)))
@@ -38,6 +40,9 @@ class Story:
 
     def commit(self, batch):
         self.told.append(("commit", batch))
+
+    def high_watermark_moved(self, high_watermark):
+        self.high_watermarks.append((high_watermark, self.told[-1]))
 
     def prepare(self):
         self.told.append("prepare")
@@ -116,6 +121,16 @@ async def test_what_this_node_leads_is_handed_over_as_it_was_given_and_only_afte
     what, batch = hosted.story.told[-1]
     assert (what, batch) == ("commit", MetadataBatch(3, 5, 1, records))
     assert batch.records is records, "not decoded again"
+
+
+async def test_the_high_watermark_is_told_after_the_batches_below_it():
+    hosted = await Hosted(formatted()).start()
+    hosted.host.append(TOPICS[:1], VERSION)
+    await hosted.host.close()
+    assert hosted.story.high_watermarks == [
+        (3, ("commit", MetadataBatch(0, 3, 1))),
+        (4, ("commit", MetadataBatch(3, 4, 1, TOPICS[:1]))),
+    ]
 
 
 async def test_what_was_not_given_to_this_host_is_read_from_the_log_in_its_place():

@@ -47,6 +47,9 @@ class MetadataPublisher:
         #: Runs while the next image is prepared for.
         self._preparing: asyncio.Task[None] | None = None
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        #: Everything below is committed; 0 until the quorum has a leader that knows more.
+        self._high_watermark = 0
+        self._waiting_for_leader: list[asyncio.Future[None]] = []
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -97,6 +100,20 @@ class MetadataPublisher:
             self._waiting.append((offset, waiter))
             await waiter
 
+    async def caught_up(self) -> None:
+        """Return when everything has been published that the quorum has committed.
+
+        Before the quorum has a leader, that is not known, and this waits for one.
+
+        Raises:
+            Exception: what `fail` was told meanwhile.
+        """
+        if not self._high_watermark:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting_for_leader.append(waiter)
+            await waiter
+        await self.published(self._high_watermark)
+
     # -- what the raft host tells ----------------------------------------------------------------------
 
     def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
@@ -122,10 +139,19 @@ class MetadataPublisher:
         if self._preparing is None:
             self._publish_committed()
 
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Everything below is committed, and was taken in."""
+        self._high_watermark = high_watermark
+        waiting, self._waiting_for_leader = self._waiting_for_leader, []
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
     def fail(self, error: Exception) -> None:
         """Nothing more will be committed: those who wait for it get `error`."""
-        waiting, self._waiting = self._waiting, []
-        for _, waiter in waiting:
+        waiting = [*self._waiting_for_leader, *(waiter for _, waiter in self._waiting)]
+        self._waiting_for_leader, self._waiting = [], []
+        for waiter in waiting:
             if not waiter.done():
                 waiter.set_exception(error)
 

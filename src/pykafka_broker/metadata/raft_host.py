@@ -50,6 +50,10 @@ class MetadataListener(Protocol):
         """Take in a batch, and show it and everything before it."""
         ...
 
+    def high_watermark_moved(self, high_watermark: int) -> None:
+        """Everything below is committed, and has been handed over."""
+        ...
+
 
 class RaftHost:
     """Owns the replica; the `LeaderLog` of this node's controller.
@@ -187,6 +191,7 @@ class RaftHost:
         except (CorruptMetadataError, MalformedFile) as error:
             self.fail("understood", error)
             return
+        self._listener.high_watermark_moved(offset)
         self._tell_leadership()
 
     def _committed(self, offset: int) -> Iterator[MetadataBatch]:

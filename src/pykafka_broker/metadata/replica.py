@@ -68,7 +68,10 @@ class MetadataReplica:
         publisher.watch(self._snapshotter.on_published)
 
     async def start(self) -> None:
-        """Read the log and take up a role; the published image is current when this returns.
+        """Read the log and take up a role; what the quorum has committed is published when this returns.
+
+        That takes a leader, of which a voter or follower learns over the network. A quorum of one leads at
+        once, and commits its whole log.
 
         Raises:
             OtherVotersError, CorruptMetadataError, MalformedFile: the log cannot be used by this node.
@@ -77,7 +80,7 @@ class MetadataReplica:
         self.host.load()
         check_features(self.publisher.replayed_image.features)
         self.host.boot()
-        await self.publisher.published(self.host.end_offset)
+        await self.publisher.caught_up()
         self._is_started = True
 
     async def close(self) -> None:

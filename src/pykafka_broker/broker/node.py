@@ -304,8 +304,8 @@ def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> boo
 
 
 class _Closing:
-    """Closes all logs of a node: the metadata log first, because the marker that the others leave speaks for
-    it too.
+    """Closes all logs of a node. The metadata log is first: the clean shutdown marker, written with the other
+    logs, says that it was closed cleanly too.
     """
 
     def __init__(self, f: Foundation, metadata_log: PartitionLog, logs: LogManager) -> None:

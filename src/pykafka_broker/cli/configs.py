@@ -231,7 +231,7 @@ def entry_lines(entry: ConfigEntry) -> Iterator[str]:
 
 
 def entry_table(title: str, entries: list[ConfigEntry]) -> Table:
-    """The keys for a person; what sets them, and would set them otherwise, where there is room."""
+    """The keys as a table; the source and the value otherwise are left out where there is no room."""
     columns = (
         Column("KEY"),
         Column("VALUE", is_prose=True),

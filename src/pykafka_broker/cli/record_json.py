@@ -40,7 +40,7 @@ def message_json(message: Any, version: int) -> dict[str, Any]:
 
 
 def _is_left_out(field: Field, value: Any, version: int) -> bool:
-    """Whether a tagged field has its default, which of a struct that may be null is not the null."""
+    """Whether a tagged field has its default. That of a struct is its blank value, even if it may be null."""
     if field.tag is None:
         return False
     if field.struct is not None and version in field.nullable:

@@ -44,10 +44,10 @@ def now_ms() -> int:
 
 
 class Notices(Protocol):
-    """What a person who waits is told."""
+    """Messages for a person who waits."""
 
     def waiting_for(self, peer: str) -> AbstractContextManager[None]:
-        """What is inside waits for this broker."""
+        """Tell that the body of the `with` statement waits for this broker."""
         ...
 
     def doubts(self, peer: str, error: Exception) -> None:

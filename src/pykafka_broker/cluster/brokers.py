@@ -169,7 +169,7 @@ def _has_valid_session(state: ControllerState, broker_id: int, now_ms: int) -> b
 def _partitions_after_shutdown(
     state: ControllerState, event: RegisterBroker, existing: BrokerRegistration | None
 ) -> list[object]:
-    """A broker comes back: what it last led must not wait for it if it went without saying goodbye."""
+    """A broker comes back after an unclean stop: partitions must not wait for it as their last leader."""
     broker_id = event.broker_id
     clean = existing is not None and event.previous_broker_epoch == existing.epoch
     if clean or not state.elr_enabled:

@@ -88,7 +88,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         return [key for key, value in self._undo.items() if value is _ABSENT]
 
     def removed_next(self) -> list[Key]:
-        """What this version has and the next one, which removed something and set nothing, has not."""
+        """The keys that the next version has removed, if its one change was to remove."""
         return list(self._undo)
 
     # What is done for each commit looks at `_data` before it asks: a call costs more than what is looked up.

@@ -59,7 +59,7 @@ class PendingOffsets(NamedTuple):
         return changed._replace(by_producer=changed.by_producer.with_item(producer_id, where))
 
     def superseded(self, group_id: str, place: Place) -> PendingOffsets:
-        """The state after an offset has been committed for a partition later than all that is pending."""
+        """Mark all offsets pending for a partition as superseded: a later commit stands."""
         pending = self.at(group_id, *place)
         if not pending:
             return self

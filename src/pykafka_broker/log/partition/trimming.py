@@ -210,7 +210,7 @@ class LogTrimmer:
             self._end_at(offset)
 
     def skip_to(self, offset: int) -> None:
-        """End at a later offset: compaction has left nothing before it in the log that this is a copy of."""
+        """End at a later offset: in the log copied here, compaction has removed all records between."""
         state = self._state
         self._density.copies_gaps()
         if state.active.size == 0:

@@ -463,7 +463,7 @@ def _encode_varint(number: int) -> bytes:
 
 
 class BatchFields(NamedTuple):
-    """What the header of a batch that is to be built says, beside what its records say."""
+    """The header fields of a batch to be built that do not follow from its records."""
 
     base_offset: int = 0
     leader_epoch: int = NO_LEADER_EPOCH

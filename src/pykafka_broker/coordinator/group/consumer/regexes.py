@@ -107,8 +107,10 @@ def update_regex(turn: ConsumerTurn, before: ConsumerMember, after: ConsumerMemb
 
 
 def _resolve_if_due(turn: ConsumerTurn, newest: ResolvedRegex | None, *, is_new: bool) -> None:
-    """`newest` is the last resolution as known before this heartbeat: if the heartbeat drops it, the next one
-    finds nothing that would be too new.
+    """Begin a resolution if one is due.
+
+    `newest` is the last resolution, read before this heartbeat changed anything: the heartbeat may have
+    dropped it, and its time still counts.
     """
     group = turn.group
     if not group.regex_counts or group.is_resolving:

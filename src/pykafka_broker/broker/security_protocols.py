@@ -1,9 +1,9 @@
 """The security protocols of a node: for each, what makes the transport and the authentication of a listener.
 
 The place for a further protocol. A node makes the table once, and calls a row for each listener, so what the
-row makes can be of that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the
-mechanisms that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after
-listeners have taken their addresses: a row that reads them is given a closure over it.
+row makes can be of that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms
+that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after listeners
+have taken their addresses: a row that reads them is given a closure over it.
 
 Left for later on purpose: SSL, SASL_PLAINTEXT and SASL_SSL. `config/listeners.py` refuses listeners that ask
 for them (`SERVED_SECURITY_PROTOCOLS`).

@@ -33,7 +33,8 @@ from pykafka_broker.replication.core.events import (
     IsrChangeRefused,
     TimePassed,
 )
-from pykafka_broker.replication.core.high_watermark import high_watermark
+from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
+from pykafka_broker.replication.core.in_sync import is_under_min_isr
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Leadership, LogOffsets
 from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
 
@@ -178,8 +179,8 @@ class Partition:
 
     def _lead(self, leadership: Leadership) -> None:
         self._leadership = leadership
-        self._commits_at_once = leadership.commits_at_once
-        self._is_under_min_isr = leadership.is_under_min_isr
+        self._commits_at_once = commits_at_once(leadership)
+        self._is_under_min_isr = is_under_min_isr(leadership)
         self.acknowledges_at_once = self._commits_at_once and self._flushing is None
         self._commit()
 

@@ -15,6 +15,7 @@ from pykafka_broker.replication.core.access import (
     limit_for_replica,
     not_enough_replicas,
 )
+from pykafka_broker.replication.core.in_sync import is_under_min_isr
 from tests.replication.leading import leading
 
 
@@ -61,9 +62,9 @@ def test_the_leader_epoch_of_a_client_is_the_current_one_or_none() -> None:
 
 
 def test_too_few_replicas_in_sync_refuse_a_producer_that_waits_for_all() -> None:
-    assert not leading(1, 2, min_insync_replicas=2).is_under_min_isr
+    assert not is_under_min_isr(leading(1, 2, min_insync_replicas=2))
     short = leading(1, min_insync_replicas=2)
-    assert short.is_under_min_isr
+    assert is_under_min_isr(short)
     refusal = not_enough_replicas(short, "orders-0")
     assert refusal.code is ErrorCode.NOT_ENOUGH_REPLICAS
     assert refusal.message == (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.replication.core.high_watermark import high_watermark
+from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import Leadership, LogOffsets
 from pykafka_broker.replication.core.transitions import ReplicationSettings, lead
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, after, fetched, leading, registration
@@ -16,12 +16,12 @@ def committed(
 
 def test_a_leader_without_followers_commits_what_it_has() -> None:
     alone = leading(1, replicas=(1,))
-    assert alone.commits_at_once
+    assert commits_at_once(alone)
     assert committed(alone, end=120) == 120
 
 
 def test_a_leader_without_followers_asks_for_no_more_replicas_than_there_are() -> None:
-    assert leading(1, replicas=(1,), min_insync_replicas=2).commits_at_once
+    assert commits_at_once(leading(1, replicas=(1,), min_insync_replicas=2))
 
 
 def test_where_syncs_are_asked_for_only_what_is_on_disk_is_committed() -> None:
@@ -30,7 +30,7 @@ def test_where_syncs_are_asked_for_only_what_is_on_disk_is_committed() -> None:
 
 def test_a_new_leader_commits_nothing_before_it_knows_how_far_its_followers_are() -> None:
     new = leading(1, 2, 3)
-    assert not new.commits_at_once
+    assert not commits_at_once(new)
     assert committed(new, before=90, end=100) == 90
     assert committed(after(new, fetched(2, 100)), before=90, end=100) == 90
 
@@ -60,13 +60,13 @@ def test_a_replica_that_is_about_to_join_is_waited_for_as_long_as_it_keeps_up() 
 
 
 def test_a_leader_with_a_follower_that_may_join_does_not_commit_at_once() -> None:
-    assert leading(1).commits_at_once
-    assert not after(leading(1), fetched(2, 50)).commits_at_once
+    assert commits_at_once(leading(1))
+    assert not commits_at_once(after(leading(1), fetched(2, 50)))
 
 
 def test_nothing_is_committed_while_too_few_are_in_sync() -> None:
     short = leading(1, min_insync_replicas=2)
-    assert not short.commits_at_once
+    assert not commits_at_once(short)
     assert committed(short, end=130) == 100
 
 

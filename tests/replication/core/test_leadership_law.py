@@ -18,7 +18,7 @@ from pykafka_broker.replication.core.events import (
     IsrChangeRefused,
     TimePassed,
 )
-from pykafka_broker.replication.core.high_watermark import high_watermark
+from pykafka_broker.replication.core.high_watermark import commits_at_once, high_watermark
 from pykafka_broker.replication.core.state import LogOffsets
 from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
 from tests.replication.leading import LAG_MS, LEADER, NOW_MS, registration
@@ -140,7 +140,7 @@ class PartitionLife(RuleBasedStateMachine):
 
     @invariant()
     def a_leader_commits_at_once_only_where_the_rule_would_too(self) -> None:
-        if self.leadership.commits_at_once:
+        if commits_at_once(self.leadership):
             offset = high_watermark(self.leadership, self.offsets(), self.on_disk, self.now_ms)
             assert offset == max(self.on_disk, self.high_watermark)
 

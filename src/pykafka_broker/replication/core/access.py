@@ -50,7 +50,7 @@ def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
 
 
 def not_enough_replicas(leadership: Leadership, partition_name: str) -> KafkaError:
-    """What a producer with acks=all is told while `leadership.is_under_min_isr`; nothing is appended."""
+    """What a producer with acks=all is told while `is_under_min_isr`; nothing is appended."""
     isr = leadership.isr.committed
     return KafkaError(
         ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka_broker.replication.core.in_sync import is_about_to_join
-from pykafka_broker.replication.core.state import Leadership, LogOffsets
+from pykafka_broker.replication.core.in_sync import is_about_to_join, is_under_min_isr
+from pykafka_broker.replication.core.state import UNKNOWN_OFFSET, Leadership, LogOffsets
 
 
 def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, now_ms: int) -> int:
@@ -14,7 +14,7 @@ def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, n
     the change that the leader has asked for. The high watermark stays where it is while fewer replicas than
     min.insync.replicas are in sync (KIP-966).
     """
-    if leadership.is_under_min_isr:
+    if is_under_min_isr(leadership):
         return log.high_watermark
     in_sync = leadership.isr.maximal
     offset = local_offset
@@ -25,3 +25,12 @@ def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, n
         ):
             offset = follower.log_end_offset
     return max(offset, log.high_watermark)
+
+
+def commits_at_once(leadership: Leadership) -> bool:
+    """What is appended is committed: no follower is in sync, or on its way to be."""
+    return (
+        leadership.isr.maximal == {leadership.node_id}
+        and not is_under_min_isr(leadership)
+        and all(follower.log_end_offset == UNKNOWN_OFFSET for follower in leadership.followers.values())
+    )

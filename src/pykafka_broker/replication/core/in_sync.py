@@ -1,9 +1,15 @@
-"""Which followers are in sync, and which ISR the leader would ask the controller for."""
+"""Which followers are in sync, whether they are enough, and which ISR the leader would ask for."""
 
 from __future__ import annotations
 
 from pykafka_broker.replication.core.events import FollowerFetched, TimePassed
 from pykafka_broker.replication.core.state import Follower, Leadership
+
+
+def is_under_min_isr(leadership: Leadership) -> bool:
+    """Fewer replicas are in sync than the topic asks for; it cannot ask for more than are assigned."""
+    least = min(leadership.min_insync_replicas, len(leadership.followers) + 1)
+    return len(leadership.isr.committed) < least
 
 
 def is_caught_up(follower: Follower, log_end_offset: int, now_ms: int, lag_time_max_ms: int) -> bool:

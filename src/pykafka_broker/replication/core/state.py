@@ -65,18 +65,3 @@ class Leadership(NamedTuple):
     min_insync_replicas: int = 1
     #: `replica.lag.time.max.ms`
     lag_time_max_ms: int = 30_000
-
-    @property
-    def is_under_min_isr(self) -> bool:
-        """Fewer replicas are in sync than the topic asks for; it cannot ask for more than are assigned."""
-        least = min(self.min_insync_replicas, len(self.followers) + 1)
-        return len(self.isr.committed) < least
-
-    @property
-    def commits_at_once(self) -> bool:
-        """What is appended is committed: no follower is in sync, or on its way to be."""
-        return (
-            self.isr.maximal == {self.node_id}
-            and not self.is_under_min_isr
-            and all(follower.log_end_offset == UNKNOWN_OFFSET for follower in self.followers.values())
-        )

@@ -1,4 +1,4 @@
-"""From one segment to the next: the active one is closed, and the log goes on in a new one.
+"""From one segment to the next: when that is due, and how the log goes on in a new one.
 
 Making the files of a segment may wait for the disk. Where producers can wait for it, the append raises
 `NamesDue` instead; the log manager then has a worker thread make the files (`make_names`), and the append is
@@ -15,10 +15,29 @@ from pykafka_broker.log.partition.epoch_file import EpochFile
 from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.state import LogState
+from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.records.crc import crc32c
+
+
+def is_due(state: LogState, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+    """Whether a batch of `size` bytes has to go to a new segment: the active one would get too large, its
+    offsets too far apart, it is too old, or its indexes are full.
+
+    The age of a segment is counted in the time of its records, where they have one. Every append asks.
+    """
+    segment, config = state.active, state.config
+    first_timestamp = segment.indexes.first_timestamp
+    if first_timestamp < 0:
+        first_timestamp, max_timestamp = segment.first_append_ms, now_ms
+    return (
+        segment.size + size > config.segment_bytes
+        or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
+        or 0 <= first_timestamp < max_timestamp - state.roll_ms + segment.jitter_ms
+        or segment.indexes.is_full(segment, config.segment_index_bytes)
+    )
 
 
 class Roller:

@@ -21,11 +21,10 @@ from pykafka_broker.log.partition.epoch_file import EpochFile
 from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.producers import AppendOrigin, transaction_marker
-from pykafka_broker.log.partition.rolling import NamesDue, Roller
+from pykafka_broker.log.partition.rolling import NamesDue, Roller, is_due
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.validation import LATEST_PRODUCE_VERSION, prepare_client_batch
-from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.buffers import Buffer
@@ -279,17 +278,8 @@ class LogWriter:
     ) -> None:
         state, size = self._state, len(batch)
         segment, config = state.active, state.config
-        # The age of a segment is counted in the time of its records, where they have one.
-        first_timestamp, newest = segment.indexes.first_timestamp, max_timestamp
-        if first_timestamp < 0:
-            first_timestamp, newest = segment.first_append_ms, now_ms
         try:
-            if (
-                segment.size + size > config.segment_bytes
-                or last_offset - segment.base_offset > MAX_RELATIVE_OFFSET
-                or 0 <= first_timestamp < newest - state.roll_ms + segment.jitter_ms
-                or segment.indexes.is_full(segment, config.segment_index_bytes)
-            ):
+            if is_due(state, size, last_offset, max_timestamp, now_ms):
                 if size > config.segment_bytes:
                     raise KafkaError(
                         ErrorCode.RECORD_LIST_TOO_LARGE,

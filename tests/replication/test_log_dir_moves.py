@@ -11,7 +11,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import describe_log_dirs
-from pykafka_broker.replication.log_dir_moves import LONGEST_PAUSE_MS, Throttle
+from pykafka_broker.replication.log_dir_moves import LONGEST_PAUSE_MS, CopyThrottle
 from pykafka_broker.testing.home import PATIENCE_SECONDS, Home, until
 from pykafka_broker.testing.user import User
 from tests.apis.test_alter_replica_log_dirs import alter, moved, place
@@ -129,7 +129,7 @@ async def test_a_throttled_move_shows_how_far_it_is_and_obeys_a_new_rate() -> No
 
 
 def test_a_throttle_lets_pass_what_its_rate_says() -> None:
-    throttle, now_ms, copied = Throttle(0), 0, 0
+    throttle, now_ms, copied = CopyThrottle(0), 0, 0
     while now_ms < 10_000:
         pause_ms = throttle.pause_ms(50_000, now_ms)
         assert pause_ms <= LONGEST_PAUSE_MS
@@ -138,7 +138,7 @@ def test_a_throttle_lets_pass_what_its_rate_says() -> None:
             throttle.count(7_000)
             copied += 7_000
     assert 490_000 <= copied <= 520_000
-    assert Throttle(0).pause_ms(0, 5) == 0
+    assert CopyThrottle(0).pause_ms(0, 5) == 0
     throttle.count(1)
     assert throttle.pause_ms(0, now_ms) == LONGEST_PAUSE_MS, "rate 0: not at all"
 

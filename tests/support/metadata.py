@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import TypeVar
 
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
@@ -38,6 +39,8 @@ from pykafka_broker.raft.format import METADATA_FOLDER, NewNode, format_storage,
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
+
+Result = TypeVar("Result")
 
 DATA = "/data"
 FOLDER = join(DATA, METADATA_FOLDER)
@@ -73,9 +76,9 @@ class Worker:
         self.free = asyncio.Event()
         self.free.set()
 
-    async def run(self, job: Callable[[], None]) -> None:
+    async def run(self, job: Callable[[], Result]) -> Result:
         await self.free.wait()
-        job()
+        return job()
 
 
 class Node:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.fetch_sessions import FetchContext, WantedPartition
     from pykafka_broker.apis.ports.partitions import LedPartition
+    from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.read_plan import ReadPlan
-    from pykafka_broker.log.partition.state import Limit
 
 
 class PlannedFetch:

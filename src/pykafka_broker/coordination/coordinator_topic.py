@@ -13,9 +13,10 @@ from typing import Any, Protocol
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.config import BrokerConfig
+from pykafka_broker.coordination.ports import ColdReads
 from pykafka_broker.coordination.shards import Shards
 from pykafka_broker.coordination.topic_creation import TopicCreation
-from pykafka_broker.coordination.topic_log import ReadCold, TopicLog, batches_in
+from pykafka_broker.coordination.topic_log import TopicLog, batches_in
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.replication.partition import Partition
@@ -47,7 +48,7 @@ class CoordinatorTopic:
         settings: Settings,
         creation: TopicCreation,
         *,
-        read_cold: ReadCold,
+        cold_reads: ColdReads,
         logger: logging.Logger,
     ) -> None:
         self.name = log.topic
@@ -55,7 +56,7 @@ class CoordinatorTopic:
         self._shards = shards
         self._settings = settings
         self._creation = creation
-        self._read_cold = read_cold
+        self._cold_reads = cold_reads
         self._logger = logger
         self._loading: set[asyncio.Task[None]] = set()
 
@@ -107,7 +108,7 @@ class CoordinatorTopic:
 
     def batches(self, log: PartitionLog) -> AsyncIterator[bytes]:
         """Read the log of a partition to its end, as much at a time as configured."""
-        return batches_in(log, self._settings.load_buffer_bytes, self._read_cold)
+        return batches_in(log, self._settings.load_buffer_bytes, self._cold_reads)
 
     def _advanced(self, state: LogState) -> None:
         self._shards.on_high_watermark(state.identity.partition, state.high_watermark)

@@ -50,7 +50,7 @@ class Coordinators:
             self.groups.shards,
             GroupFollower(self.groups, config),
             creation,
-            read_cold=node.cold_reads.run,
+            cold_reads=node.cold_reads,
             logger=logging.getLogger("kafka.coordinator.group.GroupCoordinator"),
         )
 
@@ -75,7 +75,7 @@ class Coordinators:
             self.transactions.shards,
             TransactionFollower(self.transactions, config),
             creation,
-            read_cold=node.cold_reads.run,
+            cold_reads=node.cold_reads,
             logger=logging.getLogger("kafka.coordinator.transaction.TransactionStateManager"),
         )
         self._topics = {topic.name: topic for topic in (self.offsets_topic, self.transactions_topic)}

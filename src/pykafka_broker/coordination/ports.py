@@ -5,7 +5,7 @@ each.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
@@ -15,6 +15,8 @@ from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.partition import Partition
+
+Result = TypeVar("Result")
 
 
 class Metadata(Protocol):
@@ -76,16 +78,16 @@ class HostedLogs(Protocol):
 class Threads(Protocol):
     """The worker threads of this node."""
 
-    def run_blocking(self, function: Callable[[], Any]) -> Awaitable[Any]:
-        """Run work that would hold up the event loop."""
+    def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
+        """Run work that would hold up the event loop, such as file work, in a worker thread."""
         ...
 
 
 class ColdReads(Protocol):
-    """Reads that may have to wait for a disk."""
+    """Reads that the page cache may not be able to serve, and that may have to wait for a disk."""
 
-    def run(self, log: PartitionLog, read: Callable[[], Any]) -> Awaitable[Any]:
-        """Read in a thread for the disk of a log."""
+    def run(self, log: PartitionLog, read: Callable[[], Result]) -> Awaitable[Result]:
+        """Read from a log in a thread for its disk."""
         ...
 
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
 
+from pykafka_broker.coordination.ports import ColdReads
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.replication.partition import Partition
-
-#: Runs a read in a thread for the disk of a log.
-ReadCold = Callable[[PartitionLog, Callable[[], Any]], Awaitable[Any]]
 
 
 class TopicLog:
@@ -72,13 +69,13 @@ class TopicLog:
 
 
 async def batches_in(
-    log: PartitionLog, buffer_bytes: Callable[[], int], read_cold: ReadCold
+    log: PartitionLog, buffer_bytes: Callable[[], int], cold_reads: ColdReads
 ) -> AsyncIterator[bytes]:
     """Read a log to its end, in buffers of whole batches."""
     offset = log.state.log_start_offset
     while offset < log.state.log_end_offset:
         plan = log.reader.plan_read(offset, buffer_bytes(), limit="log_end")
-        data = await read_cold(log, plan.read)
+        data = await cold_reads.run(log, plan.read)
         end = last_whole_batch(data)
         if end is None:
             return

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.log.disk.checkpoints import MalformedFile
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
@@ -71,7 +72,7 @@ class RaftHost:
         leadership: Leadership | None,
         *,
         now_ms: Callable[[], int],
-        run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
+        run_blocking: RunBlocking,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self._storage = storage

@@ -7,10 +7,11 @@ A node that never leads has the same parts and no `leadership`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -29,7 +30,7 @@ class ReplicaPorts(NamedTuple):
     """
 
     scheduler: Scheduler
-    run_blocking: Callable[[Callable[[], None]], Awaitable[None]]
+    run_blocking: RunBlocking
     on_failure: Callable[[Exception], None]
 
 

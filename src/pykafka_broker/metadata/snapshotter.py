@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.raft.core.quorum import VoterSet
 from pykafka_broker.raft.snapshots import SnapshotId
 from pykafka_broker.raft.storage import RaftStorage
@@ -44,7 +45,7 @@ class Snapshotter:
         voters: Callable[[], VoterSet],
         scheduler: Scheduler,
         *,
-        run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
+        run_blocking: RunBlocking,
         settings: SnapshotSettings,
     ) -> None:
         self._storage = storage

@@ -14,8 +14,9 @@ Single-threaded: every method is called on the event loop's thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.quorum import Voter
@@ -42,7 +43,7 @@ class RaftDriver:
         local: Voter,
         *,
         now_ms: Callable[[], int],
-        run_blocking: Callable[[Callable[[], None]], Awaitable[None]],
+        run_blocking: RunBlocking,
         on_commit: Callable[[int], None],
         on_failure: Callable[[Exception], None],
     ) -> None:

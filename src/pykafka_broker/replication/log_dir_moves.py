@@ -59,7 +59,7 @@ class Places(Protocol):
         ...
 
 
-class Throttle:
+class CopyThrottle:
     """Keeps copying to so many bytes a second, on the average: a mover that was too fast pauses."""
 
     def __init__(self, now_ms: int) -> None:
@@ -101,7 +101,7 @@ class LogDirMoves:
         self._clock = clock
         self._bytes_per_second = bytes_per_second
         self._slots = asyncio.Semaphore(threads)
-        self._throttle = Throttle(clock.monotonic_ms())
+        self._throttle = CopyThrottle(clock.monotonic_ms())
         self._movers: set[asyncio.Task[None]] = set()
         #: One request at a time: what it finds stays as it is until it is done.
         self._altering = asyncio.Lock()

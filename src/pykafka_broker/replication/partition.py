@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol, TypeVar
 from pykafka_broker.cluster.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin, ProducerState
-from pykafka_broker.log.partition.state import Limit
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.log.partition.writer import AppendResult
 from pykafka_broker.machine.clock import Clock

@@ -8,9 +8,9 @@ import pytest
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.partition.dirty import (
+    CleanableSegment,
     Dirt,
     LogFacts,
-    SegmentFacts,
     SegmentSize,
     dirt,
     filthiest,
@@ -20,12 +20,14 @@ from pykafka_broker.log.partition.dirty import (
 NOW = 1_000_000
 
 
-def segment(base_offset: int, size: int = 100, oldest: int = NOW - 50_000, newest: int = -1) -> SegmentFacts:
+def segment(
+    base_offset: int, size: int = 100, oldest: int = NOW - 50_000, newest: int = -1
+) -> CleanableSegment:
     newest = max(oldest, newest)
-    return SegmentFacts(base_offset, size, lambda: newest, lambda: oldest)
+    return CleanableSegment(base_offset, size, lambda: newest, lambda: oldest)
 
 
-def facts(*segments: SegmentFacts, cleaned: int | None = None, **details: Any) -> LogFacts:
+def facts(*segments: CleanableSegment, cleaned: int | None = None, **details: Any) -> LogFacts:
     """A log of 100 offsets a segment, all of it stable."""
     end = segments[-1].base_offset + 100
     stable = details.pop("stable", end)

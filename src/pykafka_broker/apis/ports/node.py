@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.ports.partitions import Partitions
     from pykafka_broker.apis.ports.purgatory import Purgatory
     from pykafka_broker.apis.ports.quotas import Quotas
-    from pykafka_broker.apis.ports.threads import ColdReads, Threads
+    from pykafka_broker.apis.ports.threads import ColdReads
     from pykafka_broker.apis.ports.topic_creation import TopicCreation
     from pykafka_broker.apis.ports.transactions import (
         ProducerIds,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         TransactionParticipation,
     )
     from pykafka_broker.config import DynamicConfig
+    from pykafka_broker.coordination.ports import Threads
     from pykafka_broker.machine.clock import Clock
     from pykafka_broker.metadata.controller_channel import ClusterAdministration
 

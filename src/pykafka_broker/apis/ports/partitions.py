@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pykafka_broker.log.partition.limit import Limit
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.producers import ProducerState
-    from pykafka_broker.log.partition.state import Limit
     from pykafka_broker.log.partition.writer import AppendResult
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.protocol.errors import ErrorCode

@@ -1,23 +1,17 @@
-"""Work in threads: file work that can stall, and reads that may have to wait for a disk."""
+"""Reads in threads, because they may have to wait for a disk."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from pykafka_broker.coordination import ports
+
 if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
 
 Result = TypeVar("Result")
 Read = TypeVar("Read", covariant=True)
-
-
-class Threads(Protocol):
-    """The worker threads of this node."""
-
-    def run_blocking(self, function: Callable[[], Result]) -> Awaitable[Result]:
-        """Run file work that can stall in a worker thread."""
-        ...
 
 
 class Reading(Protocol[Read]):
@@ -32,8 +26,8 @@ class Reading(Protocol[Read]):
     def __await__(self) -> Generator[Any, None, Read]: ...
 
 
-class ColdReads(Protocol):
-    """Reads that the page cache may not be able to serve."""
+class ColdReads(ports.ColdReads, Protocol):
+    """Reads that may have to wait for a disk: a handler may wait for the first, or give one up."""
 
     def run(self, log: PartitionLog, read: Callable[[], Result]) -> Reading[Result]:
         """Read from a log in a thread for its disk, because the page cache may not have the bytes."""

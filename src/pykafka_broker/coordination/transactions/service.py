@@ -31,13 +31,14 @@ from pykafka_broker.coordinator.txn.events import (
     WriteMarkers,
 )
 from pykafka_broker.coordinator.txn.loading import Loader
-from pykafka_broker.coordinator.txn.state import NO_PRODUCER_ID, TransactionConfig, Transactions
+from pykafka_broker.coordinator.txn.state import TransactionConfig, Transactions
 from pykafka_broker.coordinator.txn.transitions import transition
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Prompt, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import Step
 from pykafka_broker.machine.turns import Turns
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
 
 Answer = TypeVar("Answer")
 TransactionShard = Shard[Transactions, Event]

@@ -10,12 +10,11 @@ from collections.abc import Hashable
 from typing import NamedTuple, Union
 
 from pykafka_broker.coordinator.txn.state import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     TopicPartition,
 )
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 class NeedsProducerId(NamedTuple):

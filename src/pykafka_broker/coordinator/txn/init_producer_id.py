@@ -13,8 +13,6 @@ from __future__ import annotations
 from pykafka_broker.coordinator.txn.ending import fence_and_abort
 from pykafka_broker.coordinator.txn.events import InitProducerId, NeedsProducerId, ProducerIdResult
 from pykafka_broker.coordinator.txn.state import (
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
     NO_TIMEOUT_MS,
     NO_TIMESTAMP,
     TransactionConfig,
@@ -26,6 +24,7 @@ from pykafka_broker.coordinator.txn.state import (
 from pykafka_broker.coordinator.txn.turn import answer, markers_of, written
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 
 def on_init_producer_id(

@@ -19,9 +19,8 @@ from typing import NamedTuple
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 NO_TIMESTAMP = -1
 MAX_PRODUCER_EPOCH = (1 << 15) - 1
 #: The timeout of a transaction that an outside coordinator decides on (KIP-939): it never times out.

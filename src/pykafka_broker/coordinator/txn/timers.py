@@ -11,7 +11,6 @@ from pykafka_broker.coordinator.txn.ending import fence_and_abort
 from pykafka_broker.coordinator.txn.events import FindProducerId, Loaded, TimerFired
 from pykafka_broker.coordinator.txn.records import Record, metadata_record, tombstone
 from pykafka_broker.coordinator.txn.state import (
-    NO_PRODUCER_ID,
     NO_TIMEOUT_MS,
     TransactionConfig,
     TransactionMetadata,
@@ -20,6 +19,7 @@ from pykafka_broker.coordinator.txn.state import (
 )
 from pykafka_broker.coordinator.txn.turn import markers_of
 from pykafka_broker.machine.step import AT_ONCE_MS, Effect, SetTimer, Start, Step
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
 
 ABORT_TIMER = ("abort timed out transactions",)
 EXPIRY_TIMER = ("forget unused ids",)

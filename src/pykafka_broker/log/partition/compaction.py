@@ -21,7 +21,7 @@ from pykafka_broker.log.partition.cleaning_job import (
     SegmentToClean,
 )
 from pykafka_broker.log.partition.density import Density
-from pykafka_broker.log.partition.dirty import Dirt, LogFacts, SegmentFacts, dirt
+from pykafka_broker.log.partition.dirty import CleanableSegment, Dirt, LogFacts, dirt
 from pykafka_broker.log.partition.flushing import Flusher
 from pykafka_broker.log.partition.folder import LogFolder
 from pykafka_broker.log.partition.state import LogState
@@ -94,7 +94,7 @@ class Compaction:
         state = self._state
         self._density.begin()
         facts = [
-            SegmentFacts(s.base_offset, s.size, partial(_max_timestamp, s), s.first_batch_timestamp)
+            CleanableSegment(s.base_offset, s.size, partial(_max_timestamp, s), s.first_batch_timestamp)
             for s in state.segments
         ]
         return dirt(

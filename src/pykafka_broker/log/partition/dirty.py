@@ -18,7 +18,7 @@ from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 Key = TypeVar("Key")
 
 
-class SegmentFacts(NamedTuple):
+class CleanableSegment(NamedTuple):
     """What is known of one segment; the timestamps are read only when a lag is set."""
 
     base_offset: int
@@ -31,7 +31,7 @@ class SegmentFacts(NamedTuple):
 class LogFacts(NamedTuple):
     """What is known of one log; `segments` are all, the active one last."""
 
-    segments: Sequence[SegmentFacts]
+    segments: Sequence[CleanableSegment]
     config: LogConfig
     log_start_offset: int
     log_end_offset: int
@@ -78,13 +78,13 @@ def dirt(log: LogFacts, now_ms: int) -> Dirt:
     )
 
 
-def _from(segments: Sequence[SegmentFacts], offset: int) -> Sequence[SegmentFacts]:
+def _from(segments: Sequence[CleanableSegment], offset: int) -> Sequence[CleanableSegment]:
     """The segment that holds `offset`, and those behind it."""
     number = max([n for n, segment in enumerate(segments) if segment.base_offset <= offset], default=0)
     return segments[number:]
 
 
-def _is_overdue(closed: Iterable[SegmentFacts], config: LogConfig, now_ms: int) -> bool:
+def _is_overdue(closed: Iterable[CleanableSegment], config: LogConfig, now_ms: int) -> bool:
     if config.max_compaction_lag_ms == LONG_MAX:
         return False
     oldest = min([t for segment in closed if (t := segment.first_timestamp()) > 0], default=LONG_MAX)

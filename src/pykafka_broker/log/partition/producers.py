@@ -28,14 +28,17 @@ from pykafka_broker.log.partition.transaction_guards import NO_GUARD, Verificati
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import BatchHeader, increment_sequence, read_records
+from pykafka_broker.protocol.records.batch import (
+    NO_PRODUCER_EPOCH,
+    NO_SEQUENCE,
+    BatchHeader,
+    increment_sequence,
+    read_records,
+)
 from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
 from pykafka_broker.protocol.records.crc import crc32c
 
 WINDOW_BATCHES = 5
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
 NO_OFFSET = -1
 MAX_PRODUCER_EPOCH = (1 << 15) - 1
 #: The transaction.version from which on every transaction has a producer epoch of its own.

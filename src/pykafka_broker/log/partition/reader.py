@@ -13,6 +13,7 @@ from functools import partial
 
 from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.disk.environment import Environment
+from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.read_plan import (
     FoundOffset,
     ReadPlan,
@@ -28,7 +29,7 @@ from pykafka_broker.log.partition.read_plan import (
     storage_error,
     unresolved_read,
 )
-from pykafka_broker.log.partition.state import Limit, LogState
+from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.partition.stored_checks import StoredChecks
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.log.segment.segment import Segment

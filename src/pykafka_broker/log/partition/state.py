@@ -17,15 +17,14 @@ durable, `Compaction` replaces segments. They share one `LogState` and hold no o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple, Optional
+from typing import NamedTuple, Optional
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.disk.names import partition_folder
 from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
+from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.producers import ProducerState, ProducerStates
 from pykafka_broker.log.segment.segment import Segment
-
-Limit = Literal["high_watermark", "last_stable", "log_end"]
 
 
 class LogIdentity(NamedTuple):

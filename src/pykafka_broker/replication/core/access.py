@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pykafka_broker.log.partition.state import Limit
+from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.core.state import Leadership
 

@@ -197,6 +197,32 @@ def test_handlers_do_no_input_and_output_of_their_own() -> None:
     assert found == set()
 
 
+#: Files beside the file layer that open files by themselves, and why.
+OPEN_FILES = {
+    "log/disk/files.py": "the file layer",
+    "config/sources.py": "reads the properties file that the command line names, before there is a node",
+    "cli/__init__.py": "puts the null device in place of an output whose reader is gone",
+    "cli/log_files.py": "prints files for `dump-log` as they are, wherever they lie",
+    "system/descriptors.py": "holds descriptors of the null device in reserve",
+    "system/processes.py": "asks /proc about processes",
+}
+
+
+def test_files_are_opened_in_the_file_layer_and_in_a_few_named_places() -> None:
+    """The import contract sees who imports `os`; here is who opens files, with the built-in `open` too."""
+    assert {
+        path
+        for path, tree in trees()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and opens_a_file(node.func)
+    } == set(OPEN_FILES)
+
+
+def opens_a_file(called: ast.expr) -> bool:
+    """The built-in `open`, `os.open` or `io.open`."""
+    return ast.unparse(called) in ("open", "os.open", "io.open")
+
+
 def imported_by(node: ast.AST) -> list[str]:
     """The top-level packages an import statement names."""
     if isinstance(node, ast.Import):

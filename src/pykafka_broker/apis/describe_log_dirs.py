@@ -41,7 +41,7 @@ UNKNOWN_LAG = -1
 )
 async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext) -> DescribeLogDirsResponse:
     """All partitions, or those named; directories are always all listed."""
-    wanted: set[tuple[str, int]] | None = None
+    wanted: set[PartitionKey] | None = None
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     results = []
@@ -72,9 +72,9 @@ async def describe_log_dirs(request: DescribeLogDirsRequest, ctx: RequestContext
 
 
 async def _space(log_dir: LogDir, ctx: RequestContext) -> tuple[int, int]:
-    files = ctx.node.logs.files
+    logs = ctx.node.logs
     try:
-        total_bytes, usable_bytes = await ctx.node.threads.run_blocking(lambda: files.space(log_dir.path))
+        total_bytes, usable_bytes = await ctx.node.threads.run_blocking(lambda: logs.space(log_dir))
     except OSError:
         return UNKNOWN_BYTES, UNKNOWN_BYTES
     return total_bytes, usable_bytes if log_dir.refusal is None else 0

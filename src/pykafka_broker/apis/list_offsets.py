@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -55,9 +56,8 @@ FIRST_VERSION = {
 }
 
 
-Place = tuple[str, int]
-Asked = dict[Place, ListOffsetsPartition]
-Answers = dict[Place, ListOffsetsPartitionResponse]
+Asked = dict[PartitionKey, ListOffsetsPartition]
+Answers = dict[PartitionKey, ListOffsetsPartitionResponse]
 
 
 @handles(
@@ -102,10 +102,10 @@ async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffse
     return _response(answers)
 
 
-def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[Place]]:
+def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[PartitionKey]]:
     """What is asked of each partition, and the partitions that are named more than once."""
     asked_of: Asked = {}
-    duplicates: set[Place] = set()
+    duplicates: set[PartitionKey] = set()
     for topic in request.topics:
         for partition in topic.partitions:
             place = (topic.name, partition.partition_index)
@@ -126,9 +126,9 @@ def _response(answers: Answers) -> ListOffsetsResponse:
 
 
 def _checked(
-    place: Place,
+    place: PartitionKey,
     asked: ListOffsetsPartition,
-    duplicates: set[Place],
+    duplicates: set[PartitionKey],
     request: ListOffsetsRequest,
     ctx: RequestContext,
 ) -> LedPartition:

@@ -20,6 +20,7 @@ from pykafka_broker.cluster.image import (
     TopicImage,
 )
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.manager.log_folders import WantedLog
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
@@ -63,12 +64,12 @@ class ReplicaManager:
         self._log_config = log_config
         self._ports = ports
         self._roles: list[Roles] = []
-        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._partitions: dict[PartitionKey, Partition] = {}
         #: Partitions that belong here and could not be created yet. False for those that were missing at the
         #: start: a directory that is out of service may hold their log.
-        self._missing: dict[tuple[str, int], bool] = {}
+        self._missing: dict[PartitionKey, bool] = {}
         #: What `prepare` has made, or could not make, for the next image.
-        self._prepared: dict[tuple[str, int], PartitionLog | KafkaError] = {}
+        self._prepared: dict[PartitionKey, PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
         self._next_lag_check_ms = 0

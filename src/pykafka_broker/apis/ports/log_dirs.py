@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Iterable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from pykafka_broker.log.disk.checkpoints import PartitionKey
     from pykafka_broker.log.disk.directories import LogDir, LogDirs
-    from pykafka_broker.log.disk.files import FileSystem
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.log.partition.rolling import NamesDue
     from pykafka_broker.protocol.errors import ErrorCode
@@ -21,13 +21,16 @@ class HostedLogs(Protocol):
         """The log directories."""
         ...
 
-    @property
-    def files(self) -> FileSystem:
-        """The file system the directories are in."""
+    def space(self, log_dir: LogDir) -> tuple[int, int]:
+        """(total bytes, bytes a process may still use) of the directory's volume. May wait for the disk.
+
+        Raises:
+            OSError: the volume cannot be asked.
+        """
         ...
 
     @property
-    def logs(self) -> Mapping[tuple[str, int], PartitionLog]:
+    def logs(self) -> Mapping[PartitionKey, PartitionLog]:
         """By topic and partition; copies on their way to another directory are not among them."""
         ...
 

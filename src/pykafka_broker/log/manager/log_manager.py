@@ -157,6 +157,14 @@ class LogManager:
         """The logs that lie in a directory, and those on their way into it."""
         return self._registry.in_dir(log_dir)
 
+    def space(self, log_dir: LogDir) -> tuple[int, int]:
+        """(total bytes, bytes a process may still use) of the directory's volume. May wait for the disk.
+
+        Raises:
+            OSError: the volume cannot be asked.
+        """
+        return self.files.space(log_dir.path)
+
     def dir_of(self, log: PartitionLog) -> LogDir:
         """The directory a log lies in."""
         return self._folders.dir_of(log)

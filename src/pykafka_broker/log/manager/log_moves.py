@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
+from pykafka_broker.log.disk.checkpoints import PartitionKey
 from pykafka_broker.log.disk.directories import LogDir, LogDirError, LogDirs
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join, random_id
 from pykafka_broker.log.disk.names import future_folder
@@ -42,7 +43,7 @@ class LogMoves:
         self._threads = threads
 
     @property
-    def under_way(self) -> dict[tuple[str, int], LogMove]:
+    def under_way(self) -> dict[PartitionKey, LogMove]:
         """By topic and partition."""
         return self._registry.moves
 

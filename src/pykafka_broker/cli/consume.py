@@ -19,12 +19,13 @@ import click
 from pykafka_broker.cli import progress
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
-from pykafka_broker.cli.offsets import EARLIEST, LATEST, LONG_MAX, list_offsets, parse_number, parse_time_ms
+from pykafka_broker.cli.offsets import LONG_MAX, parse_number, parse_time_ms
 from pykafka_broker.cli.options import INT32_MAX, Seconds, gathered, progress_option
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.suggestions import known_topic
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.metadata import leaders_of, topic_error
+from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, list_offsets
 from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -361,8 +362,6 @@ class Places:
     def start(self, where: str | None, group: str | None) -> dict[int, int]:
         """Where to begin in each partition."""
         if where is None and group is not None:
-            from pykafka_broker.cli.group_state import committed_offsets
-
             committed = committed_offsets(self.client, self.client.coordinator(group), group)
             return {
                 partition: committed.get((self.topic, partition), first)
@@ -426,12 +425,10 @@ class Commits:
         """
         if self.group is None:
             return
-        from pykafka_broker.cli.group_state import commit
-
         moved = {p: offset for p, offset in self.positions.items() if self._committed.get(p) != offset}
         if moved:
             offsets = {(self.topic, partition): offset for partition, offset in moved.items()}
-            commit(self.client, self.client.coordinator(self.group), self.group, offsets)
+            commit_offsets(self.client, self.client.coordinator(self.group), self.group, offsets)
             self._committed.update(moved)
 
 

@@ -1,16 +1,16 @@
-"""What the coordinators know of groups, and commits from outside of them.
+"""What the coordinators know of groups.
 
 DescribeGroups describes the members of classic groups, ConsumerGroupDescribe those of consumer groups
-(KIP-848). Offsets can be committed for a group without members, of any kind that keeps offsets.
+(KIP-848).
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from pykafka_broker.cli.offsets import LATEST, list_offsets
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
+from pykafka_broker.client.offsets import LATEST, committed_offsets, list_offsets
 from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
@@ -153,56 +153,3 @@ def positions(client: Client, coordinator: int, group: Group) -> tuple[Position,
         who = (None, None, None) if owner is None else (owner.consumer_id, owner.host, owner.client_id)
         found.append(Position(*partition, offset, end, lag, *who))
     return tuple(found)
-
-
-def committed_offsets(client: Client, coordinator: int, name: str) -> dict[tuple[str, int], int]:
-    """Every committed offset of a group."""
-    from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-
-    connection = client.connection(coordinator)
-    request = OffsetFetchRequest(
-        group_id=name, topics=None, groups=[OffsetFetchRequestGroup(group_id=name, topics=None)]
-    )
-    # From version 10 on topics have ids instead of names.
-    version = min(9, connection.newest_version(request))
-    response = connection.send(request, version)
-    answer = response.groups[0] if version >= 8 else response
-    check(answer.error_code)
-    return {
-        (topic.name, partition.partition_index): partition.committed_offset
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.committed_offset >= 0
-    }
-
-
-def commit(client: Client, coordinator: int, name: str, offsets: dict[tuple[str, int], int]) -> None:
-    """Commit offsets from outside of the group.
-
-    Raises:
-        KafkaError: the coordinator refused one of them.
-    """
-    from pykafka_broker.protocol.messages.offset_commit import (
-        OffsetCommitRequest,
-        OffsetCommitRequestPartition,
-        OffsetCommitRequestTopic,
-    )
-
-    by_topic: dict[str, list[Any]] = {}
-    for (topic, partition), offset in offsets.items():
-        by_topic.setdefault(topic, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_metadata=""
-            )
-        )
-    request = OffsetCommitRequest(
-        group_id=name,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=ps) for topic, ps in by_topic.items()],
-    )
-    connection = client.connection(coordinator)
-    # From version 10 on topics have ids instead of names.
-    response = connection.send(request, min(9, connection.newest_version(request)))
-    for topic in response.topics:
-        for partition in topic.partitions:
-            check(partition.error_code)

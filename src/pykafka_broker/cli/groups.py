@@ -16,24 +16,16 @@ from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.group_state import (
     Group,
     TopicPartition,
-    commit,
-    committed_offsets,
     describe_group,
     list_groups,
     positions,
 )
-from pykafka_broker.cli.offsets import (
-    EARLIEST,
-    LATEST,
-    list_offsets,
-    parse_duration_ms,
-    parse_number,
-    parse_time_ms,
-)
+from pykafka_broker.cli.offsets import parse_duration_ms, parse_number, parse_time_ms
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.suggestions import known_topic, unknown_group
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.metadata import leaders_of
+from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 #: States in which no member holds a partition, so that offsets may be changed from outside.
@@ -344,7 +336,7 @@ def reset_offsets(
         new = new_offsets(client, partitions, committed, asked[0], target[asked[0]])
         if execute:
             check_inactive(client, coordinator, name)
-            commit(client, coordinator, name, new)
+            commit_offsets(client, coordinator, name, new)
     moves = [NewOffset(name, *partition, offset, execute) for partition, offset in sorted(new.items())]
     columns = (Column("TOPIC"), Column("PARTITION", is_number=True), Column("NEW OFFSET", is_number=True))
     output.show_all(

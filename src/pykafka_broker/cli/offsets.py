@@ -1,85 +1,13 @@
-"""Offsets by time and by place, as several commands need them."""
+"""Offsets as commands take and give them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
-from pykafka_broker.client.blocking import Client
-from pykafka_broker.client.metadata import topic_error
-from pykafka_broker.client.retries import RETRIABLE
-from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-
-#: Times that stand for places.
-LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 #: The last offset and the last time there can be.
 LONG_MAX = (1 << 63) - 1
-
-TopicPartition = tuple[str, int]
-
-
-def list_offsets(
-    client: Client, times: Mapping[TopicPartition, int], *, missing_ok: bool = False, isolation_level: int = 0
-) -> dict[TopicPartition, int]:
-    """The first offset at or after each time, -1 where there is none.
-
-    Raises:
-        KafkaError: a partition does not exist (unless `missing_ok`), or cannot be read now.
-    """
-    for is_last in client.attempts():
-        found, failed = _list_offsets(client, times, isolation_level)
-        for partition, code in failed.items():
-            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
-                continue
-            if is_last or code not in RETRIABLE:
-                raise topic_error(code, f"{partition[0]}-{partition[1]}")
-            break
-        else:
-            return found
-    raise AssertionError("attempts end with a last one")
-
-
-def _list_offsets(
-    client: Client, times: Mapping[TopicPartition, int], isolation_level: int
-) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
-    from pykafka_broker.protocol.messages.list_offsets import (
-        ListOffsetsPartition,
-        ListOffsetsRequest,
-        ListOffsetsTopic,
-    )
-
-    found: dict[TopicPartition, int] = {}
-    failed: dict[TopicPartition, int] = {}
-    by_leader: dict[int, dict[str, list[Any]]] = {}
-    for topic in {topic for topic, _ in times}:
-        try:
-            leaders = client.leaders(topic)
-        except KafkaError as error:
-            failed.update({p: int(error.code) for p in times if p[0] == topic})
-            continue
-        for partition in (p for t, p in times if t == topic):
-            if partition not in leaders:
-                failed[topic, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                continue
-            entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic, partition])
-            by_leader.setdefault(leaders[partition], {}).setdefault(topic, []).append(entry)
-    for leader, topics in by_leader.items():
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=isolation_level,
-            topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
-        )
-        for topic_answer in client.send(request, leader).topics:
-            for answer in topic_answer.partitions:
-                key = (topic_answer.name, answer.partition_index)
-                if answer.error_code:
-                    failed[key] = answer.error_code
-                else:
-                    found[key] = answer.offset
-    return found, failed
 
 
 def parse_number(text: str) -> int:

@@ -8,6 +8,7 @@
     metadata.py       brokers, topics and their leaders
     coordinators.py   the coordinators of groups and transactions
     blocking.py       shell: sockets, one request at a time
+    offsets.py        where partitions begin and end, and where groups are; over the blocking shell
     aio.py            shell: asyncio, many requests on their way over one connection
 
 The core receives bytes, answers and the time, and returns bytes and values; it opens no socket and reads no

@@ -17,9 +17,9 @@ from confluent_kafka import Producer
 from pykafka_broker.cli.doctor import shown
 from pykafka_broker.cli.doctor.examination import Question, examine, guarded
 from pykafka_broker.cli.doctor.findings import CHECKS, Finding, Level, ok, problem
-from pykafka_broker.cli.group_state import commit
 from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import commit_offsets
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.conftest import Run, RunningBroker, run_command
 from tests.cli.doctor.test_reach import serving
@@ -152,7 +152,7 @@ def test_to_ask_about_a_group_creates_nothing(tmp_path: Path) -> None:
 def test_a_group_without_members_is_told_from_one_that_does_not_exist(run: Run, client: Client) -> None:
     run("topics", "create", "left-alone")
     run("produce", "left-alone", "a", "b", "c")
-    commit(client, client.coordinator("leavers"), "leavers", {("left-alone", 0): 1})
+    commit_offsets(client, client.coordinator("leavers"), "leavers", {("left-alone", 0): 1})
     found = findings(run, "--group", "leavers", "--group", "leaver")
     level, message = said(found, "groups", "leavers")
     assert (level, "2 offsets wait in 1 partition" in message) == ("warning", True)
@@ -167,7 +167,7 @@ def test_a_group_without_members_is_told_from_one_that_does_not_exist(run: Run, 
 def test_a_member_that_does_not_commit_is_found_by_a_second_look(run: Run, client: Client) -> None:
     run("topics", "create", "watched")
     run("produce", "watched", "a", "b", "c")
-    commit(client, client.coordinator("sleepers"), "sleepers", {("watched", 0): 1})
+    commit_offsets(client, client.coordinator("sleepers"), "sleepers", {("watched", 0): 1})
     request = ConsumerGroupHeartbeatRequest(
         group_id="sleepers",
         member_id="m1",

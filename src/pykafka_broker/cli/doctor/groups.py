@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
-from pykafka_broker.cli.group_state import Group, Member, committed_offsets, describe_group, list_groups
+from pykafka_broker.cli.group_state import Group, Member, describe_group, list_groups
 from pykafka_broker.cli.suggestions import did_you_mean
 from pykafka_broker.cli.wording import counted, printable
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import committed_offsets
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})

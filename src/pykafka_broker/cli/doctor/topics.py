@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
-from pykafka_broker.cli.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.cli.suggestions import did_you_mean
 from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import KafkaError
 
 NO_LEADER = -1

@@ -1,0 +1,184 @@
+"""Where partitions begin and end, and where groups are: ListOffsets, OffsetFetch and OffsetCommit.
+
+Over the blocking client, which asks the leader or the coordinator of each. Offsets are committed from outside
+of a group, as tools do and programs that assign themselves partitions: the group must have no members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.retries import RETRIABLE
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+#: Times that stand for places.
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+#: From the version behind it on, OffsetFetch and OffsetCommit have the ids of topics instead of names.
+_LAST_WITH_NAMES = 9
+
+TopicPartition = tuple[str, int]
+
+#: How a coordinator refuses a commit from outside of a group that has members.
+HAS_MEMBERS = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+# -- of partitions
+# ----------------
+
+
+def list_offsets(
+    client: Client, times: Mapping[TopicPartition, int], *, missing_ok: bool = False, isolation_level: int = 0
+) -> dict[TopicPartition, int]:
+    """The first offset at or after each time, -1 where there is none.
+
+    Raises:
+        KafkaError: a partition does not exist (unless `missing_ok`), or cannot be read now.
+    """
+    for is_last in client.attempts():
+        found, failed = _list_offsets(client, times, isolation_level)
+        for partition, code in failed.items():
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and missing_ok:
+                continue
+            if is_last or code not in RETRIABLE:
+                raise topic_error(code, f"{partition[0]}-{partition[1]}")
+            break
+        else:
+            return found
+    raise AssertionError("attempts end with a last one")
+
+
+def _list_offsets(
+    client: Client, times: Mapping[TopicPartition, int], isolation_level: int
+) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+    from pykafka_broker.protocol.messages.list_offsets import (
+        ListOffsetsPartition,
+        ListOffsetsRequest,
+        ListOffsetsTopic,
+    )
+
+    found: dict[TopicPartition, int] = {}
+    failed: dict[TopicPartition, int] = {}
+    by_leader: dict[int, dict[str, list[Any]]] = {}
+    for topic in {topic for topic, _ in times}:
+        try:
+            leaders = client.leaders(topic)
+        except KafkaError as error:
+            failed.update({p: int(error.code) for p in times if p[0] == topic})
+            continue
+        for partition in (p for t, p in times if t == topic):
+            if partition not in leaders:
+                failed[topic, partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            entry = ListOffsetsPartition(partition_index=partition, timestamp=times[topic, partition])
+            by_leader.setdefault(leaders[partition], {}).setdefault(topic, []).append(entry)
+    for leader, topics in by_leader.items():
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=isolation_level,
+            topics=[ListOffsetsTopic(name=name, partitions=entries) for name, entries in topics.items()],
+        )
+        for topic_answer in client.send(request, leader).topics:
+            for answer in topic_answer.partitions:
+                key = (topic_answer.name, answer.partition_index)
+                if answer.error_code:
+                    failed[key] = answer.error_code
+                else:
+                    found[key] = answer.offset
+    return found, failed
+
+
+# -- of groups
+# ------------
+
+
+def committed_offsets(client: Client, coordinator: int, group: str) -> dict[TopicPartition, int]:
+    """Every committed offset of a group."""
+    from pykafka_broker.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+    connection = client.connection(coordinator)
+    request = OffsetFetchRequest(
+        group_id=group, topics=None, groups=[OffsetFetchRequestGroup(group_id=group, topics=None)]
+    )
+    version = min(_LAST_WITH_NAMES, connection.newest_version(request))
+    response = connection.send(request, version)
+    answer = response.groups[0] if version >= 8 else response
+    check(answer.error_code)
+    return {
+        (topic.name, partition.partition_index): partition.committed_offset
+        for topic in answer.topics
+        for partition in topic.partitions
+        if partition.committed_offset >= 0
+    }
+
+
+def commit_offsets(
+    client: Client,
+    coordinator: int,
+    group: str,
+    offsets: Mapping[TopicPartition, int],
+    metadata: str = "",
+) -> None:
+    """Commit offsets from outside of the group, with a text that stands beside each.
+
+    Raises:
+        KafkaError: the coordinator refused one of them.
+    """
+    from pykafka_broker.protocol.messages.offset_commit import (
+        OffsetCommitRequest,
+        OffsetCommitRequestPartition,
+        OffsetCommitRequestTopic,
+    )
+
+    by_topic: dict[str, list[Any]] = {}
+    for (topic, partition), offset in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=offset,
+                committed_metadata=metadata,
+            )
+        )
+    request = OffsetCommitRequest(
+        group_id=group,
+        member_id="",
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=ps) for topic, ps in by_topic.items()],
+    )
+    connection = client.connection(coordinator)
+    response = connection.send(request, min(_LAST_WITH_NAMES, connection.newest_version(request)))
+    for topic in response.topics:
+        for partition in topic.partitions:
+            check(partition.error_code)
+
+
+def commit_until_done(
+    client: Client, group: str, offsets: Mapping[TopicPartition, int], metadata: str = ""
+) -> None:
+    """Commit offsets from outside of the group, again and again while its coordinator moves or loads.
+
+    Raises:
+        KafkaError: the group has members, or the coordinator refuses for another reason that stays.
+    """
+    for is_last in client.attempts():
+        try:
+            commit_offsets(client, client.coordinator(group), group, offsets, metadata)
+            return
+        except KafkaError as error:
+            if error.code in HAS_MEMBERS:
+                raise KafkaError(
+                    error.code,
+                    f"Group '{group}' has members, which commit for themselves: take another group, or stop its "
+                    "consumers.",
+                ) from None
+            if is_last or error.code not in RETRIABLE:
+                raise

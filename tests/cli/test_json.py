@@ -18,6 +18,7 @@ from pykafka_broker.cli import COMMANDS, cli
 from pykafka_broker.cli.log_files import BATCH, UNKNOWN_FILE
 from pykafka_broker.cli.output import JsonOption
 from tests.cli.conftest import Run, run_command
+from tests.support.checkpoints import make_checkpoint
 from tests.support.maven import CONNECTOR_4_0, make_repository
 from tests.support.pages import REPOSITORY, blocks, matches
 from tests.support.pages import commands as commands_of
@@ -25,7 +26,7 @@ from tests.support.pages import commands as commands_of
 APACHE = Path(__file__).parent / "apache" / "f-demo-0"
 
 #: What is run to see the JSON of each command; `{folder}` is an empty one, `{maven}` a repository with the
-#: connector of Spark. Each may be run in any order.
+#: connector of Spark, `{checkpoint}` one of a query that reads `kept`. Each may be run in any order.
 EXAMPLES: dict[str, str] = {
     "format": "format --data-dir {folder}/d",
     "topics create": "topics create made kept --if-not-exists",
@@ -50,6 +51,8 @@ EXAMPLES: dict[str, str] = {
     "doctor": "doctor --watch 0.1",
     "spark conf": "spark conf --table delta",
     "spark jars": "spark jars --repository {maven} --dest {folder}/jars",
+    "spark checkpoint inspect": "spark checkpoint inspect {checkpoint}",
+    "spark checkpoint repair": "spark checkpoint repair {checkpoint}",
     "version": "version",
     "completion": "completion bash",
 }
@@ -98,11 +101,14 @@ def test_every_command_has_the_option_and_an_example() -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: Path, name: str) -> None:
     maven = make_repository(tmp_path / "maven", CONNECTOR_4_0)
-    result = run(*EXAMPLES[name].format(folder=tmp_path, maven=maven).split(), "--json")
+    checkpoint = make_checkpoint(tmp_path / "checkpoint", [{("kept", 0): 1}])
+    places = {"folder": tmp_path, "maven": maven, "checkpoint": checkpoint}
+    result = run(*EXAMPLES[name].format(**places).split(), "--json")
     assert (result.status, result.err.replace("Processed a total of 1 messages\n", "")) in (
         (0, ""),
         (0, "\nConsumer group 'readers' has no active members.\n"),
         (0, "\nNothing is changed yet: repeat with --execute.\n"),
+        (0, "Nothing is to be repaired.\n"),
     )
     option = json_option_of(name)
     values = [json.loads(line) for line in result.out.splitlines()]

@@ -177,8 +177,8 @@ def commit_until_done(
             if error.code in HAS_MEMBERS:
                 raise KafkaError(
                     error.code,
-                    f"Group '{group}' has members, which commit for themselves: take another group, or stop its "
-                    "consumers.",
+                    f"Group '{group}' has members, which commit for themselves: take another group, or "
+                    "stop its consumers.",
                 ) from None
             if is_last or error.code not in RETRIABLE:
                 raise

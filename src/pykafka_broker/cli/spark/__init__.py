@@ -1,5 +1,6 @@
 """`spark`: what a Spark that reads and writes this or any Kafka cluster needs, and what is wrong with it.
 
+    checkpoint.py   a streaming checkpoint beside its topics, and its repair
     conf.py         settings of a session that fits the installed Spark
     jars.py         the jars of a session in a folder
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import click
 
 from pykafka_broker.cli import Group
+from pykafka_broker.cli.spark.checkpoint import checkpoint
 from pykafka_broker.cli.spark.conf import conf
 from pykafka_broker.cli.spark.jars import jars
 
@@ -20,5 +22,6 @@ def spark() -> None:
     """Set up Spark beside Kafka, and find out what is wrong."""
 
 
+spark.add_command(checkpoint)
 spark.add_command(conf)
 spark.add_command(jars)

@@ -1,0 +1,138 @@
+"""Where the partitions of a checkpoint stand in their topics, and where each may go on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from pykafka_broker.spark.checkpoint.files import Offsets, TopicPartition
+from pykafka_broker.spark.checkpoint.topics import Topic
+
+
+class Standing(StrEnum):
+    """How a position in a checkpoint and the partition of a topic fit together."""
+
+    #: The next record to read is there, or is the next to be written.
+    FITS = "fits"
+    #: The partition is not in the checkpoint: Spark reads it from its beginning.
+    NEW = "new"
+    #: As NEW, but its first records are gone already, which Spark takes for a loss.
+    NEW_AND_TRIMMED = "new and trimmed"
+    #: Records that were not read are gone: retention or DeleteRecords went past the position.
+    OVERTAKEN = "overtaken"
+    #: The partition ends before the position: another topic, or one that lost its end.
+    BEYOND_END = "beyond end"
+    #: The topic was deleted and created anew: its id is not the one that was remembered.
+    RECREATED = "recreated"
+    #: It fits, but what stands before the position is younger than the batch that should have read it.
+    DOUBTFUL = "doubtful"
+    #: The topic, or the partition, does not exist.
+    MISSING = "missing"
+
+
+#: What a query goes on with as it is.
+SOUND = frozenset({Standing.FITS, Standing.NEW})
+
+
+class Whither(StrEnum):
+    """Where a partition goes on whose position means nothing any more."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+class State(NamedTuple):
+    """One partition of one source; offsets are None where there are none."""
+
+    source: int
+    topic: str
+    partition: int
+    standing: Standing
+    #: Where Spark reads next.
+    position: int | None
+    log_start: int | None
+    log_end: int | None
+    #: Where the repair goes on; None: it takes the partition out of the checkpoint.
+    repaired: int | None
+    #: Offsets that the repair passes over, whether they are there or gone.
+    skipped: int
+    #: Offsets that are read, though the query has read others of these numbers, or them.
+    read_again: int
+
+
+class Question(NamedTuple):
+    """What to go by in a comparison."""
+
+    #: Where each source ends its planned batch, if one is planned.
+    planned_ends: Mapping[int, Offsets]
+    #: Topic -> the id that it had, as far as it was remembered.
+    topic_ids: Mapping[str, str]
+    #: The first offset of partitions since the newest batch was planned, if there is one.
+    first_since: Mapping[TopicPartition, int]
+    #: Topics that are known to be created anew, whatever their ids.
+    recreated: Collection[str] = ()
+    whither: Whither = Whither.EARLIEST
+
+
+def compare(
+    positions: Mapping[int, Offsets],
+    topics: Mapping[str, Topic],
+    question: Question,
+) -> list[State]:
+    """The state of every partition, by source, topic and number."""
+    return [
+        _state(number, partition, offsets.get(partition), topics.get(partition[0]), question)
+        for number, offsets in sorted(positions.items())
+        for partition in sorted({*offsets, *_partitions(offsets, topics)})
+    ]
+
+
+def _partitions(offsets: Offsets, topics: Mapping[str, Topic]) -> set[TopicPartition]:
+    """The partitions that the topics of a source have now."""
+    return {
+        (name, number)
+        for name in {topic for topic, _ in offsets}
+        if name in topics
+        for number in topics[name].partitions
+    }
+
+
+def _state(
+    source: int,
+    partition: TopicPartition,
+    position: int | None,
+    topic: Topic | None,
+    question: Question,
+) -> State:
+    name, number = partition
+    found = None if topic is None else topic.partitions.get(number)
+    if topic is None or found is None:
+        return State(source, name, number, Standing.MISSING, position, None, None, None, 0, 0)
+    start, end = found
+    at_whither = end if question.whither is Whither.LATEST else start
+
+    def state(standing: Standing, repaired: int, skipped: int = 0, read_again: int = 0) -> State:
+        return State(source, name, number, standing, position, start, end, repaired, skipped, read_again)
+
+    remembered = question.topic_ids.get(name)
+    is_recreated = name in question.recreated or (
+        remembered is not None and topic.topic_id != "" and remembered != topic.topic_id
+    )
+    if position is None:
+        standing = Standing.NEW_AND_TRIMMED if start > 0 else Standing.NEW
+        return state(standing, start)
+    if is_recreated:
+        return state(Standing.RECREATED, at_whither, skipped=at_whither - start, read_again=end - at_whither)
+    if max(position, question.planned_ends.get(source, {}).get(partition, position)) > end:
+        return state(Standing.BEYOND_END, at_whither, skipped=at_whither - start, read_again=end - at_whither)
+    if position < start:
+        return state(Standing.OVERTAKEN, start, skipped=start - position)
+    if question.first_since.get(partition, position) < position:
+        return state(Standing.DOUBTFUL, position)
+    return state(Standing.FITS, position)
+
+
+def needs_repair(states: Collection[State]) -> bool:
+    """Whether Spark would stop, or leave records out, with the checkpoint as it is."""
+    return any(state.standing not in SOUND | {Standing.DOUBTFUL} for state in states)

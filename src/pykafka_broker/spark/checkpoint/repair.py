@@ -1,0 +1,93 @@
+"""New offset files for a checkpoint that its topics have left behind; each old one stays beside the new one.
+
+If the newest batch is done, its file says where the next one begins, and is the only one that changes. If it
+is not, Spark runs it again from the file before to its own: both change, and the batch keeps its number and
+what it can still read, so that a sink which has seen it takes it for the same batch.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from pykafka_broker.spark.checkpoint.comparison import SOUND, Standing, State
+from pykafka_broker.spark.checkpoint.files import Batch, Checkpoint, Offsets
+
+
+class Rewrite(NamedTuple):
+    """A file of offsets and its new text."""
+
+    path: Path
+    text: str
+
+
+def plan(checkpoint: Checkpoint, states: Sequence[State]) -> list[Rewrite]:
+    """What a repair writes; nothing if all is sound."""
+    changed = [
+        state for state in states if state.standing not in SOUND and state.standing is not Standing.DOUBTFUL
+    ]
+    if not changed:
+        return []
+    if checkpoint.is_done or checkpoint.before is None:
+        return [_rewritten(checkpoint.last, changed, is_planned=False)]
+    return [
+        _rewritten(checkpoint.before, changed, is_planned=False),
+        _rewritten(checkpoint.last, changed, is_planned=True),
+    ]
+
+
+def _rewritten(batch: Batch, changed: Iterable[State], *, is_planned: bool) -> Rewrite:
+    sources = batch.kafka_sources()
+    for state in changed:
+        if state.source in sources:
+            _move(sources[state.source], state, is_planned=is_planned)
+    return Rewrite(batch.path, batch.with_offsets(sources))
+
+
+def _move(offsets: Offsets, state: State, *, is_planned: bool) -> None:
+    """Put the offset of one partition where the repair goes on.
+
+    The end of a batch that is planned stays, where it still follows its beginning in the same log.
+    """
+    partition = (state.topic, state.partition)
+    if state.repaired is None:
+        offsets.pop(partition, None)
+        return
+    end = offsets.get(partition)
+    if is_planned and end is not None and state.standing is Standing.OVERTAKEN:
+        assert state.log_end is not None
+        offsets[partition] = min(max(end, state.repaired), state.log_end)
+    else:
+        offsets[partition] = state.repaired
+
+
+def carry_out(rewrites: Iterable[Rewrite]) -> list[Path]:
+    """Write the new files; the copies of the old ones that lie beside them.
+
+    Raises:
+        OSError: a file cannot be written. Those before it are written, each complete.
+    """
+    backups = []
+    for path, text in rewrites:
+        backup = _free_name(path)
+        backup.write_bytes(path.read_bytes())
+        unfinished = path.with_name(f".{path.name}.unfinished")
+        with unfinished.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        # Hadoop keeps a checksum beside each file, and refuses a file that does not fit it.
+        path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+        unfinished.replace(path)
+        backups.append(backup)
+    return backups
+
+
+def _free_name(path: Path) -> Path:
+    """A name beside the file that Spark, which looks for numbers, passes over."""
+    number = 1
+    while (backup := path.with_name(f"{path.name}.before-repair-{number}")).exists():
+        number += 1
+    return backup

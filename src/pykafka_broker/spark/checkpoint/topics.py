@@ -1,0 +1,56 @@
+"""What the cluster says of the topics of a checkpoint."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.client.metadata import error_of, leaders_of, topic_error
+from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.spark.checkpoint.files import TopicPartition
+
+
+class Range(NamedTuple):
+    """What a partition holds: offsets from `log_start` to before `log_end`."""
+
+    log_start: int
+    log_end: int
+
+
+class Topic(NamedTuple):
+    """A topic as it is now; without an id from brokers before Kafka 2.8."""
+
+    topic_id: str
+    partitions: Mapping[int, Range]
+
+
+def look(client: Client, names: Collection[str]) -> dict[str, Topic]:
+    """Those of the topics that exist.
+
+    Raises:
+        KafkaError: one of them cannot be read now, or not by this client.
+    """
+    found = {}
+    for topic in client.metadata(names).topics:
+        name = str(topic.name)
+        if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            continue
+        if topic.error_code:
+            raise topic_error(error_of(topic), name)
+        partitions = [(name, number) for number in leaders_of(topic)]
+        first = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
+        end = list_offsets(client, dict.fromkeys(partitions, LATEST))
+        topic_id = urlsafe_b64encode(topic.topic_id).rstrip(b"=").decode() if any(topic.topic_id) else ""
+        found[name] = Topic(topic_id, {p[1]: Range(first[p], end[p]) for p in partitions})
+    return found
+
+
+def first_since(
+    client: Client, partitions: Collection[TopicPartition], since_ms: int
+) -> dict[TopicPartition, int]:
+    """The first offset at or after a time, of partitions that have one."""
+    found = list_offsets(client, dict.fromkeys(partitions, since_ms), missing_ok=True)
+    return {partition: offset for partition, offset in found.items() if offset >= 0}

@@ -29,8 +29,8 @@ from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_offsets, comm
 from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from pykafka_broker.protocol.records.batch import BatchHeader, Record, iter_batches, read_records
-from pykafka_broker.protocol.records.control import ControlRecordType, decode_key
+from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
+from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
 
 MAX_WAIT_MS = 500
 PARTITION_MAX_BYTES = 1024 * 1024
@@ -152,7 +152,9 @@ class Reader:
             return
         self.bytes += len(data)
         end = self.ends.get(partition, LONG_MAX)
-        aborted = AbortedTransactions(answer.aborted_transactions or ())
+        aborted = AbortedTransactions(
+            (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
+        )
         for at, header in iter_batches(data):
             hidden = self.read_committed and aborted.hides(header, data[at:])
             if not hidden and not header.is_control:
@@ -162,25 +164,6 @@ class Reader:
                         yield ReadRecord(partition, header.timestamp_type == 1, record)
             # Beyond the last record there may be some that were compacted away, or hidden.
             self.positions[partition] = max(self.positions[partition], min(header.next_offset, end))
-
-
-class AbortedTransactions:
-    """Which batches of a fetch answer belong to transactions that were aborted."""
-
-    def __init__(self, aborted: Any) -> None:
-        self._coming = sorted((a.first_offset, a.producer_id) for a in aborted)
-        self._open: set[int] = set()
-
-    def hides(self, header: BatchHeader, batch: Any) -> bool:
-        """Whether a reader of committed records must not see this batch; call it for each, in order."""
-        while self._coming and self._coming[0][0] <= header.last_offset:
-            self._open.add(self._coming.pop(0)[1])
-        if not header.is_control:
-            return header.is_transactional and header.producer_id in self._open
-        marker = next(read_records(batch), None)
-        if marker is not None and decode_key(marker.key) is ControlRecordType.ABORT:
-            self._open.discard(header.producer_id)
-        return True
 
 
 class Wanted(NamedTuple):

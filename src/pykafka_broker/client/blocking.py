@@ -6,7 +6,8 @@
 `Client` is a cluster, `Connection` one broker, `FrameSocket` the bytes below: it sends what it is given and
 returns each frame as it came. `ResponseBuffer` is for load generators.
 
-No pipelining, no threads. It works against any broker from Kafka 2.1 on whose versions overlap with ours.
+No threads. `Connection.post` and `receive` let a request be on its way while the caller does something
+else. It works against any broker from Kafka 2.1 on whose versions overlap with ours.
 """
 
 from __future__ import annotations
@@ -237,17 +238,46 @@ class Connection:
             ConnectionError: the broker does not answer; the connection is closed.
             ProtocolError: it answers something else; the connection is closed.
         """
+        return self.receive() if self.post(request, version) else None
+
+    def post(self, request: object, version: int | None = None) -> bool:
+        """Send a request without waiting for its response, which `receive` returns in its turn; whether there
+        will be one.
+
+        Raises:
+            KafkaError: the request cannot be sent to this broker.
+            ConnectionError: the broker does not take it; the connection is closed.
+        """
         sent = self._state.send(request, version)
         try:
             self._frames.send_bytes(sent.frame)
-            if not sent.is_answered:
-                return None
+        except TimeoutError:
+            self.close()
+            name = API_NAMES[api_key_of(request)]
+            raise ConnectionError(f"{self._state.peer} did not take {name} in time") from None
+        except (BrokenPipeError, ConnectionResetError):
+            self.close()
+            raise ConnectionError(f"{self._state.peer} closed the connection") from None
+        except BaseException:
+            # What is sent next would be taken for the rest of this request.
+            self.close()
+            raise
+        return sent.is_answered
+
+    def receive(self) -> Any:
+        """The response to the oldest request that has none.
+
+        Raises:
+            ConnectionError: the broker does not answer; the connection is closed.
+            ProtocolError: it answers something else; the connection is closed.
+        """
+        try:
             with self._notices.waiting_for(self._state.peer):
                 frame = self._frames.receive()
             return self._state.receive(frame).message
         except TimeoutError:
             self.close()
-            name = API_NAMES[api_key_of(request)]
+            name = API_NAMES[self._state.oldest_api_key]
             raise ConnectionError(f"{self._state.peer} did not answer {name} in time") from None
         except (BrokenPipeError, ConnectionResetError):
             self.close()
@@ -256,6 +286,10 @@ class Connection:
             # The answer that is still to come would be taken for that of the next request.
             self.close()
             raise
+
+    def fileno(self) -> int:
+        """The socket's descriptor, to wait for a response with; below 0 once closed."""
+        return self._frames.socket.fileno()
 
     def _carry_out(self, step: Step) -> Reply:
         assert isinstance(step, Ask), step

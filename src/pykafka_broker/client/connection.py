@@ -92,6 +92,11 @@ class ConnectionState:
         """How many requests have no answer yet."""
         return len(self._expected)
 
+    @property
+    def oldest_api_key(self) -> int:
+        """The API key of the oldest request that has no answer yet."""
+        return self._expected[0].api_key
+
     def opening(self) -> Conversation[None]:
         """What is exchanged before the first request of the caller.
 

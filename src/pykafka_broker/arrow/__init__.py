@@ -1,0 +1,79 @@
+"""Topics and log folders as Arrow RecordBatches: for pyarrow, pandas, DuckDB, Polars. No JVM.
+
+    from pykafka_broker.arrow import Ranges, read_folder, read_topic
+
+    reader = read_topic("orders", "127.0.0.1:9092")  # a pyarrow.RecordBatchReader, filled as it is read
+    duckdb.sql("select partition, count(*) from reader group by all")
+    frame = read_folder("data/orders-0", columns=["offset", "value"]).read_pandas()
+
+It works against any Kafka cluster, through `pykafka_broker.client`, and on the folders of partitions that
+Apache Kafka or this broker writes. `columns.py` has the columns. It needs pyarrow and numpy, which the
+broker does not: the extra `arrow`. Nothing is imported before it is used.
+
+    reading.py            read_topic, read_folder
+    ranges.py             which records: offsets, times, partitions; pure
+    limits.py             how much memory, how much patience
+    columns.py            the columns and their types
+
+  from bytes to columns, pure; no step works on a single record
+
+    stored_batches.py     a batch as it was fetched: wanted or not, checksum, decompression
+    decoding.py           many batches -> columns of numbers
+    record_starts.py      where each record begins
+    varints.py            one number of each record
+    record_headers.py     the headers of those that have any
+    record_batches.py     columns of numbers -> a RecordBatch
+    assembly.py           batches -> RecordBatches within limits
+
+  where batches are from
+
+    fetched.py            a fetch request, and what is taken from its answer; pure
+    topic.py              shell: brokers, leaders, one answer in use and one on its way
+    segment_file.py       a segment and its indexes
+    partition_folder.py   a folder, and a cursor over its segments
+    open_transactions.py  aborted and open transactions, by markers; pure
+    folder.py             shell: the batches of a folder, also while a broker writes
+
+Left out: TLS and SASL, which the client does not have yet; record formats before v2, as everywhere in this
+project; partitions that a topic is given while a reader follows it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykafka_broker.arrow.columns import ALL_COLUMNS, KAFKA_COLUMNS
+    from pykafka_broker.arrow.limits import Limits
+    from pykafka_broker.arrow.ranges import Ranges
+    from pykafka_broker.arrow.reading import read_folder, read_topic
+
+__all__ = ["ALL_COLUMNS", "KAFKA_COLUMNS", "Limits", "Ranges", "read_folder", "read_topic"]
+
+_MODULES = {
+    "ALL_COLUMNS": "columns",
+    "KAFKA_COLUMNS": "columns",
+    "Limits": "limits",
+    "Ranges": "ranges",
+    "read_folder": "reading",
+    "read_topic": "reading",
+}
+_NEEDED = ("numpy", "pyarrow")
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if error.name not in _NEEDED:
+            raise
+        raise ImportError(
+            f"pykafka_broker.arrow needs {' and '.join(_NEEDED)}: python3 -m pip install {' '.join(_NEEDED)}"
+        ) from None
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,57 @@
+"""From stored batches to RecordBatches within the limits of a reader. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from pykafka_broker.arrow.decoding import Section, decode
+from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.record_batches import Source, record_batch, row_bytes
+from pykafka_broker.arrow.stored_batches import StoredBatch, unpack
+
+
+class Assembly(NamedTuple):
+    """What is made of the batches of a topic."""
+
+    topic: str
+    schema: pa.Schema
+    limits: Limits
+
+    def record_batches(self, batches: Iterable[StoredBatch]) -> Iterator[pa.RecordBatch]:
+        """The records of these batches; as many batches together as a RecordBatch may have bytes.
+
+        Raises:
+            KafkaError: a batch is damaged, or holds no records of Kafka's.
+        """
+        most_rows, most_bytes = self.limits.batch_rows, self.limits.batch_bytes
+        sections: list[Section] = []
+        size = rows = 0
+        for batch in batches:
+            section = unpack(batch, self.topic, self.limits.decompressed_bytes)
+            if not section.data and not section.header.records_count:
+                continue
+            added, count = len(section.data), section.header.records_count
+            if sections and (size + added > most_bytes or rows + count > most_rows):
+                yield from self._decoded(sections)
+                sections, size, rows = [], 0, 0
+            sections.append(section)
+            size += added
+            rows += count
+        if sections:
+            yield from self._decoded(sections)
+
+    def _decoded(self, sections: Sequence[Section]) -> Iterator[pa.RecordBatch]:
+        decoded = decode(sections, self.topic, headers="headers" in self.schema.names)
+        batch = record_batch(self.schema, Source(self.topic, sections, decoded))
+        rows = row_bytes(decoded)
+        begin = 0
+        while begin < batch.num_rows:
+            before = int(rows[begin - 1]) if begin else 0
+            end = int(np.searchsorted(rows, before + self.limits.batch_bytes, side="right"))
+            end = min(max(end, begin + 1), begin + self.limits.batch_rows, batch.num_rows)
+            yield batch.slice(begin, end - begin)
+            begin = end

@@ -1,0 +1,66 @@
+"""What a reader asks a broker for, and what it takes from the answer. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.stored_batches import OffsetRange, Taken, take
+from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
+from pykafka_broker.protocol.records.batch import iter_batches
+
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+#: Where many partitions share an answer, each may have at least so much of it.
+LEAST_PARTITION_BYTES = 64 * 1024
+
+
+class TopicName(NamedTuple):
+    """A topic by its name, and by its id where the broker has ids."""
+
+    name: str
+    topic_id: bytes
+
+
+def fetch_request(
+    topic: TopicName, positions: Mapping[int, int], isolation_level: int, limits: Limits
+) -> FetchRequest:
+    """Ask for what follows these offsets of some partitions, in their order: the first ones are answered
+    first.
+    """
+    share = max(limits.fetch_bytes // len(positions), min(LEAST_PARTITION_BYTES, limits.fetch_bytes))
+    return FetchRequest(
+        max_wait_ms=limits.wait_ms,
+        min_bytes=1,
+        max_bytes=limits.fetch_bytes,
+        isolation_level=isolation_level,
+        topics=[
+            FetchTopic(
+                topic=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=share)
+                    for partition, offset in positions.items()
+                ],
+            )
+        ],
+    )
+
+
+def take_answer(topic: str, answer: PartitionData, wanted: OffsetRange, isolation_level: int) -> Taken:
+    """The batches of an answer that hold wanted offsets.
+
+    Raises:
+        KafkaError: CORRUPT_MESSAGE, the answer is no row of batches, or a marker is damaged.
+    """
+    if not answer.records:
+        return Taken([], wanted.start)
+    data = memoryview(answer.records)
+    aborted = None
+    if isolation_level == READ_COMMITTED:
+        aborted = AbortedTransactions(
+            (each.first_offset, each.producer_id) for each in answer.aborted_transactions or ()
+        )
+    batches = ((header, data[at : at + header.size_in_bytes]) for at, header in iter_batches(data))
+    return take(topic, answer.partition_index, batches, wanted, aborted)

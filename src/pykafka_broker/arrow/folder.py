@@ -1,0 +1,153 @@
+"""A partition's folder: an iterator over its batches, without a broker. The shell above files.
+
+What the folder holds is read, also what a replica has written and its cluster has not committed yet. A
+reader of committed records goes through the headers of the batches first, up to the end of the log, for the
+markers of transactions: what they say is in the log itself, so it holds also for a copy without indexes.
+Where a snapshot of the producers lies before the first wanted offset, it begins there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+from pykafka_broker.arrow.fetched import READ_COMMITTED
+from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.open_transactions import TransactionScan
+from pykafka_broker.arrow.partition_folder import Cursor, PartitionFolder
+from pykafka_broker.arrow.ranges import EARLIEST, LATEST
+from pykafka_broker.arrow.stored_batches import OffsetRange, StoredBatch, take
+from pykafka_broker.log.disk.names import SNAPSHOT_SUFFIX
+from pykafka_broker.log.partition.producers import (
+    NO_OFFSET,
+    CorruptSnapshotError,
+    read_snapshot,
+    transaction_marker,
+)
+from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
+
+
+def look_up(folder: PartitionFolder, timestamp: int) -> int:
+    """The first offset at or after a time; -1 if there is none. EARLIEST and LATEST stand for the ends of
+    the log.
+
+    Raises:
+        KafkaError: the log is damaged.
+    """
+    if timestamp == EARLIEST:
+        return folder.start_offset()
+    if timestamp == LATEST:
+        return folder.end_offset()
+    start = folder.start_offset()
+    for base_offset in folder.base_offsets():
+        with suppress(FileNotFoundError):
+            found = folder.segment(base_offset).first_at_or_after(timestamp, start)
+            if found is not None:
+                return found
+    return -1
+
+
+class FolderReader:
+    """Reads wanted offsets of a folder; each call of `available` goes on where the last one ended."""
+
+    def __init__(
+        self, folder: PartitionFolder, wanted: OffsetRange, isolation_level: int, limits: Limits
+    ) -> None:
+        self._name = folder.name
+        self._cursor = Cursor(folder, wanted.start)
+        self._end = wanted.end
+        self._limits = limits
+        self._transactions = (
+            KnownTransactions(folder, wanted.start) if isolation_level == READ_COMMITTED else None
+        )
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether all wanted offsets were read."""
+        return self._cursor.offset >= self._end
+
+    def available(self) -> Iterator[list[StoredBatch]]:
+        """The wanted batches that are there now and were not read yet, a chunk of a file at a time.
+
+        Raises:
+            KafkaError: CORRUPT_MESSAGE, the log is damaged; OFFSET_OUT_OF_RANGE, the next records were
+                deleted.
+        """
+        cursor, end, aborted = self._cursor, self._end, None
+        if self._transactions is not None:
+            end = min(end, self._transactions.last_stable_offset())
+            aborted = self._transactions.aborted_from(cursor.offset)
+        if cursor.offset >= end:
+            return
+        for batches in cursor.chunks(self._limits.fetch_bytes):
+            wanted = OffsetRange(cursor.offset, end)
+            taken = take(self._name.topic, self._name.partition, batches, wanted, aborted)
+            cursor.offset = taken.next_offset
+            if taken.batches:
+                yield taken.batches
+            if cursor.offset >= end:
+                cursor.rewind()
+                return
+
+
+def followed(readers: Sequence[FolderReader], limits: Limits) -> Iterator[list[StoredBatch]]:
+    """What the readers find, in turns, until all have read what is wanted; waits for what is still to be
+    written.
+    """
+    while unfinished := [reader for reader in readers if not reader.is_finished]:
+        found_any = False
+        for reader in unfinished:
+            for batches in reader.available():
+                found_any = True
+                yield batches
+        if not found_any:
+            time.sleep(limits.wait_ms / 1000)
+
+
+class KnownTransactions:
+    """The transactions of a folder, from before an offset on, as far as the log goes now."""
+
+    def __init__(self, folder: PartitionFolder, offset: int) -> None:
+        begin, opened = _last_snapshot(folder, offset)
+        self._cursor = Cursor(folder, begin)
+        self._scan = TransactionScan(opened)
+
+    def last_stable_offset(self) -> int:
+        """The first offset that belongs to an open transaction, or the end of the log.
+
+        Raises:
+            KafkaError: the log is damaged.
+        """
+        cursor, scan = self._cursor, self._scan
+        for header, batch in cursor.headers():
+            if header.base_offset < cursor.offset:
+                continue
+            cursor.offset = header.next_offset
+            marker = transaction_marker(batch, header) if header.is_control else None
+            if marker is not None:
+                scan.note_marker(header, marker)
+            elif not header.is_control:
+                scan.note_batch(header)
+        return scan.last_stable_offset(cursor.offset)
+
+    def aborted_from(self, offset: int) -> AbortedTransactions:
+        """The aborted transactions that end at an offset or behind it, of those that are known."""
+        return AbortedTransactions(self._scan.aborted_from(offset))
+
+
+def _last_snapshot(folder: PartitionFolder, offset: int) -> tuple[int, dict[int, int]]:
+    """The newest snapshot up to an offset: its offset, and the first offset of each transaction that was
+    open then, by producer id. Without one: the beginning of the log.
+    """
+    begin = next(iter(folder.base_offsets()), 0)
+    for found, path in reversed(folder.files_with(SNAPSHOT_SUFFIX)):
+        if begin <= found <= offset:
+            with suppress(CorruptSnapshotError, FileNotFoundError):
+                states = read_snapshot(folder.read(path))
+                return found, {
+                    state.producer_id: state.current_txn_first_offset
+                    for state in states
+                    if state.current_txn_first_offset != NO_OFFSET
+                }
+    return begin, {}

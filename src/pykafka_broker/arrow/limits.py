@@ -1,0 +1,40 @@
+"""How much a reader holds in memory, how long it waits, and what it makes of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of one reader. It holds one answer of each broker (`fetch_bytes`), one more on its way, and
+    about three times `batch_bytes`, or three times one record batch of the topic if that is larger.
+    """
+
+    #: A RecordBatch has at most so many rows,
+    batch_rows: int = 65_536
+    #: and at most so many bytes of records as they are stored, decompressed; a larger record is alone in
+    #: its own.
+    batch_bytes: int = 4 * 1024 * 1024
+    #: What a broker is asked for, or is read from a file, at once. A larger batch comes alone.
+    fetch_bytes: int = 8 * 1024 * 1024
+    #: A batch that decompresses to more is refused.
+    decompressed_bytes: int = DEFAULT_LIMIT_BYTES
+    #: How long a broker may be away, or a partition bring nothing before its end, until that is an error.
+    timeout_s: float = 30.0
+    #: How long a reader that follows waits for new records at once.
+    wait_ms: int = 500
+
+    def __post_init__(self) -> None:
+        for name in (
+            "batch_rows",
+            "batch_bytes",
+            "fetch_bytes",
+            "decompressed_bytes",
+            "timeout_s",
+            "wait_ms",
+        ):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be above 0")

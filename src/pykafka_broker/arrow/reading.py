@@ -1,0 +1,118 @@
+"""`read_topic` and `read_folder`: what a caller asks for, put together from the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from os import PathLike, fspath
+from typing import Literal
+
+import pyarrow as pa
+
+from pykafka_broker.arrow.assembly import Assembly
+from pykafka_broker.arrow.columns import KAFKA_COLUMNS, schema_of
+from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED
+from pykafka_broker.arrow.folder import FolderReader, followed, look_up
+from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.partition_folder import open_folders
+from pykafka_broker.arrow.ranges import Ranges, chosen_partitions, plan
+from pykafka_broker.arrow.stored_batches import StoredBatch
+from pykafka_broker.arrow.topic import TopicReader
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.log.disk.files import OsFileSystem
+
+IsolationLevel = Literal["read_uncommitted", "read_committed"]
+ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
+
+EVERYTHING = Ranges()
+LIMITS = Limits()
+
+
+def read_topic(
+    topic: str,
+    bootstrap_servers: str,
+    *,
+    columns: Iterable[str] = KAFKA_COLUMNS,
+    ranges: Ranges = EVERYTHING,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    follow: bool = False,
+    limits: Limits = LIMITS,
+) -> pa.RecordBatchReader:
+    """The records of a topic of any Kafka cluster.
+
+    Where the topic is and which offsets there are is asked at once, records are fetched while the reader is
+    read. Every partition's records come in their order; RecordBatches may hold those of several partitions.
+    With `follow` the reader goes on with records that are still to come, and ends only where `ranges` says;
+    `close` ends it.
+
+    Raises:
+        ValueError: there is no such column, place or isolation level.
+        KafkaError: there is no such topic, partition or offset; while reading: a batch is damaged, or its
+            offset was deleted before it was read.
+        ConnectionError: no broker answers, or one is away for longer than `limits.timeout_s`.
+    """
+    schema = schema_of(columns)
+    level = isolation_number(isolation_level)
+    client = Client(bootstrap_servers, limits.timeout_s)
+    try:
+        reader = TopicReader(client, topic, level, limits)
+        partitions = chosen_partitions(topic, ranges, reader.partitions)
+        planned = plan(topic, ranges, partitions, reader.look_up, follow=follow)
+    except BaseException:
+        client.__exit__(None, None, None)
+        raise
+
+    def batches() -> Iterator[list[StoredBatch]]:
+        with client:
+            yield from reader.batches(planned, follow=follow)
+
+    return _reader(Assembly(topic, schema, limits), batches())
+
+
+def read_folder(
+    path: str | PathLike[str],
+    topic: str | None = None,
+    *,
+    columns: Iterable[str] = KAFKA_COLUMNS,
+    ranges: Ranges = EVERYTHING,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    follow: bool = False,
+    limits: Limits = LIMITS,
+) -> pa.RecordBatchReader:
+    """The records in the folder of a partition, such as `data/orders-0`; or, with `topic`, of all its
+    partitions in a log directory. No broker is needed, and one may be writing: Apache Kafka or this one.
+
+    Partitions come one after the other, with `follow` in turns. Everything else is as in `read_topic`, but
+    what the folder holds is read, also what a replica's cluster has not committed yet.
+
+    Raises:
+        ValueError: there is no such folder, column, place or isolation level.
+        KafkaError: there is no such topic, partition or offset; or the log is damaged, also while reading.
+    """
+    schema = schema_of(columns)
+    level = isolation_number(isolation_level)
+    name, folders = open_folders(OsFileSystem(), fspath(path), topic)
+    partitions = chosen_partitions(name, ranges, folders)
+
+    def find(times: Mapping[int, int]) -> Mapping[int, int]:
+        return {partition: look_up(folders[partition], time) for partition, time in times.items()}
+
+    planned = plan(name, ranges, partitions, find, follow=follow)
+    readers = [FolderReader(folders[p], planned[p], level, limits) for p in partitions]
+    stored = followed(readers, limits) if follow else (each for one in readers for each in one.available())
+    return _reader(Assembly(name, schema, limits), stored)
+
+
+def _reader(assembly: Assembly, stored: Iterable[Sequence[StoredBatch]]) -> pa.RecordBatchReader:
+    batches = (batch for some in stored for batch in assembly.record_batches(some))
+    return pa.RecordBatchReader.from_batches(assembly.schema, batches)
+
+
+def isolation_number(level: str) -> int:
+    """An isolation level as requests have it.
+
+    Raises:
+        ValueError: there is no such level.
+    """
+    if level not in ISOLATION_LEVELS:
+        raise ValueError(f"{level!r} is neither read_uncommitted nor read_committed")
+    return ISOLATION_LEVELS[level]

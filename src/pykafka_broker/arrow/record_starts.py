@@ -1,0 +1,159 @@
+"""Where the records of many batches begin. Pure.
+
+A record begins with its length, so the beginning of each follows from the one before it: a loop in Python,
+0.15 us a record. Most records can be found faster. A record ends in the number of its headers, mostly 0,
+and the next one begins with a length of one or two bytes and its attributes, 0 as none are defined. The
+places where the bytes look so are found by comparing all bytes at once. From the first record on, a place
+is taken if the record before it ends there by its length; where the next place found is another one, the
+loop goes on until it comes to one again. So what is taken is right, and costs 0.06 us a record of 120
+bytes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pykafka_broker.arrow.varints import Octets, Positions
+from pykafka_broker.protocol.records.batch import varint
+from pykafka_broker.protocol.records.errors import InvalidRecord
+
+#: Looking at every byte of longer records takes longer than the loop.
+LONGEST_GUESSED_BYTES = 1_000
+PIECE_BYTES = 64 * 1024
+#: The loop is taken if more than one in 2^n guesses would have to be mended.
+LEAST_GUESSED_SHIFT = 4
+#: Length, attributes, time, offset, key length, value length, number of headers: a byte each.
+SMALLEST_RECORD_BYTES = 7
+
+
+class Layout(NamedTuple):
+    """The records of some batches, one behind the other in `data`."""
+
+    data: bytes
+    octets: Octets
+    #: For each batch: where its records begin and end, and how many they are said to be.
+    begins: Positions
+    ends: Positions
+    counts: Positions
+
+
+def find_starts(layout: Layout) -> Positions:
+    """Where each record begins. Only the number of them is sure: whether each ends where the next one
+    begins is to be checked by the caller.
+
+    Raises:
+        InvalidRecord: the batches do not hold as many records as they say.
+    """
+    sizes = layout.ends - layout.begins
+    if ((layout.counts < 0) | (layout.counts * SMALLEST_RECORD_BYTES > sizes)).any():
+        raise InvalidRecord("Incorrect declared batch size, premature EOF reached")
+    if sizes[layout.counts == 0].any():
+        raise InvalidRecord("There are bytes where no records are")
+    records = int(layout.counts.sum())
+    if not records:
+        return np.empty(0, np.int64)
+    if len(layout.data) <= records * LONGEST_GUESSED_BYTES:
+        guessed = _guess(layout, records)
+        if guessed is not None:
+            return guessed
+    return _walk(layout)
+
+
+def _walk(layout: Layout) -> Positions:
+    """Where each record begins, by going from one to the next."""
+    data = layout.data
+    starts: list[int] = []
+    append = starts.append
+    try:
+        for pos, count in zip(layout.begins.tolist(), layout.counts.tolist(), strict=True):
+            for _ in range(count):
+                append(pos)
+                length = data[pos]
+                if length < 128:
+                    pos += (length >> 1) + 1
+                else:
+                    byte = data[pos + 1]
+                    if byte < 128:
+                        pos += (byte << 6) + (length >> 1) - 62
+                    else:
+                        length, pos = varint(data, pos)
+                        pos += length >> 1
+    except IndexError:
+        raise InvalidRecord("Incorrect declared batch size, premature EOF reached") from None
+    return np.fromiter(starts, np.int64, len(starts))
+
+
+def _guess(layout: Layout, records: int) -> Positions | None:
+    """Where each record begins, by what the bytes there look like; None if that cannot be told."""
+    data = layout.data
+    if _first_has_headers(data):
+        return None
+    found = _alike(layout.octets)
+    following = _following(layout.octets, found)
+    broken = np.flatnonzero(following[:-1] != found[1:]).tolist()
+    if len(broken) > records >> LEAST_GUESSED_SHIFT:
+        return None
+    pieces: list[Positions] = []
+    begin = 0
+    for at in broken:
+        if at < begin:  # found, but no beginning
+            continue
+        pieces.append(found[begin : at + 1])
+        pos = int(following[at])
+        begin = int(np.searchsorted(found, pos))
+        between: list[int] = []
+        try:
+            while begin < len(found) and pos != found[begin]:
+                between.append(pos)
+                length, pos = varint(data, pos)
+                pos += length >> 1
+                while begin < len(found) and found[begin] < pos:
+                    begin += 1
+        except (IndexError, InvalidRecord):
+            return None
+        pieces.append(np.array(between, np.int64))
+    pieces.append(found[begin:])
+    starts = np.concatenate(pieces)
+    return starts if len(starts) == records else None
+
+
+def _alike(octets: Octets) -> Positions:
+    """The places that look like a record's beginning, and the first: the byte in front, the number of
+    headers, and the attributes behind a length of one or two bytes are 0.
+
+    In pieces that fit the processor's cache.
+    """
+    found = [np.zeros(1, np.int64)]
+    for begin in range(0, len(octets), PIECE_BYTES):
+        zero = octets[begin : begin + PIECE_BYTES + 3] == 0
+        alike = zero[2:-1] | zero[3:]
+        alike &= zero[:-3]
+        places = np.flatnonzero(alike)
+        places += begin + 1
+        found.append(places)
+    return np.concatenate(found)
+
+
+def _first_has_headers(data: bytes) -> bool:
+    """Whether the byte at the end of the first record is not the 0 that stands for no headers."""
+    try:
+        length, pos = varint(data, 0)
+        return data[pos + (length >> 1) - 1] != 0
+    except (IndexError, InvalidRecord):
+        return True
+
+
+def _following(octets: Octets, starts: Positions) -> Positions:
+    """Where the records that begin at `starts` end, if their lengths have one byte or two."""
+    first = octets.take(starts, mode="clip")
+    is_two = first >> 7
+    following = octets.take(starts + 1, mode="clip").astype(np.int64)
+    following <<= 6
+    following *= is_two
+    following += (first & 127) >> 1
+    following += starts
+    following += 1
+    following += is_two
+    return following

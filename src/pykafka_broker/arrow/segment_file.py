@@ -1,0 +1,135 @@
+"""One `.log` file of a partition's folder, read from any offset or time on. It may be written to meanwhile.
+
+Indexes are used where they are there and agree with the log; nothing is wrong without them, only slower.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from pykafka_broker.arrow.stored_batches import NO_END
+from pykafka_broker.log.disk.files import File, FileSystem
+from pykafka_broker.log.disk.names import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from pykafka_broker.log.segment.header_walk import walk_headers
+from pykafka_broker.log.segment.index import InvalidIndexError, OffsetIndex, TimeIndex
+from pykafka_broker.log.segment.segment_files import SegmentFiles
+from pykafka_broker.protocol.records.batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD_BYTES,
+    BatchHeader,
+    iter_batches,
+    read_header,
+    read_records,
+)
+
+#: The part of a header that no batch has without a byte that is not 0.
+_ZEROS = bytes(HEADER_BYTES)
+
+
+class Chunk(NamedTuple):
+    """Some batches of a file, with their headers, and where the next one begins."""
+
+    batches: list[tuple[BatchHeader, memoryview]]
+    end_position: int
+
+
+class SegmentFile:
+    """The file with the offsets from `base_offset` on; closed when it is let go."""
+
+    __slots__ = ("_file", "_files", "base_offset")
+
+    def __init__(self, files: FileSystem, path: str, base_offset: int) -> None:
+        """Open it; `path` is that of its files without their suffix.
+
+        Raises:
+            FileNotFoundError: it is gone.
+        """
+        self._files = SegmentFiles(files, path)
+        self._file: File = self._files.open(LOG_SUFFIX, writable=False)
+        self.base_offset = base_offset
+
+    def size(self) -> int:
+        """Its bytes now."""
+        return self._file.size()
+
+    def position_of(self, offset: int) -> int:
+        """Where the batch with this offset begins, or the first one behind it; the end of the batches if
+        there is none.
+        """
+        end = self._indexed_position(offset)
+        for position, header in self.headers(end):
+            if header.next_offset > offset:
+                return position
+            end = position + header.size_in_bytes
+        return end
+
+    def last_indexed(self) -> int:
+        """The beginning of the last batch that the index knows."""
+        return self._indexed_position(NO_END)
+
+    def _indexed_position(self, offset: int) -> int:
+        """The beginning of a batch at or before the one with this offset, as the index knows it."""
+        size = self.size()
+        try:
+            index = OffsetIndex.from_bytes(self._files.read(INDEX_SUFFIX), self.base_offset, size)
+        except (FileNotFoundError, InvalidIndexError):
+            return 0
+        position = index.position_before(offset)
+        found = index.entry_at_or_before(position)
+        if found is None or found[1] != position:
+            return 0
+        header = next((header for _, header in walk_headers(self._file.pread, position, size)), None)
+        return position if header is not None and header.last_offset == found[0] else 0
+
+    def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
+        """Position and header of each whole batch from a batch's beginning on, up to what is no batch."""
+        return walk_headers(self._file.pread, position, self.size())
+
+    def read(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes."""
+        return self._file.pread(size, position)
+
+    def chunk(self, position: int, size: int) -> Chunk:
+        """The whole batches among the next `size` bytes, or the next one if it is larger; none at the end,
+        also where the last batch is not complete yet.
+
+        Raises:
+            CorruptRecord: what is there is no batch.
+        """
+        data = memoryview(self._file.pread(size, position))
+        if len(data) >= HEADER_BYTES:
+            first = read_header(data).batch_length + LOG_OVERHEAD_BYTES
+            if len(data) < first <= self.size() - position:
+                data = memoryview(self._file.pread(first, position))
+        if data[:HEADER_BYTES] == _ZEROS:  # Kafka can be told to make files as large as they are going to be
+            return Chunk([], position)
+        batches = []
+        end = 0
+        for at, header in iter_batches(data):
+            end = at + header.size_in_bytes
+            batches.append((header, data[at:end]))
+            if data[end : end + HEADER_BYTES] == _ZEROS:
+                break
+        return Chunk(batches, position + end)
+
+    def first_at_or_after(self, timestamp: int, start: int) -> int | None:
+        """The offset, from `start` on, of the first record with at least this timestamp; None if there is
+        none.
+
+        Raises:
+            KafkaError: a batch that may hold it is damaged.
+        """
+        first = max(start, self.base_offset)
+        with suppress(FileNotFoundError, InvalidIndexError):
+            index = TimeIndex.from_bytes(self._files.read(TIME_INDEX_SUFFIX), self.base_offset)
+            entry = index.entry_before(timestamp)
+            if entry is not None:
+                first = max(first, entry[1] + 1)
+        for position, header in self.headers(self.position_of(first)):
+            if header.max_timestamp >= timestamp:
+                for record in read_records(self._file.pread(header.size_in_bytes, position)):
+                    if record.timestamp >= timestamp and record.offset >= first:
+                        return record.offset
+        return None

@@ -1,0 +1,250 @@
+"""A topic as brokers serve it: an iterator over the batches of its partitions. The shell: it connects,
+waits and tries again.
+
+Each broker has one answer on its way while another one is in use: as soon as an answer has come, and it is
+known where it ends, the next one is asked for, so that the broker works while the records are decoded.
+"""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections.abc import Iterator, Mapping
+
+from pykafka_broker.arrow.fetched import TopicName, fetch_request, take_answer
+from pykafka_broker.arrow.limits import Limits
+from pykafka_broker.arrow.ranges import EARLIEST, LATEST
+from pykafka_broker.arrow.stored_batches import OffsetRange, StoredBatch
+from pykafka_broker.client.blocking import Client, Connection
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.metadata import leaders_of, topic_error
+from pykafka_broker.client.retries import RETRIABLE, RETRY_PAUSE_MS
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchResponse, PartitionData
+from pykafka_broker.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+#: What a reader hears while the leader of a partition changes, or a broker starts.
+PASSING = RETRIABLE | {
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+}
+
+
+class TopicReader:
+    """The partitions of one topic, through one client."""
+
+    def __init__(self, client: Client, topic: str, isolation_level: int, limits: Limits) -> None:
+        """Ask where the partitions are.
+
+        Raises:
+            KafkaError: there is no such topic.
+            ConnectionError: no broker answers.
+        """
+        self._client = client
+        self._isolation_level = isolation_level
+        self._limits = limits
+        self._topic = TopicName(topic, b"")
+        self._leaders: Mapping[int, int] = {}
+        self._find_leaders()
+        #: The connections of the brokers that owe an answer.
+        self._asked: dict[int, Connection] = {}
+        #: What is still to be read; the partitions that were answered last come last.
+        self._ranges: dict[int, OffsetRange] = {}
+        #: When a partition last came on.
+        self._moved_s = 0.0
+        #: Since when no broker has answered; None: the last one did.
+        self._failing_since_s: float | None = None
+
+    @property
+    def partitions(self) -> list[int]:
+        """All partitions of the topic."""
+        return list(self._leaders)
+
+    def _find_leaders(self) -> None:
+        name, topic_id = self._topic
+        found = self._client.topic(name)
+        if topic_id not in (b"", found.topic_id):
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"Topic '{name}' was deleted and created again.")
+        self._topic = TopicName(name, found.topic_id)
+        self._leaders = leaders_of(found)
+
+    # -- offsets
+    # ----------
+
+    def look_up(self, times: Mapping[int, int]) -> dict[int, int]:
+        """The first offset of each partition at or after a time; -1 where there is none. EARLIEST and
+        LATEST stand for the ends of the log.
+
+        Raises:
+            KafkaError: a partition cannot be read.
+        """
+        for is_last in self._client.attempts():
+            try:
+                return self._look_up(times)
+            except KafkaError as error:
+                if is_last or error.code not in PASSING:
+                    raise
+            self._find_leaders()
+        raise AssertionError("attempts end with a last one")
+
+    def _look_up(self, times: Mapping[int, int]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for leader in sorted({self._leaders[partition] for partition in times}):
+            asked = [
+                ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
+                for partition, timestamp in times.items()
+                if self._leaders[partition] == leader
+            ]
+            # The end follows the isolation level; a time is looked up among all records.
+            is_end = any(each.timestamp == LATEST for each in asked)
+            request = ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=self._isolation_level if is_end else 0,
+                topics=[ListOffsetsTopic(name=self._topic.name, partitions=asked)],
+            )
+            response: ListOffsetsResponse = self._client.send(request, leader)
+            for answer in response.topics[0].partitions:
+                if answer.error_code:
+                    raise topic_error(answer.error_code, f"{self._topic.name}-{answer.partition_index}")
+                found[answer.partition_index] = answer.offset
+        return found
+
+    # -- batches
+    # ----------
+
+    def batches(self, ranges: Mapping[int, OffsetRange], *, follow: bool) -> Iterator[list[StoredBatch]]:
+        """The batches with these offsets, as answers bring them, in the order of the offsets of every
+        partition. A reader that follows waits for those that are still to come.
+
+        Raises:
+            KafkaError: a partition cannot be read at its offset; REQUEST_TIMED_OUT, nothing comes before
+                its end.
+            ConnectionError: a broker is away for longer than the time-out.
+        """
+        self._ranges = {
+            partition: wanted for partition, wanted in ranges.items() if wanted.start < wanted.end
+        }
+        self._moved_s = time.monotonic()
+        while self._ranges:
+            try:
+                self._ask()
+                leaders = self._answered()
+            except (ConnectionError, KafkaError) as error:
+                self._recover(error)
+                continue
+            for leader in leaders:
+                batches, trouble = self._next(leader)
+                if batches:
+                    yield batches
+                if trouble is not None:
+                    self._recover(trouble)
+                    break
+            if not follow:
+                self._insist_on_progress()
+
+    def _ask(self) -> None:
+        """Send a request to each broker that owes no answer and has something that is still to be read."""
+        for leader in {self._leaders[partition] for partition in self._ranges} - self._asked.keys():
+            positions = {p: wanted.start for p, wanted in self._ranges.items() if self._leaders[p] == leader}
+            connection = self._client.connection(leader)
+            connection.post(fetch_request(self._topic, positions, self._isolation_level, self._limits))
+            self._asked[leader] = connection
+
+    def _answered(self) -> list[int]:
+        """The brokers whose answers begin to come; waits until there is one."""
+        if len(self._asked) == 1:
+            return list(self._asked)
+        with selectors.DefaultSelector() as selector:
+            for leader, connection in self._asked.items():
+                selector.register(connection, selectors.EVENT_READ, leader)
+            ready = selector.select(self._limits.timeout_s)
+        # Where none answers, the first one is waited for in vain, and named.
+        return [key.data for key, _ in ready] or list(self._asked)[:1]
+
+    def _next(self, leader: int) -> tuple[list[StoredBatch], Exception | None]:
+        """The batches of a broker's answer, and what will pass that keeps the next one from coming."""
+        batches: list[StoredBatch] = []
+        passing: Exception | None = None
+        try:
+            response: FetchResponse = self._asked.pop(leader).receive()
+            check(response.error_code)
+            self._failing_since_s = None
+            for answer in (answer for topic in response.responses for answer in topic.partitions):
+                if not answer.error_code:
+                    batches += self._take(answer)
+                elif answer.error_code in PASSING:
+                    passing = self._error(answer)
+                else:
+                    raise self._error(answer)
+            if passing is None:
+                # The next answer is on its way while the records of this one are decoded.
+                self._ask()
+        except ConnectionError as error:
+            passing = error
+        return batches, passing
+
+    def _take(self, answer: PartitionData) -> list[StoredBatch]:
+        partition = answer.partition_index
+        wanted = self._ranges[partition]
+        batches, position = take_answer(self._topic.name, answer, wanted, self._isolation_level)
+        if position != wanted.start:
+            # Behind the others from now on: the first ones fill an answer.
+            del self._ranges[partition]
+            if position < wanted.end:
+                self._ranges[partition] = OffsetRange(position, wanted.end)
+            self._moved_s = time.monotonic()
+        return batches
+
+    def _error(self, answer: PartitionData) -> KafkaError:
+        partition = answer.partition_index
+        name = f"{self._topic.name}-{partition}"
+        if answer.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            return topic_error(answer.error_code, name)
+        position = self._ranges[partition].start
+        begin = self._look_up({partition: EARLIEST})[partition]
+        text = f"{name} has no offset {position}"
+        if position < begin:
+            text += f": it begins at {begin}, records before that were deleted"
+        return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{text}.")
+
+    # -- trouble
+    # ----------
+
+    def _recover(self, error: Exception) -> None:
+        """Find the leaders after a failure that may pass, and ask them for everything that was not answered.
+
+        Raises:
+            ConnectionError, KafkaError: it lasts for longer than the time-out.
+        """
+        if isinstance(error, KafkaError) and error.code not in PASSING:
+            raise error
+        now_s = time.monotonic()
+        if self._failing_since_s is None:
+            self._failing_since_s = now_s
+        elif now_s - self._failing_since_s > self._limits.timeout_s:
+            raise error
+        for connection in self._asked.values():
+            connection.close()
+        self._asked.clear()
+        time.sleep(RETRY_PAUSE_MS / 1000)
+        try:
+            self._find_leaders()
+        except ConnectionError:
+            # There is a next time.
+            return
+
+    def _insist_on_progress(self) -> None:
+        if time.monotonic() - self._moved_s <= self._limits.timeout_s:
+            return
+        for partition, (start, end) in self._ranges.items():
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"{self._topic.name}-{partition} brings nothing at offset {start}, though its end was {end}.",
+            )

@@ -18,7 +18,7 @@ NO_LEADER_ID = -1
 NO_TOPIC_ID = bytes(16)
 
 
-class Leadership(NamedTuple):
+class LeaderView(NamedTuple):
     """How a partition looks from one listener: its leader, or the error if no leader can be named."""
 
     error: ErrorCode
@@ -46,7 +46,7 @@ def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, in
     return found
 
 
-def leadership(partition: PartitionRegistration, ctx: RequestContext) -> Leadership:
+def leadership(partition: PartitionRegistration, ctx: RequestContext) -> LeaderView:
     """Kafka's rule: a leader that is fenced or lacks the listener cannot be named, but the partition is
     listed.
     """
@@ -60,7 +60,7 @@ def leadership(partition: PartitionRegistration, ctx: RequestContext) -> Leaders
         or not has_online_directory(broker, partition)
     ]
     if partition.leader not in brokers:
-        return Leadership(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER_ID, offline)
+        return LeaderView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER_ID, offline)
     if ctx.node.metadata.advertised(partition.leader, ctx.connection) is None:
-        return Leadership(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER_ID, offline)
-    return Leadership(ErrorCode.NONE, partition.leader, offline)
+        return LeaderView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER_ID, offline)
+    return LeaderView(ErrorCode.NONE, partition.leader, offline)

@@ -50,7 +50,7 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
         raise unusable_metadata(config, error) from error
 
 
-class Metadata(NamedTuple):
+class NodeMetadata(NamedTuple):
     """The metadata of a node: what is published, and where changes are asked for."""
 
     publisher: MetadataPublisher
@@ -63,7 +63,7 @@ async def start_metadata(
     logs: LogManager,
     cluster_id: str,
     undo: AsyncExitStack,
-) -> Metadata:
+) -> NodeMetadata:
     """Start this node's replica of the metadata log; the newest metadata is published.
 
     Raises:
@@ -102,7 +102,7 @@ async def start_metadata(
         await replica.start()
     except UNREADABLE_METADATA as error:
         raise unusable_metadata(config, error) from error
-    return Metadata(publisher, LocalControllerChannel(role, rules, foundation.timers))
+    return NodeMetadata(publisher, LocalControllerChannel(role, rules, foundation.timers))
 
 
 class NodeConfigRules(TableRules):

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from pykafka_broker.coordination import ports
+
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
-    from pykafka_broker.cluster.image import ClusterImage
 
 
-class Metadata(Protocol):
+class Metadata(ports.Metadata, Protocol):
     """Committed metadata, addresses and features."""
 
     @property
     def node_id(self) -> int:
         """The id of this node."""
-        ...
-
-    @property
-    def image(self) -> ClusterImage:
-        """The newest committed metadata."""
         ...
 
     @property

@@ -51,6 +51,7 @@ EXAMPLES: dict[str, str] = {
     "doctor": "doctor --watch 0.1",
     "spark conf": "spark conf --table delta",
     "spark jars": "spark jars --repository {maven} --dest {folder}/jars",
+    "spark doctor": "spark doctor --no-session --topic kept",
     "spark checkpoint inspect": "spark checkpoint inspect {checkpoint}",
     "spark checkpoint repair": "spark checkpoint repair {checkpoint}",
     "version": "version",

@@ -9,6 +9,8 @@
     jars.py           the jars of a session in a folder, for sessions without Ivy
     classpath.py      whether jars fit together
     checkpoint/       a streaming checkpoint beside the topics that it reads, and its repair
+    executors.py      which addresses the executors of a session reach
+    reading.py        one read of Kafka through Spark, and what its failure means
     errors.py         SparkError, and Fault: what is wrong in words, with the remedy
 
 Needs the extra `spark`; only what starts or uses a session imports pyspark. Everything is imported on first

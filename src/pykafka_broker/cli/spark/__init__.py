@@ -2,6 +2,7 @@
 
     checkpoint.py   a streaming checkpoint beside its topics, and its repair
     conf.py         settings of a session that fits the installed Spark
+    doctor.py       why Spark does not read or write Kafka here
     jars.py         the jars of a session in a folder
 
 `pykafka_broker.spark` does the work; here are the options and the words.
@@ -14,6 +15,7 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.spark.checkpoint import checkpoint
 from pykafka_broker.cli.spark.conf import conf
+from pykafka_broker.cli.spark.doctor import doctor
 from pykafka_broker.cli.spark.jars import jars
 
 
@@ -24,4 +26,5 @@ def spark() -> None:
 
 spark.add_command(checkpoint)
 spark.add_command(conf)
+spark.add_command(doctor)
 spark.add_command(jars)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import compaction as compacting
-from bench import groups, jvm, load, pinger, spark_lane
+from bench import groups, jvm, load, pinger, readers, spark_lane
 from bench import storm as storming
 from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
@@ -117,6 +117,26 @@ def consume_100(run: Run) -> dict[str, float]:
 def consume_1k(run: Run) -> dict[str, float]:
     records = run.scaled(2_000_000)
     return run.loaded("consume", run.filled("bench-1k", records, KB), records, KB)
+
+
+def python_readers(run: Run) -> dict[str, float]:
+    """A million records of 100 B, of all that the topic has."""
+    records = run.scaled(1_000_000)
+    topic = run.filled("bench-readers", records, 100)
+    stored = run.stored[topic]
+
+    def measured(reader: str) -> dict[str, float]:
+        return readers.measured(reader, run.address, topic, stored, str(run.broker.data_dir))
+
+    found = {name: measured(name) for name in ("arrow", "confluent", "aiokafka", "kafka_python")}
+    figures = {f"{name}_per_core": each["per_core"] for name, each in found.items()}
+    others = [each["per_core"] for name, each in found.items() if name != "arrow"]
+    figures["arrow_ratio"] = found["arrow"]["per_core"] / max(others)
+    figures["arrow_per_s"] = found["arrow"]["per_s"]
+    if list(run.broker.data_dir.glob(f"{topic}-*")):
+        figures["folder_per_core"] = measured("arrow_folder")["per_core"]
+        figures["dump_log_per_core"] = measured("dump_log")["per_core"]
+    return figures
 
 
 def ping(run: Run) -> dict[str, float]:
@@ -230,6 +250,7 @@ ROWS: dict[str, Row] = {
     row.__name__: row
     for row in (
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
+        python_readers,
         *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
         *COORDINATION,
         stop,
@@ -240,4 +261,4 @@ ROWS: dict[str, Row] = {
 ONCE = {"start", "idle", "spark", "memory", "compaction", "commits_load", "stop"}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
-NOT_FOR_KFAKE = {"spark", *(row.__name__ for row in COORDINATION)}
+NOT_FOR_KFAKE = {"spark", "python_readers", *(row.__name__ for row in COORDINATION)}

@@ -8,7 +8,8 @@
 
 It works against any Kafka cluster, through `pykafka_broker.client`, and on the folders of partitions that
 Apache Kafka or this broker writes. `columns.py` has the columns. It needs pyarrow and numpy, which the
-broker does not: the extra `arrow`. Nothing is imported before it is used.
+broker does not: the extra `arrow`; Avro and Protobuf need a package each. Nothing is imported before it is
+used.
 
     reading.py            read_topic, read_folder
     ranges.py             which records: offsets, times, partitions; pure
@@ -24,6 +25,13 @@ broker does not: the extra `arrow`. Nothing is imported before it is used.
     record_headers.py     the headers of those that have any
     record_batches.py     columns of numbers -> a RecordBatch
     assembly.py           batches -> RecordBatches within limits
+
+  from bytes to values
+
+    values.py             what becomes of a bad record; pure
+    json_values.py        Json, parsed by Arrow; json_schema.py: JSON Schema -> Arrow type
+    avro_values.py        Avro, RegistryAvro; avro_types.py: Avro schema -> Arrow type; registry.py: HTTP
+    protobuf_values.py    Protobuf
 
   where batches are from
 
@@ -44,18 +52,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pykafka_broker.arrow.avro_values import Avro, RegistryAvro
     from pykafka_broker.arrow.columns import ALL_COLUMNS, KAFKA_COLUMNS
+    from pykafka_broker.arrow.json_values import Json
     from pykafka_broker.arrow.limits import Limits
+    from pykafka_broker.arrow.protobuf_values import Protobuf
     from pykafka_broker.arrow.ranges import Ranges
     from pykafka_broker.arrow.reading import read_folder, read_topic
 
-__all__ = ["ALL_COLUMNS", "KAFKA_COLUMNS", "Limits", "Ranges", "read_folder", "read_topic"]
+__all__ = [
+    "ALL_COLUMNS",
+    "KAFKA_COLUMNS",
+    "Avro",
+    "Json",
+    "Limits",
+    "Protobuf",
+    "Ranges",
+    "RegistryAvro",
+    "read_folder",
+    "read_topic",
+]
 
 _MODULES = {
     "ALL_COLUMNS": "columns",
+    "Avro": "avro_values",
+    "Json": "json_values",
     "KAFKA_COLUMNS": "columns",
     "Limits": "limits",
+    "Protobuf": "protobuf_values",
     "Ranges": "ranges",
+    "RegistryAvro": "avro_values",
     "read_folder": "reading",
     "read_topic": "reading",
 }

@@ -12,20 +12,29 @@ from pykafka_broker.arrow.decoding import Section, decode
 from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.record_batches import Source, record_batch, row_bytes
 from pykafka_broker.arrow.stored_batches import StoredBatch, unpack
+from pykafka_broker.arrow.values import DecodedColumn, decode_columns, decoded_schema
 
 
 class Assembly(NamedTuple):
     """What is made of the batches of a topic."""
 
     topic: str
+    #: Of the columns as they are stored.
     schema: pa.Schema
     limits: Limits
+    #: Those of them that are decoded.
+    decoded: Sequence[DecodedColumn] = ()
+
+    @property
+    def result_schema(self) -> pa.Schema:
+        """Of the RecordBatches."""
+        return decoded_schema(self.schema, self.decoded)
 
     def record_batches(self, batches: Iterable[StoredBatch]) -> Iterator[pa.RecordBatch]:
         """The records of these batches; as many batches together as a RecordBatch may have bytes.
 
         Raises:
-            KafkaError: a batch is damaged, or holds no records of Kafka's.
+            KafkaError: a batch is damaged, or a record that is to be decoded cannot be.
         """
         most_rows, most_bytes = self.limits.batch_rows, self.limits.batch_bytes
         sections: list[Section] = []
@@ -36,17 +45,24 @@ class Assembly(NamedTuple):
                 continue
             added, count = len(section.data), section.header.records_count
             if sections and (size + added > most_bytes or rows + count > most_rows):
-                yield from self._decoded(sections)
+                yield from self._made(sections)
                 sections, size, rows = [], 0, 0
             sections.append(section)
             size += added
             rows += count
         if sections:
-            yield from self._decoded(sections)
+            yield from self._made(sections)
 
-    def _decoded(self, sections: Sequence[Section]) -> Iterator[pa.RecordBatch]:
+    def _made(self, sections: Sequence[Section]) -> Iterator[pa.RecordBatch]:
         decoded = decode(sections, self.topic, headers="headers" in self.schema.names)
         batch = record_batch(self.schema, Source(self.topic, sections, decoded))
+        if self.decoded:
+
+            def place(row: int) -> tuple[int, int]:
+                at = row if decoded.wanted is None else decoded.wanted[row]
+                return sections[decoded.sections[at]].partition, int(decoded.offsets[at])
+
+            batch = decode_columns(batch, self.topic, self.decoded, self.result_schema, place)
         rows = row_bytes(decoded)
         begin = 0
         while begin < batch.num_rows:

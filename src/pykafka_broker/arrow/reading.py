@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike, fspath
+from types import MappingProxyType
 from typing import Literal
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from pykafka_broker.arrow.partition_folder import open_folders
 from pykafka_broker.arrow.ranges import Ranges, chosen_partitions, plan
 from pykafka_broker.arrow.stored_batches import StoredBatch
 from pykafka_broker.arrow.topic import TopicReader
+from pykafka_broker.arrow.values import Format, opened
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.log.disk.files import OsFileSystem
 
@@ -25,6 +27,7 @@ ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ
 
 EVERYTHING = Ranges()
 LIMITS = Limits()
+AS_BYTES: Mapping[str, Format] = MappingProxyType({})
 
 
 def read_topic(
@@ -36,6 +39,7 @@ def read_topic(
     isolation_level: IsolationLevel = "read_uncommitted",
     follow: bool = False,
     limits: Limits = LIMITS,
+    decode: Mapping[str, Format] = AS_BYTES,
 ) -> pa.RecordBatchReader:
     """The records of a topic of any Kafka cluster.
 
@@ -52,6 +56,7 @@ def read_topic(
     """
     schema = schema_of(columns)
     level = isolation_number(isolation_level)
+    assembly = Assembly(topic, schema, limits, opened(decode, topic, schema))
     client = Client(bootstrap_servers, limits.timeout_s)
     try:
         reader = TopicReader(client, topic, level, limits)
@@ -65,7 +70,7 @@ def read_topic(
         with client:
             yield from reader.batches(planned, follow=follow)
 
-    return _reader(Assembly(topic, schema, limits), batches())
+    return _reader(assembly, batches())
 
 
 def read_folder(
@@ -77,6 +82,7 @@ def read_folder(
     isolation_level: IsolationLevel = "read_uncommitted",
     follow: bool = False,
     limits: Limits = LIMITS,
+    decode: Mapping[str, Format] = AS_BYTES,
 ) -> pa.RecordBatchReader:
     """The records in the folder of a partition, such as `data/orders-0`; or, with `topic`, of all its
     partitions in a log directory. No broker is needed, and one may be writing: Apache Kafka or this one.
@@ -91,6 +97,7 @@ def read_folder(
     schema = schema_of(columns)
     level = isolation_number(isolation_level)
     name, folders = open_folders(OsFileSystem(), fspath(path), topic)
+    assembly = Assembly(name, schema, limits, opened(decode, name, schema))
     partitions = chosen_partitions(name, ranges, folders)
 
     def find(times: Mapping[int, int]) -> Mapping[int, int]:
@@ -99,12 +106,12 @@ def read_folder(
     planned = plan(name, ranges, partitions, find, follow=follow)
     readers = [FolderReader(folders[p], planned[p], level, limits) for p in partitions]
     stored = followed(readers, limits) if follow else (each for one in readers for each in one.available())
-    return _reader(Assembly(name, schema, limits), stored)
+    return _reader(assembly, stored)
 
 
 def _reader(assembly: Assembly, stored: Iterable[Sequence[StoredBatch]]) -> pa.RecordBatchReader:
     batches = (batch for some in stored for batch in assembly.record_batches(some))
-    return pa.RecordBatchReader.from_batches(assembly.schema, batches)
+    return pa.RecordBatchReader.from_batches(assembly.result_schema, batches)
 
 
 def isolation_number(level: str) -> int:

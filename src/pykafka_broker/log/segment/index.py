@@ -99,7 +99,7 @@ class OffsetIndex:
     def from_bytes(cls, data: bytes, base_offset: int, log_bytes: int) -> OffsetIndex:
         """Read a file; the zero entries of a preallocated one are cut off."""
         words = array("i")
-        words.frombytes(data[: len(data) - len(data) % OFFSET_ENTRY_BYTES])
+        words.frombytes(_without_zero_entries(data, OFFSET_ENTRY_BYTES))
         if _SWAP:
             words.byteswap()
         index = cls(base_offset)
@@ -181,7 +181,7 @@ class TimeIndex:
     def from_bytes(cls, data: bytes, base_offset: int) -> TimeIndex:
         """Read a file; the zero entries of a preallocated one are cut off."""
         words = array("I")
-        words.frombytes(data[: len(data) - len(data) % TIME_ENTRY_BYTES])
+        words.frombytes(_without_zero_entries(data, TIME_ENTRY_BYTES))
         if _SWAP:
             words.byteswap()
         count = len(words) // 3
@@ -219,6 +219,13 @@ def last_offset_entry(entry: bytes, base_offset: int) -> tuple[int, int] | None:
         return None
     relative_offset, position = _OFFSET_ENTRY.unpack(entry)
     return (base_offset + relative_offset, position) if position > 0 and relative_offset >= 0 else None
+
+
+def _without_zero_entries(data: bytes, entry_bytes: int) -> bytes:
+    """Whole entries, without those at the end of which all bytes are 0: Kafka preallocates 10 MiB of them."""
+    size = len(data) - len(data) % entry_bytes
+    used = len(data[:size].rstrip(b"\0"))
+    return data[: used + -used % entry_bytes]
 
 
 def _ascending(values: array[int], *, strictly: bool) -> bool:

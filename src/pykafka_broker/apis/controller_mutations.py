@@ -13,9 +13,10 @@ topic that is refused for another reason has counted. A request that only valida
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from pykafka_broker.apis.ports.quotas import Quota
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

@@ -6,7 +6,9 @@ Shared by Produce and Fetch, whose messages declare the same two structs each fo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

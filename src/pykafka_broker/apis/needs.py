@@ -14,7 +14,6 @@ Kafka's table is in KafkaApis and ControllerApis. A need is asked about in one o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from pykafka_broker.apis.ports.authorizer import (
@@ -25,6 +24,7 @@ from pykafka_broker.apis.ports.authorizer import (
     Requester,
 )
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The resources of one type that a request as a whole is about; none if it is about none this time.
 Names = Callable[[Any], Collection[str]]
@@ -37,8 +37,7 @@ REFUSALS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(NamedTuple):
     """An operation on a type of resource; a request that meets the need `instead` is allowed too.
 
     `names` of None: the handler asks about each resource, or has to before an authorizer can be in force.
@@ -58,11 +57,11 @@ class Need:
 
     def __or__(self, instead: Need) -> Need:
         """A need that either of the two meets."""
-        return replace(self, instead=instead)
+        return self._replace(instead=instead)
 
     def asked_by_handler(self) -> Need:
         """The same need, of an API whose handler asks `ctx.node.authorizer.filter` about each resource."""
-        return replace(self, is_asked=True)
+        return self._replace(is_asked=True)
 
     def unchecked(self) -> Iterator[Need]:
         """Itself and what may be met `instead`, as far as neither admission nor the handler checks them."""

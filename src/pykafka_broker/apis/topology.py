@@ -4,11 +4,12 @@ DescribeCluster.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.ports.authorizer import CLUSTER_NAME, AclResourceType
 from pykafka_broker.cluster.partitions import has_online_directory
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

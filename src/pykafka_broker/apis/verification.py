@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.coordination.transactions.participation import FirstWrite, Participation
 from pykafka_broker.coordinator.txn.state import TopicPartition
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import read_header
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext

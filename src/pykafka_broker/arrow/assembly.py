@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.record_batches import Source, record_batch, row_bytes
 from pykafka_broker.arrow.stored_batches import StoredBatch, unpack
 from pykafka_broker.arrow.values import DecodedColumn, decode_columns, decoded_schema
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Assembly(NamedTuple):

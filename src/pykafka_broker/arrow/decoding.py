@@ -11,7 +11,6 @@ single records (`protocol.records`), which says what is wrong with it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from pykafka_broker.arrow.varints import Octets, Positions, read_numbers
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.records.batch import TIMESTAMP_TYPE_BIT, BatchHeader, walk_records
 from pykafka_broker.protocol.records.errors import InvalidRecord
+from pykafka_broker.system.named_tuple import NamedTuple
 
 _FIELDS = BatchHeader._fields
 

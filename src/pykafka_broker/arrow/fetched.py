@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.stored_batches import OffsetRange, Taken, take
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
 from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.system.named_tuple import NamedTuple
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 #: Where many partitions share an answer, each may have at least so much of it.

@@ -5,10 +5,10 @@ on. Pure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.protocol.records.batch import BatchHeader
 from pykafka_broker.protocol.records.control import EndTransactionMarker
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Aborted(NamedTuple):

@@ -7,7 +7,6 @@ between them, what lies between; every second element of it is taken: 20 ns a va
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +16,7 @@ import pyarrow.compute  # which arrays import at their first use otherwise
 from pykafka_broker.arrow.columns import HEADER, HEADERS
 from pykafka_broker.arrow.decoding import Decoded, Section
 from pykafka_broker.arrow.varints import Positions
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Rows = npt.NDArray[np.intp]
 

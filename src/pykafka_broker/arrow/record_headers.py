@@ -7,13 +7,12 @@ million headers costs a microsecond for each.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pykafka_broker.arrow.varints import Octets, Positions, read_numbers
 from pykafka_broker.protocol.records.batch import varint
 from pykafka_broker.protocol.records.errors import InvalidRecord
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Fewer records than this are read one by one.
 FEWEST_TOGETHER = 16

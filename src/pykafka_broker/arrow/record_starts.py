@@ -11,13 +11,12 @@ bytes.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from pykafka_broker.arrow.varints import Octets, Positions
 from pykafka_broker.protocol.records.batch import varint
 from pykafka_broker.protocol.records.errors import InvalidRecord
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Looking at every byte of longer records takes longer than the loop.
 LONGEST_GUESSED_BYTES = 1_000

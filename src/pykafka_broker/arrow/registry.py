@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 ACCEPT = "application/vnd.schemaregistry.v1+json, application/json"
 #: A schema refers to others, which refer to others: no deeper than this.

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from pykafka_broker.arrow.stored_batches import NO_END
 from pykafka_broker.log.disk.files import File, FileSystem
@@ -23,6 +22,7 @@ from pykafka_broker.protocol.records.batch import (
     read_header,
     read_records,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The part of a header that no batch has without a byte that is not 0.
 _ZEROS = bytes(HEADER_BYTES)

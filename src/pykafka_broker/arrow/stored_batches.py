@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from pykafka_broker.arrow.decoding import Section, invalid_batch
 from pykafka_broker.protocol.buffers import Buffer
@@ -18,6 +17,7 @@ from pykafka_broker.protocol.records.batch import (
 from pykafka_broker.protocol.records.compression import decompress
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: No offset is so large.
 NO_END = 2**63 - 1

@@ -7,12 +7,13 @@ topic. Null stays null: a record without a value is no bad one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: What becomes of a record that cannot be decoded: `error` ends reading with its partition and offset; with
 #: `null` its value is null; with `keep` too, and its bytes stand with the reason in another column,

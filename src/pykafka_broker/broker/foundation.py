@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pykafka_broker.broker.failure import Failure
 from pykafka_broker.broker.threads import Threads
 from pykafka_broker.config import BrokerConfig, DynamicConfig
@@ -11,10 +9,10 @@ from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.system.descriptors import DescriptorReserve
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Foundation:
+class Foundation(NamedTuple):
     """Made inside the event loop, when a broker starts."""
 
     configs: DynamicConfig

@@ -22,7 +22,6 @@ from __future__ import annotations
 import logging
 import random
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from functools import partial
 
 from pykafka_broker.apis.api import BROKER_LISTENER
@@ -73,6 +72,7 @@ from pykafka_broker.replication.log_dir_moves import LogDirMoves
 from pykafka_broker.replication.partition import PartitionPorts
 from pykafka_broker.replication.replica_manager import ReplicaManager
 from pykafka_broker.system.event_loop import raise_open_file_limit
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
@@ -82,8 +82,7 @@ TICK_MS = 1_000
 STOP_GRACE_MS = 5_000
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(NamedTuple):
     """The parts of a node that serves."""
 
     foundation: Foundation

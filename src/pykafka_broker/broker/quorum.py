@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import NamedTuple
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.storage import (
@@ -29,6 +28,7 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:

@@ -12,11 +12,11 @@ for them (`SERVED_SECURITY_PROTOCOLS`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from pykafka_broker.network.authentication import Anonymous, Authentication
 from pykafka_broker.network.endpoint import ListenerEndpoint
 from pykafka_broker.network.transports import Plaintext, Transport
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ListenerSecurity(NamedTuple):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Styled(NamedTuple):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -17,6 +17,7 @@ from pykafka_broker.cli.progress import waiting_for
 from pykafka_broker.client.addresses import parse_addresses
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import SOFTWARE_NAME, Identity
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import click
 from click.shell_completion import get_completion_class
 
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.system.named_tuple import NamedTuple
 
 PROGRAM = "pykafka-broker"
 #: By which the script asks the program; click derives the name from the program's.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -15,6 +15,7 @@ from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.suggestions import meant_config, unknown_config, unknown_topic
 from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How kafka-configs.sh names the sources of DescribeConfigs.
 SOURCE_NAMES = {

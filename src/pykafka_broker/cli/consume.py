@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -31,6 +31,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from pykafka_broker.protocol.records.aborted_transactions import AbortedTransactions
 from pykafka_broker.protocol.records.batch import Record, iter_batches, read_records
+from pykafka_broker.system.named_tuple import NamedTuple
 
 MAX_WAIT_MS = 500
 PARTITION_MAX_BYTES = 1024 * 1024

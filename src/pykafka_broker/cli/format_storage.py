@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import time
-from typing import NamedTuple
 
 import click
 
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class FormattedStorage(NamedTuple):

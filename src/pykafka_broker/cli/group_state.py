@@ -6,7 +6,7 @@ DescribeGroups describes the members of classic groups, ConsumerGroupDescribe th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
@@ -15,6 +15,7 @@ from pykafka_broker.protocol.compile import decode
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages.consumer_protocol import ConsumerProtocolAssignment
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class TopicPartition(NamedTuple):

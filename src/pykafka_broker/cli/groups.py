@@ -6,7 +6,7 @@ The offsets of a group can be reset while it has no members, for any kind of gro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -27,6 +27,7 @@ from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.metadata import leaders_of
 from pykafka_broker.client.offsets import EARLIEST, LATEST, commit_offsets, committed_offsets, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: States in which no member holds a partition, so that offsets may be changed from outside.
 INACTIVE = frozenset({"Empty", "Dead"})

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -23,6 +22,7 @@ from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.system.named_tuple import NamedTuple
 
 STATUS = "{status}: broker {node_id} of cluster {cluster_id} at {address}"
 DEGRADED_STATUS = 3

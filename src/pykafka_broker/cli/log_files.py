@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.cli.output import compact_json
 from pykafka_broker.cli.record_json import Decoder, message_json
@@ -32,6 +32,7 @@ from pykafka_broker.protocol.records.control import (
     decode_raft_record,
 )
 from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.system.named_tuple import NamedTuple
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 NO_TIMESTAMP = -1

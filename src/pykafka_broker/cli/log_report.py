@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 import click
 
@@ -12,6 +11,7 @@ from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.log.check.findings import CheckResult, Remedy
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How many partitions `log stats` shows on a terminal without --all: the largest that have records.
 LARGEST = 20

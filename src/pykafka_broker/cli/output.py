@@ -38,13 +38,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import IO, Any, NamedTuple, TypeVar
+from typing import IO, Any, TypeVar
 
 import click
 
 from pykafka_broker.cli.cells import Line, Styled, Table
 from pykafka_broker.cli.terminal import terminal_width, wants_colour
 from pykafka_broker.cli.wording import folded, printable_lines
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

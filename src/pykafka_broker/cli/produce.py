@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import click
 
@@ -34,6 +34,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.system.named_tuple import NamedTuple
 
 READ_BYTES = 256 * 1024
 ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}

@@ -13,12 +13,13 @@ import logging
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.system.interrupts import INTERRUPTED, end_at_once
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     import asyncio

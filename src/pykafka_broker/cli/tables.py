@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
@@ -22,6 +21,7 @@ from rich.text import Text
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.terminal import terminal_width, wants_colour
 from pykafka_broker.cli.wording import printable
+from pykafka_broker.system.named_tuple import NamedTuple
 
 GAP = 2
 #: How far ids are shortened, and how narrow prose may become.

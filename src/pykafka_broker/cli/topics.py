@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -18,6 +18,7 @@ from pykafka_broker.client.connection import check
 from pykafka_broker.client.metadata import topic_error
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.fields import ZERO_UUID, api_key_of
+from pykafka_broker.system.named_tuple import NamedTuple
 
 TOPIC_RESOURCE = 2
 DEFAULT_CONFIG_SOURCE = 5

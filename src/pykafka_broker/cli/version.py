@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import platform
-from typing import NamedTuple
 
 import click
 
 from pykafka_broker import __version__
 from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Version(NamedTuple):

@@ -16,7 +16,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.client.conversation import Ask, Conversation
 from pykafka_broker.client.frames import (
@@ -31,6 +31,7 @@ from pykafka_broker.protocol.fields import api_key_of, schema_of
 from pykafka_broker.protocol.messages import API_NAMES
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from pykafka_broker.protocol.messages.headers import API_VERSIONS_KEY
+from pykafka_broker.system.named_tuple import NamedTuple
 
 SOFTWARE_NAME = "pykafka-broker"
 #: The first version in which a client tells its name; brokers that do not know it answer in version 0.

@@ -8,7 +8,9 @@ connection, no answer in time) ends the conversation with the shell's error.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Result = TypeVar("Result")
 

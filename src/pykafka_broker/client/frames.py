@@ -13,7 +13,7 @@ received straight into the frame.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.compile import decode, encode, encode_parts
@@ -27,6 +27,7 @@ from pykafka_broker.protocol.messages.headers import (
     request_header_version,
     response_header_version,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Fetch responses may be as large as the request allows; more than this is no response.
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024

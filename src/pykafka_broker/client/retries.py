@@ -7,10 +7,9 @@ time-out allows one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pykafka_broker.client.conversation import Conversation, Wait
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How often a request is sent again while the cluster elects, creates or loads something.
 RETRY_PAUSE_MS = 100

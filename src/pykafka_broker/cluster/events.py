@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
 
 # -- topics -----------------------------------------------------------------------------------------
 

@@ -14,9 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: `PartitionRegistration.leader` of a partition without a leader.
 NO_LEADER = -1

@@ -9,10 +9,11 @@ starts them afresh.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, ResourceType
+from pykafka_broker.system.named_tuple import NamedTuple
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"

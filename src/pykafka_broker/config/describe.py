@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.config.broker import BROKER, SYNONYMS
 from pykafka_broker.config.keys import REQUIRED, ConfigType, Key, render
@@ -29,6 +29,7 @@ from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from pykafka_broker.config.topics import topic_values
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import scala_walked, string_hash, walked
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.config.dynamic import DynamicConfig

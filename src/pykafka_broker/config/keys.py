@@ -10,7 +10,9 @@ Typed values are plain Python: bool, int, float, str, `Password` for secrets, an
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1

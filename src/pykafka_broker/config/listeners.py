@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from pykafka_broker.config.keys import ConfigError
 from pykafka_broker.config.typed_values import TypedValues
+from pykafka_broker.system.named_tuple import NamedTuple
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 #: The key that gives each listener its security protocol.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, DYNAMIC_ONLY_KEYS, OWN_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
@@ -26,6 +25,7 @@ from pykafka_broker.config.keys import (
 from pykafka_broker.config.listeners import SERVED_SECURITY_PROTOCOLS
 from pykafka_broker.config.sources import CLUSTER_ID_VARIABLES, DEFAULT_DATA_DIR, STANDALONE
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Key -> what is otherwise here, beside what the tables, the refused keys and `STANDALONE` say.
 DIFFERENCES = {

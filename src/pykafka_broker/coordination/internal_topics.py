@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from pykafka_broker.cluster.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.typed_values import NumberKey
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class InternalTopic(NamedTuple):

@@ -5,7 +5,7 @@ each.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.events import CreateTopicResult, NewTopic
 from pykafka_broker.cluster.image import ClusterImage
@@ -15,6 +15,7 @@ from pykafka_broker.log.partition.rolling import NamesDue
 from pykafka_broker.machine.clock import Clock
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.replication.partition import Partition
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Result = TypeVar("Result")
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union
+from typing import Any, Generic, Protocol, TypeVar, Union
 
 from pykafka_broker.coordination.partition_work import PartitionWork
 from pykafka_broker.machine.shard import Prompt, Shard
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.java_hash import string_hash_abs
+from pykafka_broker.system.named_tuple import NamedTuple
 
 State = TypeVar("State")
 StateOut = TypeVar("StateOut", covariant=True)

@@ -9,7 +9,7 @@ never looks at them.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pykafka_broker.system.named_tuple import NamedTuple
 
 LONG_MAX = (1 << 63) - 1
 INT_MAX = (1 << 31) - 1

@@ -32,11 +32,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Hashable
-from typing import Any, Generic, NamedTuple, TypeVar, Union
+from typing import Any, Generic, TypeVar, Union
 
 from pykafka_broker.machine.scheduler import Handle, Scheduler
 from pykafka_broker.machine.step import Reply, SetTimer, Start, Step
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 State = TypeVar("State")
 Event = TypeVar("Event")

@@ -12,7 +12,9 @@ with `==`.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, NamedTuple, TypeVar, Union
+from typing import Generic, TypeVar, Union
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 State = TypeVar("State")
 

@@ -8,7 +8,6 @@ A node that never leads has the same parts and no `leadership`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.threads import RunBlocking
@@ -20,6 +19,7 @@ from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ReplicaPorts(NamedTuple):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.records import encode_record
@@ -20,6 +19,7 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.raft.core.quorum import VoterSet
 from pykafka_broker.raft.snapshots import SnapshotId
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

@@ -19,9 +19,10 @@ when the user authenticates again (KIP-368).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pykafka_broker.network.transports import TransportPeer
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.network.dispatch import Dispatch

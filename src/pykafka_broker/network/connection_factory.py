@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class OpenConnection(Protocol):

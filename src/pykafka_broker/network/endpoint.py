@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.system.named_tuple import NamedTuple
 
 UNLIMITED = 2**31 - 1
 

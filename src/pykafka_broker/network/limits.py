@@ -5,7 +5,7 @@ What all connections together may take is in `memory.py`, and how many there may
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ConnectionLimits(NamedTuple):

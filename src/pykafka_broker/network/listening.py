@@ -8,13 +8,14 @@ import socket
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from pykafka_broker.network.addresses import Addresses, addresses_of, shown
 from pykafka_broker.network.connection_factory import ConnectionFactory
 from pykafka_broker.network.creation_rate import CreationRate
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.transports import Transport
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The listen queue is never shorter: clients of a burst that do not fit in wait a second for another SYN.
 MIN_BACKLOG = 1024

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class TransportPeer(NamedTuple):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 M = TypeVar("M")
@@ -49,6 +50,7 @@ class _Required:
 REQUIRED = _Required()
 
 
+@cache
 def version_range(text: str) -> Versions:
     """The versions that `text` means: "3", "3-7", "3+" or "none"."""
     if text == "none":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import urandom
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.checkpoints import (
     MalformedFile,
@@ -28,6 +27,7 @@ from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, BOOTSTRAP_SNAPSHOT, encode_snapshot
+from pykafka_broker.system.named_tuple import NamedTuple
 
 METADATA_FOLDER = partition_folder(METADATA_TOPIC, 0)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.protocol.buffers import Buffer
@@ -21,6 +20,7 @@ from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record, encode_raft_record
 from pykafka_broker.raft.core.quorum import VoterSet
+from pykafka_broker.system.named_tuple import NamedTuple
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 SNAPSHOT_SUFFIX = ".checkpoint"

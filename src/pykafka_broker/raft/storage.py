@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.disk.files import FileSystem, join
@@ -34,6 +33,7 @@ from pykafka_broker.raft.snapshots import (
     metadata_batch,
     parse_snapshot_name,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

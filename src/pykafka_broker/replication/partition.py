@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from pykafka_broker.cluster.image import NO_LEADER, BrokerRegistration, PartitionRegistration
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS
@@ -37,6 +37,7 @@ from pykafka_broker.replication.core.high_watermark import commits_at_once, high
 from pykafka_broker.replication.core.in_sync import is_under_min_isr
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Leadership, LogOffsets
 from pykafka_broker.replication.core.transitions import ReplicationSettings, lead, transition
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Result = TypeVar("Result")
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pykafka_broker.spark.errors import Fault
 from pykafka_broker.spark.poms import version_of
 from pykafka_broker.spark.releases import CONNECTOR, DSTREAMS_CONNECTOR, TOKEN_PROVIDER
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: What the connector needs beside itself that is not among Spark's own jars, with why.
 NEEDED = {

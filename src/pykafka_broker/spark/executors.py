@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.frames import request_frame
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

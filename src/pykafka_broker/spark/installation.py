@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 HOW_TO_INSTALL = "pip install 'pykafka-broker[spark]'"
 #: The jar that tells the version of Spark and that of Scala.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import NamedTuple
 
 from pykafka_broker.spark.classpath import Wanted, faults
 from pykafka_broker.spark.errors import SparkError
@@ -16,6 +15,7 @@ from pykafka_broker.spark.installation import Installation
 from pykafka_broker.spark.poms import closure
 from pykafka_broker.spark.releases import Coordinates
 from pykafka_broker.spark.repository import Repository
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Jar(NamedTuple):

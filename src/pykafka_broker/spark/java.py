@@ -7,10 +7,10 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.spark.errors import Fault
 from pykafka_broker.spark.releases import Line
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Spark starts its JVM with this module, which a trimmed runtime does not have.
 VECTOR_MODULE = "jdk.incubator.vector"

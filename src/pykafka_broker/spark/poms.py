@@ -11,10 +11,10 @@ import re
 import xml.etree.ElementTree as ET
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
 
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.releases import Coordinates
+from pykafka_broker.system.named_tuple import NamedTuple
 
 _NAMESPACE = "{*}"
 _REFERENCE = re.compile(r"\$\{([^}]+)\}")

@@ -11,9 +11,9 @@ can be given as a package of one's own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 CONNECTOR = "spark-sql-kafka-0-10"
 TOKEN_PROVIDER = "spark-token-provider-kafka-0-10"

@@ -24,10 +24,10 @@ import os
 import random
 import threading
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.files import Entry, FileLockedError
 from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: A disk writes a page of this size as a whole, or not at all.
 PAGE_BYTES = 512

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.authorizer import Authorizer
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from pykafka_broker.metadata.controller_channel import ClusterAdministration
 
 
-@dataclass(frozen=True, slots=True)
-class NodePorts:
+class NodePorts(NamedTuple):
     """Filled by the composition root, once every part of the node is there.
 
     Plain attributes on purpose: `ctx.node.partitions.led(...)` takes 28 ns less than a method of one large

@@ -8,13 +8,13 @@ waits for the leader of a partition until its own time-out, often 60 s.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.cli.cluster import Cluster as Bootstrap
 from pykafka_broker.cli.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, is_loopback, probe, shown
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_CONTROLLER = -1
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from pykafka_broker.cli.cluster import Cluster
 from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
@@ -12,6 +11,7 @@ from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
 from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, shown
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.processes import described, listening_on
 
 Refusal = (OSError, KafkaError, ProtocolError)

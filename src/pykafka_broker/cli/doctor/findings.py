@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from enum import StrEnum
-from typing import NamedTuple
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Level(StrEnum):

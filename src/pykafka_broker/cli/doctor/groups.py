@@ -7,7 +7,6 @@ it is although records wait behind it, or a rebalance that does not end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
@@ -16,6 +15,7 @@ from pykafka_broker.cli.suggestions import did_you_mean
 from pykafka_broker.cli.wording import counted, printable
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import committed_offsets
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})

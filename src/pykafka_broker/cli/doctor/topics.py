@@ -8,7 +8,7 @@ time-out, 60 s by default.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.cli.suggestions import did_you_mean
@@ -16,6 +16,7 @@ from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_LEADER = -1
 READ_COMMITTED = 1

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import click
 
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.options import jars_option, package_option, table_option
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class SessionConf(NamedTuple):

@@ -18,7 +18,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,6 +31,7 @@ from pykafka_broker.cli.spark.options import jars_option
 from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.spark.errors import Fault, SparkError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.coordination.partition_work import pause
 from pykafka_broker.coordination.transactions import refusals
@@ -15,6 +14,7 @@ from pykafka_broker.coordination.transactions.service import TransactionService
 from pykafka_broker.coordinator.txn import events
 from pykafka_broker.coordinator.txn.state import EPOCH_BUMP, TopicPartition
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Participation(enum.Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_TOPIC_ID = bytes(16)
 NO_EXPIRY = -1

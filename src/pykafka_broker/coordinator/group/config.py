@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from pykafka_broker.protocol.records.compression import Codec
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class MigrationPolicy(enum.Enum):

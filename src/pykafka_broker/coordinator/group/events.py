@@ -7,13 +7,14 @@ token its answer goes to and the time. Versions appear where Kafka's behaviour d
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.coordinator.group.classic.state import Protocol
 from pykafka_broker.coordinator.group.committed_offset import LATEST_TIMESTAMP_MS, NO_TOPIC_ID
 from pykafka_broker.coordinator.group.topics import TopicDirectory
 from pykafka_broker.coordinator.markers import Marker
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class JoinGroup(NamedTuple):

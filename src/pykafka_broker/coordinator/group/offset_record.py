@@ -6,7 +6,7 @@ A value has version 4, or version 1 when the commit carried its own retention. O
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.coordinator.group.committed_offset import NO_EXPIRY, CommittedOffset
 from pykafka_broker.protocol.compile import decode, encode
@@ -16,6 +16,7 @@ from pykafka_broker.protocol.messages.records.group import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 VALUE_VERSION = 4
 #: The only version that has room for an expiry time; it has none for the leader epoch and the topic id.

@@ -7,10 +7,9 @@ the offset written last wins, not the one decided last (as in Apache Kafka 4.3).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Topic and partition.
 Place = tuple[str, int]

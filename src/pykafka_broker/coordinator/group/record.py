@@ -7,7 +7,7 @@ skipped when a log is read.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.coordinator.group.offset_record import (
     KEY_TYPES,
@@ -18,6 +18,7 @@ from pykafka_broker.coordinator.group.offset_record import (
 from pykafka_broker.protocol.compile import decode, encode
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages.records import group as m
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Key and value by type; those of offsets are in `offset_record.py`.
 RECORD_TYPES: dict[int, tuple[type, type]] = {

@@ -8,7 +8,7 @@ tables that grow, and plain mappings inside a group that are never changed in pl
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, Union
+from typing import Any, Union
 
 from pykafka_broker.coordinator.group.classic.state import ClassicGroup
 from pykafka_broker.coordinator.group.committed_offset import CommittedOffset
@@ -16,6 +16,7 @@ from pykafka_broker.coordinator.group.consumer.state import ConsumerGroup
 from pykafka_broker.coordinator.group.pending import PendingOffsets, Place
 from pykafka_broker.coordinator.group.topics import NO_TOPICS, TopicDirectory
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: A group's offsets; `pending.py` has the place's meaning.
 GroupOffsets = VersionedMap[Place, CommittedOffset]

@@ -13,7 +13,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Stands before the hashed bytes, should their format ever change.
 TOPIC_HASH_MAGIC = b"\0"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from pykafka_broker.coordinator.group.offset_record import OffsetRecord
 from pykafka_broker.coordinator.markers import Marker
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class TransactionalRecord(NamedTuple):

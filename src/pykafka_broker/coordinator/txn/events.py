@@ -7,7 +7,7 @@ Requests are the wire's requests without the wire. Each carries the token its an
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.coordinator.txn.state import (
     NO_TIMESTAMP,
@@ -15,6 +15,7 @@ from pykafka_broker.coordinator.txn.state import (
 )
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class NeedsProducerId(NamedTuple):

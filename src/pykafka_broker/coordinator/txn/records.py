@@ -11,7 +11,7 @@ Kafka writes partitions in the order of its hash tables; here they are sorted. N
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.coordinator.txn.state import (
     FLEXIBLE_RECORDS,
@@ -28,6 +28,7 @@ from pykafka_broker.protocol.messages.records.txn import (
     TransactionLogKey,
     TransactionLogValue,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 TRANSACTION_LOG_TYPE = 0
 KEY_VERSION = 0

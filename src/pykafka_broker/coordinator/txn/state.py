@@ -15,11 +15,11 @@ records; nothing is ever stored in them.
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.versioned_map import VersionedMap
 from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_TIMESTAMP = -1
 MAX_PRODUCER_EPOCH = (1 << 15) - 1

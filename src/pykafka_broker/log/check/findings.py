@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from typing import NamedTuple
 
 from pykafka_broker.log.segment.damage import Damage
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Remedy(Enum):

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from pykafka_broker.log.check.findings import CheckResult, Finding, PartitionTotals, Remedy, vanishing
 from pykafka_broker.log.check.segment_check import check_indexes, check_log
@@ -37,6 +36,7 @@ from pykafka_broker.log.partition.density import noted_offset
 from pykafka_broker.log.segment.batch_scan import BatchScan, no_epoch_known
 from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.log.segment.survey import is_dense_but_for, survey
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How often a folder is listed again because a segment was removed in the millisecond or so between the
 #: listing and the opening.

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pykafka_broker.log.disk.checkpoints import EpochEntry
 from pykafka_broker.log.disk.files import File, FileSystem, join
@@ -25,6 +25,7 @@ from pykafka_broker.log.segment.batch_scan import BatchScan, verified_end
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.log.partition.cleaning_job import CleanedSegment, CleaningAborted, DamagedSegment, Job
@@ -22,6 +22,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.retention import Expired
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.log.LogCleaner")
 

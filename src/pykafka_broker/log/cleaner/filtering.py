@@ -9,7 +9,6 @@ delete horizon: the attribute bit, and the time in place of the base timestamp (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.log.cleaner.key_map import KeyMap
 from pykafka_broker.log.cleaner.transactions import CleanedTransactions
@@ -25,6 +24,7 @@ from pykafka_broker.protocol.records.batch import (
     with_records,
     with_timestamp_delta,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Rules(NamedTuple):

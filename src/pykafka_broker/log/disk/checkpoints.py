@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 _RESERVED_IDS = 100
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.system.descriptors import EXHAUSTED_ERRORS
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

@@ -13,10 +13,11 @@ import threading
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.log.disk.files import FileSystem, directory_name
 from pykafka_broker.machine.threads import RunOnDisk
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

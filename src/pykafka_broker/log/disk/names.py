@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
@@ -15,6 +14,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.log.recovery.offset_checkpoints import clear_offsets
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from pykafka_broker.log.check.scrubber import DEFAULT_SCRUB_SETTINGS, ScrubSettings, ScrubWorker
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings, CleaningWorker
 from pykafka_broker.log.config import LONG_MAX
 from pykafka_broker.machine.threads import RunBlocking, RunOnDisk
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Intervals(NamedTuple):

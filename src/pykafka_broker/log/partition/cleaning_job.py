@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class LastRecord(NamedTuple):

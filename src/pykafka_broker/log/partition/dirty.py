@@ -10,10 +10,11 @@ first segment with a record younger than `min.compaction.lag.ms`, always whole s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Optional, TypeVar
+from typing import Optional, TypeVar
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.segment.index import MAX_RELATIVE_OFFSET
+from pykafka_broker.system.named_tuple import NamedTuple
 
 Key = TypeVar("Key")
 

@@ -22,7 +22,6 @@ import struct
 from collections.abc import Iterable, Iterator
 from enum import Enum
 from struct import Struct
-from typing import NamedTuple
 
 from pykafka_broker.log.partition.transaction_guards import NO_GUARD, Verification
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
@@ -37,6 +36,7 @@ from pykafka_broker.protocol.records.batch import (
 )
 from pykafka_broker.protocol.records.control import EndTransactionMarker, decode_marker
 from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.system.named_tuple import NamedTuple
 
 WINDOW_BATCHES = 5
 NO_OFFSET = -1

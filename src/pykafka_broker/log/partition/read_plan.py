@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.log.disk.files import File
 from pykafka_broker.log.segment.aborted_txns import AbortedTxn
@@ -26,6 +26,7 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, read_records
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Check what a segment (with the base offset behind it) holds between two positions; if it is not sound, its
 #: damages are known then.

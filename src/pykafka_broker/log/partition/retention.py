@@ -9,9 +9,9 @@ high watermark. A record from the future keeps its segment, and those behind it,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from pykafka_broker.log.config import LogConfig
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class SegmentFacts(NamedTuple):

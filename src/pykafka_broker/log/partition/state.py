@@ -17,7 +17,7 @@ durable, `Compaction` replaces segments. They share one `LogState` and hold no o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.log.disk.names import partition_folder
@@ -25,6 +25,7 @@ from pykafka_broker.log.partition.leader_epochs import LeaderEpochs
 from pykafka_broker.log.partition.limit import Limit
 from pykafka_broker.log.partition.producers import ProducerState, ProducerStates
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class LogIdentity(NamedTuple):

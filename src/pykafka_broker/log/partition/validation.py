@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from pykafka_broker.log.config import LONG_MAX, LogConfig
 from pykafka_broker.protocol.buffers import Buffer
@@ -61,6 +61,7 @@ from pykafka_broker.protocol.records.checking import LARGEST_DELTA, MOST_DELTA, 
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: zstd came with Produce v7 (KIP-110).
 FIRST_ZSTD_PRODUCE_VERSION = 7

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from struct import Struct
-from typing import NamedTuple
 
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.environment import Environment
@@ -44,6 +43,7 @@ from pykafka_broker.protocol.records.batch import (
     restamp,
 )
 from pykafka_broker.protocol.records.crc import crc32c
+from pykafka_broker.system.named_tuple import NamedTuple
 
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")

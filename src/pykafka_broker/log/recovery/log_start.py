@@ -8,7 +8,6 @@ over, empty.
 from __future__ import annotations
 
 import logging
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.checkpoints import encode_partition_metadata
 from pykafka_broker.log.disk.files import directory_name, join, random_id
@@ -19,6 +18,7 @@ from pykafka_broker.log.disk.names import (
     set_aside_folder,
 )
 from pykafka_broker.log.recovery.found_log import FoundLog
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile, PartitionKey, decode_offsets, encode_offsets
 from pykafka_broker.log.disk.directories import LogDir
@@ -16,6 +16,7 @@ from pykafka_broker.log.disk.names import (
     RECOVERY_POINT_CHECKPOINT,
 )
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 

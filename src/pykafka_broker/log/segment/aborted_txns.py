@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from struct import Struct
-from typing import NamedTuple
 
 from pykafka_broker.log.disk.files import write_fully
 from pykafka_broker.log.disk.names import TXN_INDEX_SUFFIX
 from pykafka_broker.log.segment.index import InvalidIndexError
 from pykafka_broker.log.segment.segment_files import SegmentFiles
+from pykafka_broker.system.named_tuple import NamedTuple
 
 _ABORTED_TXN = Struct(">hqqqq")
 ABORTED_TXN_BYTES = _ABORTED_TXN.size

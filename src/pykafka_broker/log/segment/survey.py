@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from pykafka_broker.log.segment.segment import Segment
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Fewer segments tell nothing of whether a log is dense.
 _SEGMENTS_OF_A_DENSE_LOG = 4

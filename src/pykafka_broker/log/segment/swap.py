@@ -14,7 +14,7 @@ lies in its offsets. A `.swap` of another kind, without a `.log.swap`, means ste
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from pykafka_broker.log.disk.names import (
     CLEANED_SUFFIX,
@@ -32,6 +32,7 @@ from pykafka_broker.log.disk.names import (
     offset_file,
     parse_offset_file,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The files of a cleaned segment, in the order in which they get their names.
 CLEANED_KINDS = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TXN_INDEX_SUFFIX)

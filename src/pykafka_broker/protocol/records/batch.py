@@ -28,13 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
-from typing import NamedTuple, Optional
+from typing import Optional
 
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.compression import DEFAULT_LIMIT_BYTES, Codec, compress, decompress
 from pykafka_broker.protocol.records.crc import crc32c
 from pykafka_broker.protocol.records.errors import CorruptRecord, InvalidRecord, OverlongVarint
+from pykafka_broker.system.named_tuple import NamedTuple
 
 __all__ = [
     "HEADER_BYTES",

@@ -26,10 +26,10 @@ from __future__ import annotations
 from functools import cache
 from itertools import compress
 from struct import Struct, error
-from typing import NamedTuple
 
 from pykafka_broker.protocol.records.batch import skip_headers, varint, walk_records
 from pykafka_broker.protocol.records.errors import InvalidRecord
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Columns are compared in windows of so many records, each eight times as long as the one before, so that
 #: what turns out to be different costs no more than what was gained.
@@ -359,11 +359,15 @@ def _as_read(limit: int, time_bytes: int) -> int:
     return limit if time_bytes == 1 else limit & 127 | 0x80 | limit >> 7 << 8
 
 
-_DELTAS = {
-    1: tuple(_ONE_BYTE),
-    2: tuple([low | high << 8 for low, high in zip(_LOW, _HIGH, strict=True)]),
-    3: tuple([low | middle << 8 for low, middle in zip(_LOW, _MIDDLE, strict=True)]),
-}
+@cache
+def _deltas(offset_bytes: int) -> tuple[int, ...]:
+    """The offset deltas of so many bytes, as their layout gives them; many clients never need long ones."""
+    if offset_bytes == 1:
+        return tuple(_ONE_BYTE)
+    second = _HIGH if offset_bytes == 2 else _MIDDLE
+    return tuple([low | high << 8 for low, high in zip(_LOW, second, strict=True)])
+
+
 _DELTA_CODES = {1: "B1s", 2: "H1s", 3: "H2s"}
 _TIME_CODES = {1: "B", 2: "H"}
 _TIME_BITS = {1: (0x80, 0), 2: (0x8080, 0x0080)}
@@ -396,4 +400,4 @@ def _shape(time_bytes: int, offset_bytes: int, key_bytes: int) -> Shape | None:
     if time_bytes > 2 or offset_bytes > 3:
         return None
     layout = Struct(f"<x{_TIME_CODES[time_bytes]}{_DELTA_CODES[offset_bytes]}{key_bytes}xH")
-    return Shape(layout, *_TIME_BITS[time_bytes], _DELTAS[offset_bytes])
+    return Shape(layout, *_TIME_BITS[time_bytes], _deltas(offset_bytes))

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple
 
 from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.records.batch import NO_LEADER_EPOCH, BatchFields, build_batch
 from pykafka_broker.protocol.records.errors import InvalidRecord
+from pykafka_broker.system.named_tuple import NamedTuple
 
 _KEY = Struct(">hh")
 _MARKER = Struct(">hi")

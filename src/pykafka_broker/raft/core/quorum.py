@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
 
 from pykafka_broker.protocol.messages.records import control as m
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The directory id of a replica whose directory is not known; it matches every directory.
 UNKNOWN_DIRECTORY = bytes(16)

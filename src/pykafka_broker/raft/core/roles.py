@@ -13,9 +13,10 @@ volatile, never found at boot, and a quorum of one has no other voter to ask.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Unattached(NamedTuple):

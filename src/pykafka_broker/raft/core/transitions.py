@@ -8,7 +8,7 @@ to send a further field.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.messages.records import control as m
@@ -21,6 +21,7 @@ from pykafka_broker.raft.core.quorum import (
     majority_offset,
 )
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Resigned, Role, Unattached
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ElectionState(NamedTuple):

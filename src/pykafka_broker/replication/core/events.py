@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Union
+from typing import Union
 
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, LogOffsets
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class FollowerFetched(NamedTuple):

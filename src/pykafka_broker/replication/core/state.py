@@ -6,7 +6,8 @@ The log keeps its own offsets; events bring them (`LogOffsets`), so that no offs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The log end offset of a follower that has not fetched in this leader epoch.
 UNKNOWN_OFFSET = -1

@@ -11,7 +11,6 @@ metadata log, and followers tell their positions again to every new leader.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pykafka_broker.cluster.image import PartitionRegistration
 from pykafka_broker.machine.step import Start, Step
@@ -24,6 +23,7 @@ from pykafka_broker.replication.core.events import (
 )
 from pykafka_broker.replication.core.in_sync import isr_with, isr_without_laggards
 from pykafka_broker.replication.core.state import NO_BROKER_EPOCH, Follower, Isr, Leadership
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ReplicationSettings(NamedTuple):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import NamedTuple
 
 from pykafka_broker.spark.checkpoint.files import Offsets, TopicPartition
 from pykafka_broker.spark.checkpoint.topics import Topic
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Standing(StrEnum):

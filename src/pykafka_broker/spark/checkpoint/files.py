@@ -15,9 +15,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 VERSION = "v1"
 #: Where the ids of topics are kept, in the folder of the checkpoint.

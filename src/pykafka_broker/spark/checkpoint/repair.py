@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pykafka_broker.spark.checkpoint.comparison import SOUND, Standing, State
 from pykafka_broker.spark.checkpoint.files import Batch, Checkpoint, Offsets
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Rewrite(NamedTuple):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.metadata import error_of, leaders_of, topic_error
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.spark.checkpoint.files import TopicPartition
+from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Range(NamedTuple):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from pykafka_broker.protocol.java_hash import string_hash, walked
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The protocol type of consumers; the coordinator reads the subscriptions of no other type.
 CONSUMER_PROTOCOL_TYPE = "consumer"

@@ -13,7 +13,7 @@ be told from commits after.
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import NamedTuple, assert_never
+from typing import assert_never
 
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.coordinator.group.consumer.state import (
@@ -23,6 +23,7 @@ from pykafka_broker.coordinator.group.consumer.state import (
     OwnedPartitions,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: What a member says it owns, as (topic id, partitions); None: it has not said.
 OwnedByClaim = tuple[tuple[bytes, tuple[int, ...]], ...] | None

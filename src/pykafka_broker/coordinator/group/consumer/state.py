@@ -14,10 +14,11 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pykafka_broker.coordinator.group.consumer.assignors.spec import Assignment
 from pykafka_broker.machine.versioned_map import VersionedMap
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.coordinator.group.classic.state import Protocol

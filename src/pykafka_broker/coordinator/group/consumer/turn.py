@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import NamedTuple
 
 from pykafka_broker.coordinator.group.config import GroupCoordinatorConfig
 from pykafka_broker.coordinator.group.consumer.records import epoch_record
@@ -14,6 +13,7 @@ from pykafka_broker.coordinator.group.state import Group, Groups
 from pykafka_broker.coordinator.group.topics import group_hash
 from pykafka_broker.coordinator.group.turn import GroupTurn
 from pykafka_broker.machine.step import Start, Step
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: How long a group does not look at its topics again if nothing says that they have changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1

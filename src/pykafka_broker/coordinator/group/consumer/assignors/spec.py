@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from typing import NamedTuple
+
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Partitions by topic id; a topic without partitions is left out.
 Assignment = Mapping[bytes, frozenset[int]]

@@ -20,6 +20,9 @@ else:
 
         def __new__(meta, name, bases, members):
             fields = members.pop("__annotations__", {})
+            has_default = [field in members for field in fields]
+            if has_default != sorted(has_default):
+                raise TypeError(f"{name}: a non-default field follows one that has a default")
             defaults = [members.pop(field) for field in fields if field in members]
             made = namedtuple(name, fields, defaults=defaults, module=members.pop("__module__"))
             made.__bases__ = tuple([tuple if base is NamedTuple else base for base in bases])

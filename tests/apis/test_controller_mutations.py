@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -64,7 +63,7 @@ def budget() -> Budget:
 async def limited(home: Home, user: User, budget: Budget) -> AsyncIterator[User]:
     """A client whose mutations count to `budget`."""
     node = home.broker.node
-    ports = replace(node.ports, quotas=budget)
+    ports = node.ports._replace(quotas=budget)
     kafka = KafkaConnections(
         node.listeners.shared, Dispatch(APIS, BROKER_LISTENER), Anonymous(), lambda: ports
     )

@@ -97,11 +97,11 @@ def _decode(sections: Sequence[Section], wants_headers: bool) -> Decoded:
 
     number = np.repeat(np.arange(len(sections)), counts)
     base_offsets, last_deltas, base_times, append_times = _batch_fields(sections)
-    _insist(((offset_deltas >= 0) & (offset_deltas <= last_deltas[number])).all())
-    offsets = offset_deltas + base_offsets[number]
+    _insist(((offset_deltas >= 0) & (offset_deltas <= np.repeat(last_deltas, counts))).all())
+    offsets = offset_deltas + np.repeat(base_offsets, counts)
     _insist((offsets >= 0).all())
     has_append_time = append_times[0]
-    timestamps = time_deltas + base_times[number]
+    timestamps = time_deltas + np.repeat(base_times, counts)
     if has_append_time.any():
         timestamps = np.where(has_append_time[number], append_times[1][number], timestamps)
 

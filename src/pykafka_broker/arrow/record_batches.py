@@ -143,6 +143,8 @@ def _of_records(source: Source, numbers: npt.NDArray[np.int64]) -> npt.NDArray[n
 def _of_batches(source: Source, numbers: list[int], kind: npt.DTypeLike) -> npt.NDArray[np.generic]:
     """For each record the number of its batch."""
     rows, wanted = source.decoded.sections, source.decoded.wanted
+    if numbers.count(numbers[0]) == len(numbers):
+        return np.full(len(rows) if wanted is None else len(wanted), numbers[0], kind)
     return np.array(numbers, kind).take(rows if wanted is None else rows[wanted])
 
 

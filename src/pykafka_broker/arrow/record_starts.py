@@ -132,7 +132,11 @@ def _alike(octets: Octets) -> Positions:
         places = np.flatnonzero(alike)
         places += begin + 1
         found.append(places)
-    return np.concatenate(found)
+    places = np.concatenate(found)
+    # Within a record there may be such places, too: 0 is also the first time and the first offset of a batch.
+    is_apart = np.ones(len(places), bool)
+    np.greater_equal(places[1:] - places[:-1], SMALLEST_RECORD_BYTES, out=is_apart[1:])
+    return places[is_apart]
 
 
 def _first_has_headers(data: bytes) -> bool:

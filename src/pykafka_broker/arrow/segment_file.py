@@ -22,9 +22,10 @@ from pykafka_broker.protocol.records.batch import (
     read_header,
     read_records,
 )
+from pykafka_broker.protocol.records.errors import CorruptRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: The part of a header that no batch has without a byte that is not 0.
+#: What is where no batch is written yet.
 _ZEROS = bytes(HEADER_BYTES)
 
 
@@ -103,15 +104,16 @@ class SegmentFile:
             first = read_header(data).batch_length + LOG_OVERHEAD_BYTES
             if len(data) < first <= self.size() - position:
                 data = memoryview(self._file.pread(first, position))
-        if data[:HEADER_BYTES] == _ZEROS:  # Kafka can be told to make files as large as they are going to be
-            return Chunk([], position)
         batches = []
         end = 0
-        for at, header in iter_batches(data):
-            end = at + header.size_in_bytes
-            batches.append((header, data[at:end]))
-            if data[end : end + HEADER_BYTES] == _ZEROS:
-                break
+        try:
+            for at, header in iter_batches(data):
+                end = at + header.batch_length + LOG_OVERHEAD_BYTES
+                batches.append((header, data[at:end]))
+        except CorruptRecord:
+            # Kafka can be told to make files as large as they are going to be.
+            if data[end : end + HEADER_BYTES] != _ZEROS:
+                raise
         return Chunk(batches, position + end)
 
     def first_at_or_after(self, timestamp: int, start: int) -> int | None:

@@ -11,6 +11,7 @@ from pykafka_broker.protocol.records.aborted_transactions import AbortedTransact
 from pykafka_broker.protocol.records.batch import (
     ATTRIBUTES_OFFSET,
     CODEC_MASK,
+    CONTROL_BIT,
     HEADER_BYTES,
     BatchHeader,
 )
@@ -67,7 +68,8 @@ def take(
     has_begun = False
     try:
         for header, data in batches:
-            base_offset, next_offset = header.base_offset, header.next_offset
+            base_offset = header.base_offset
+            next_offset = base_offset + header.last_offset_delta + 1
             if not 0 <= base_offset < next_offset:
                 raise CorruptRecord(f"A batch goes from offset {base_offset} up to {next_offset}")
             if has_begun and base_offset < position:
@@ -77,7 +79,7 @@ def take(
             is_hidden = aborted is not None and aborted.hides(header, data)
             if next_offset <= position:
                 continue
-            if not is_hidden and not header.is_control:
+            if not is_hidden and not header.attributes & CONTROL_BIT:
                 found.append(StoredBatch(partition, header, data, position, end))
             position, has_begun = next_offset, True
     except KafkaError as error:

@@ -217,8 +217,9 @@ def read_header(buf: Buffer, pos: int = 0) -> BatchHeader:
 def iter_batches(buf: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """Each whole batch with its position; ends before a torn tail. Checksums are not looked at."""
     pos, size = 0, len(buf)
+    new, header_type, unpack_from = tuple.__new__, BatchHeader, HEADER.unpack_from
     while size - pos >= HEADER_BYTES:
-        header = BatchHeader._make(HEADER.unpack_from(buf, pos))
+        header = new(header_type, unpack_from(buf, pos))
         if header.batch_length < SMALLEST_BATCH_LENGTH or header.magic != MAGIC:
             raise CorruptRecord(
                 f"No record batch of format v2 at position {pos}: "

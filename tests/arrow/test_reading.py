@@ -13,8 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import TopicPartition
 
 import pykafka_broker.arrow
 from pykafka_broker.arrow import ALL_COLUMNS, Limits, Ranges, read_folder, read_topic
@@ -22,48 +21,7 @@ from pykafka_broker.broker.broker import Broker
 from pykafka_broker.config.sources import load_config
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.processes import PykafkaBroker
-
-NOW = 1_769_860_800_000
-IN_ORDER = [("partition", "ascending"), ("offset", "ascending")]
-
-
-class Cluster:
-    """A broker, its data directory, and what fills its topics."""
-
-    def __init__(self, address: str, data_dir: Path) -> None:
-        self.address = address
-        self.data_dir = data_dir
-        self._admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
-
-    def create(self, topic: str, partitions: int = 1, **configs: str) -> str:
-        """The topic, created; keys of `configs` have _ for dots."""
-        settings = {name.replace("_", "."): value for name, value in configs.items()}
-        for created in self._admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]).values():
-            created.result(60)
-        return topic
-
-    def producer(self, **settings: Any) -> Producer:
-        return Producer(
-            {
-                "bootstrap.servers": self.address,
-                "log_level": 0,
-                **{name.replace("_", "."): value for name, value in settings.items()},
-            }
-        )
-
-    def fill(self, topic: str, values: list[bytes | None], **settings: Any) -> None:
-        """Produce values to partition 0, a second apart."""
-        producer = self.producer(**settings)
-        for number, value in enumerate(values):
-            producer.produce(topic, value, b"key", 0, timestamp=NOW + 1000 * number)
-        assert producer.flush(60) == 0
-
-    def both(self, topic: str, **arguments: Any) -> pa.Table:
-        """What is read from the broker, which must be what is read from the folder."""
-        read = read_topic(topic, self.address, **arguments).read_all()
-        found = read_folder(self.data_dir, topic, **arguments).read_all()
-        assert found.sort_by(IN_ORDER).combine_chunks() == read.sort_by(IN_ORDER).combine_chunks()
-        return read
+from tests.arrow.cluster import NOW, Cluster, values_of
 
 
 @pytest.fixture(scope="module")
@@ -71,11 +29,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     data_dir = tmp_path_factory.mktemp("data")
     with Broker(load_config(data_dir=data_dir, listen="127.0.0.1:0")) as broker:
         yield Cluster(broker.bootstrap_servers, data_dir)
-
-
-def values_of(table: pa.Table) -> list[bytes | None]:
-    found: list[bytes | None] = table.column("value").to_pylist()
-    return found
 
 
 # -- rows
@@ -187,13 +140,11 @@ def test_what_is_not_there_is_named(cluster: Cluster) -> None:
 
 
 def test_records_that_are_deleted_while_they_are_read_are_missed_loudly(cluster: Cluster) -> None:
-    from confluent_kafka import TopicPartition
-
     topic = cluster.create("deleted")
     cluster.fill(topic, [b"v" * 1_000] * 100, batch_num_messages=10)
     reader = read_topic(topic, cluster.address, limits=Limits(fetch_bytes=20_000, batch_bytes=10_000))
     reader.read_next_batch()
-    cluster._admin.delete_records([TopicPartition(topic, 0, 90)])[TopicPartition(topic, 0)].result(60)
+    cluster.delete_records(TopicPartition(topic, 0, 90))
 
     with pytest.raises(KafkaError, match=r"deleted-0 has no offset .*it begins at 90") as missed:
         reader.read_all()

@@ -68,9 +68,13 @@ def read_topic(
 
     def batches() -> Iterator[list[StoredBatch]]:
         with client:
+            yield []
             yield from reader.batches(planned, follow=follow)
 
-    return _reader(assembly, batches())
+    stored = batches()
+    # Begun here, so that the connections are closed also where nothing is ever read.
+    next(stored)
+    return _reader(assembly, stored)
 
 
 def read_folder(

@@ -30,6 +30,7 @@ from pykafka_broker.protocol.messages.list_offsets import (
 
 #: What a reader hears while the leader of a partition changes, or a broker starts.
 PASSING = RETRIABLE | {
+    ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
     ErrorCode.KAFKA_STORAGE_ERROR,
@@ -59,8 +60,8 @@ class TopicReader:
         self._ranges: dict[int, OffsetRange] = {}
         #: When a partition last came on.
         self._moved_s = 0.0
-        #: Since when no broker has answered; None: the last one did.
-        self._failing_since_s: float | None = None
+        #: Since when each broker that leads partitions has not answered well.
+        self._failing_since_s: dict[int, float] = {}
 
     @property
     def partitions(self) -> list[int]:
@@ -146,15 +147,20 @@ class TopicReader:
                 if trouble is not None:
                     self._recover(trouble)
                     break
-            if not follow:
-                self._insist_on_progress()
+            else:
+                if not follow:
+                    self._insist_on_progress()
 
     def _ask(self) -> None:
         """Send a request to each broker that owes no answer and has something that is still to be read."""
         for leader in {self._leaders[partition] for partition in self._ranges} - self._asked.keys():
             positions = {p: wanted.start for p, wanted in self._ranges.items() if self._leaders[p] == leader}
-            connection = self._client.connection(leader)
-            connection.post(fetch_request(self._topic, positions, self._isolation_level, self._limits))
+            try:
+                connection = self._client.connection(leader)
+                connection.post(fetch_request(self._topic, positions, self._isolation_level, self._limits))
+            except (ConnectionError, KafkaError):
+                self._failing_since_s.setdefault(leader, time.monotonic())
+                raise
             self._asked[leader] = connection
 
     def _answered(self) -> list[int]:
@@ -174,19 +180,25 @@ class TopicReader:
         passing: Exception | None = None
         try:
             response: FetchResponse = self._asked.pop(leader).receive()
-            check(response.error_code)
-            self._failing_since_s = None
-            for answer in (answer for topic in response.responses for answer in topic.partitions):
-                if not answer.error_code:
-                    batches += self._take(answer)
-                elif answer.error_code in PASSING:
-                    passing = self._error(answer)
-                else:
-                    raise self._error(answer)
-            if passing is None:
-                # The next answer is on its way while the records of this one are decoded.
-                self._ask()
         except ConnectionError as error:
+            self._failing_since_s.setdefault(leader, time.monotonic())
+            return batches, error
+        check(response.error_code)
+        for answer in (answer for topic in response.responses for answer in topic.partitions):
+            if not answer.error_code:
+                batches += self._take(answer)
+            elif answer.error_code in PASSING:
+                passing = self._error(answer)
+            else:
+                raise self._error(answer)
+        if passing is not None:
+            self._failing_since_s.setdefault(leader, time.monotonic())
+            return batches, passing
+        self._failing_since_s.pop(leader, None)
+        try:
+            # The next answer is on its way while the records of this one are decoded.
+            self._ask()
+        except (ConnectionError, KafkaError) as error:
             passing = error
         return batches, passing
 
@@ -226,9 +238,7 @@ class TopicReader:
         if isinstance(error, KafkaError) and error.code not in PASSING:
             raise error
         now_s = time.monotonic()
-        if self._failing_since_s is None:
-            self._failing_since_s = now_s
-        elif now_s - self._failing_since_s > self._limits.timeout_s:
+        if now_s - min(self._failing_since_s.values(), default=now_s) > self._limits.timeout_s:
             raise error
         for connection in self._asked.values():
             connection.close()
@@ -239,6 +249,10 @@ class TopicReader:
         except ConnectionError:
             # There is a next time.
             return
+        leaders = set(self._leaders.values())
+        self._failing_since_s = {
+            leader: since for leader, since in self._failing_since_s.items() if leader in leaders
+        }
 
     def _insist_on_progress(self) -> None:
         if time.monotonic() - self._moved_s <= self._limits.timeout_s:

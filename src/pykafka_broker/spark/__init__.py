@@ -11,6 +11,8 @@
     checkpoint/       a streaming checkpoint beside the topics that it reads, and its repair
     executors.py      which addresses the executors of a session reach
     reading.py        one read of Kafka through Spark, and what its failure means
+    lag.py            commit_progress(): what a streaming query has read, where tools look for lag
+    progress.py       how far a query has read, by what Spark tells its listeners
     errors.py         SparkError, and Fault: what is wrong in words, with the remedy
 
 Needs the extra `spark`; only what starts or uses a session imports pyspark. Everything is imported on first
@@ -23,9 +25,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pykafka_broker.spark.errors import SparkError
+    from pykafka_broker.spark.lag import commit_progress
     from pykafka_broker.spark.session import kafka_session
 
-__all__ = ["SparkError", "kafka_session"]
+__all__ = ["SparkError", "commit_progress", "kafka_session"]
 
 
 def __getattr__(name: str) -> Any:
@@ -33,6 +36,13 @@ def __getattr__(name: str) -> Any:
         from pykafka_broker.spark.errors import SparkError
 
         return SparkError
+    if name == "commit_progress":
+        from pykafka_broker.spark.installation import pyspark_version
+
+        pyspark_version()  # says how to install it, where an import would only fail
+        from pykafka_broker.spark.lag import commit_progress
+
+        return commit_progress
     if name == "kafka_session":
         from pykafka_broker.spark.session import kafka_session
 

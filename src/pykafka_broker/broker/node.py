@@ -20,7 +20,6 @@ and `UNLIMITED`, listeners of controllers, a metrics page and a web console in `
 from __future__ import annotations
 
 import logging
-import random
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -56,7 +55,7 @@ from pykafka_broker.coordination.coordinators import Coordinators
 from pykafka_broker.coordination.ports import CoordinatorPorts
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.disk.files import OsFileSystem, random_id
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
@@ -274,7 +273,8 @@ def _log_config(f: Foundation, image: ClusterImage, topic: str) -> LogConfig:
 
 def _fetching(config: BrokerConfig) -> Fetching:
     sessions = FetchSessionCache(
-        lambda: random.randrange(1, 2**31), config["max.incremental.fetch.session.cache.slots"]
+        lambda: 1 + int(random_id(), 16) % (2**31 - 1),
+        config["max.incremental.fetch.session.cache.slots"],
     )
     return Fetching(sessions, config["fetch.max.bytes"])
 

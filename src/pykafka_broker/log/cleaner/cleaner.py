@@ -130,8 +130,17 @@ class LogCleaner:
 
     async def _round(self) -> None:
         """Clean one log after the other until none is dirty enough."""
-        worker = self._new_worker()
-        self._workers.add(worker)
+        begun: list[CleaningWorker] = []
+
+        def worker() -> CleaningWorker:
+            """The worker of this round: there is none before there is something to clean."""
+            if self._is_closed:
+                raise CleaningAborted
+            if not begun:
+                begun.append(self._new_worker())
+                self._workers.add(begun[0])
+            return begun[0]
+
         try:
             while not self._is_closed and (found := await self._choose()) is not None:
                 if not await self._clean(worker, *found):
@@ -140,8 +149,9 @@ class LogCleaner:
         except Exception:
             logger.exception("The log cleaner failed; it tries again")
         finally:
-            self._workers.discard(worker)
-            worker.close()
+            for each in begun:
+                self._workers.discard(each)
+                each.close()
             self._next_look_ms = self._now_ms() + self.settings.backoff_ms
 
     async def _choose(self) -> tuple[PartitionLog, Dirt] | None:
@@ -173,7 +183,7 @@ class LogCleaner:
             except (OSError, KafkaError) as error:
                 self._give_up(log, error)
 
-    async def _clean(self, worker: CleaningWorker, log: PartitionLog, dirt: Dirt) -> bool:
+    async def _clean(self, worker: Callable[[], CleaningWorker], log: PartitionLog, dirt: Dirt) -> bool:
         """Clean one log; False if that was cut short."""
         settings = self.settings
         loop = asyncio.get_running_loop()
@@ -197,7 +207,8 @@ class LogCleaner:
                 io_buffer_bytes=settings.io_buffer_bytes // settings.threads // 2,
             )
             rate = settings.io_max_bytes_per_second
-            end_offset = await self._run_cleaning(lambda: worker.clean(job, rate, on_group))
+            clean = worker().clean
+            end_offset = await self._run_cleaning(lambda: clean(job, rate, on_group))
         except CleaningAborted:
             logger.debug("The cleaning of %s was aborted", log.name)
         except DamagedSegment as error:

@@ -22,7 +22,6 @@ from pykafka_broker.log.disk.checkpoints import (
 from pykafka_broker.log.disk.environment import Environment
 from pykafka_broker.log.disk.files import FileLockedError, FileSystem, Lock, absolute, directory_name, join
 from pykafka_broker.log.disk.names import LOCK_FILE, META_PROPERTIES, METADATA_TOPIC, parse_partition_folder
-from pykafka_broker.system.processes import described
 
 logger = logging.getLogger(__name__)
 
@@ -98,6 +97,8 @@ class LogDirs:
                 self._make_directory(log_dir.path)
                 log_dir.lock = self._files.lock(join(log_dir.path, LOCK_FILE))
             except FileLockedError as error:
+                from pykafka_broker.system.processes import described
+
                 self.unlock()
                 raise LogDirError(
                     f"Failed to acquire lock on file .lock in {log_dir.path}. "

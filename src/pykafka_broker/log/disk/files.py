@@ -381,10 +381,13 @@ class OsFileSystem:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def space(self, path: str) -> tuple[int, int]:
-        import shutil
+        if sys.platform == "win32":
+            import shutil  # it loads four compression libraries
 
-        usage = shutil.disk_usage(path)
-        return usage.total, usage.free
+            usage = shutil.disk_usage(path)
+            return usage.total, usage.free
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
 
     def lock(self, path: str) -> Lock:
         path = os.path.realpath(path)

@@ -84,6 +84,27 @@ def test_a_batch_with_other_bytes_is_read_as_one_by_one_or_refused(
             rows_of(data)
 
 
+@settings(max_examples=200)
+@given(
+    st.lists(records, min_size=1, max_size=8),
+    st.sampled_from(["attributes", "last_offset_delta", "base_timestamp", "max_timestamp", "base_offset"]),
+    st.data(),
+)
+def test_a_batch_with_another_header_is_read_as_one_by_one_or_refused(
+    written: list[Any], field: str, draw: st.DataObject
+) -> None:
+    bits = {"attributes": 15, "last_offset_delta": 31}.get(field, 63)
+    value = draw.draw(st.integers(-(2**bits), 2**bits - 1))
+    plain = build_batch(written)
+    data = sealed(read_header(plain), plain[61:], **{field: value})
+    try:
+        found = rows_of(data)
+    except KafkaError as error:
+        assert "orders-0 at offset" in error.message
+    else:
+        assert found == read_one_by_one(data)
+
+
 def without_odd_names(rows: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """The rows, with the signs for bytes in the names of headers that are not UTF-8 left out."""
     for row in rows:

@@ -10,7 +10,7 @@ single records (`protocol.records`), which says what is wrong with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,12 @@ from pykafka_broker.arrow.record_headers import HeaderSpans, read_headers
 from pykafka_broker.arrow.record_starts import Layout, find_starts
 from pykafka_broker.arrow.varints import Octets, Positions, read_numbers
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.records.batch import TIMESTAMP_TYPE_BIT, BatchHeader, walk_records
+from pykafka_broker.protocol.records.batch import (
+    MAX_INT64,
+    TIMESTAMP_TYPE_BIT,
+    BatchHeader,
+    walk_records,
+)
 from pykafka_broker.protocol.records.errors import InvalidRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -74,7 +79,7 @@ def decode(sections: Sequence[Section], topic: str, *, headers: bool) -> Decoded
     try:
         return _decode(sections, headers)
     except InvalidRecord as error:
-        raise _explained(sections, topic) or error from None
+        raise _explained(sections, topic, error) from None
 
 
 def _decode(sections: Sequence[Section], wants_headers: bool) -> Decoded:
@@ -185,21 +190,20 @@ def _wanted(
     return np.flatnonzero((offsets >= firsts[number]) & (offsets < ends[number]))
 
 
-def _explained(sections: Iterable[Section], topic: str) -> InvalidRecord | None:
-    """What is wrong with the first bad batch, as Kafka's consumer says it; None if nothing is."""
-    for section in sections:
-        cause = _cause(section)
-        if cause is not None:
-            return InvalidRecord(invalid_batch(topic, section.partition, section.header.base_offset, cause))
-    return None
+def _explained(sections: Sequence[Section], topic: str, error: InvalidRecord) -> InvalidRecord:
+    """What is wrong with the first bad batch, as Kafka's consumer says it."""
+    bad = ((section, cause) for section in sections if (cause := _cause(section)) is not None)
+    section, cause = next(bad, (sections[0], error.message))
+    return InvalidRecord(invalid_batch(topic, section.partition, section.header.base_offset, cause))
 
 
 def _cause(section: Section) -> str | None:
     header = section.header
     try:
         for offset_delta, *_ in walk_records(bytes(section.data), header.records_count):
-            if not 0 <= offset_delta <= header.last_offset_delta:
-                return f"A record has the offset {header.base_offset + offset_delta}"
+            offset = header.base_offset + offset_delta
+            if not 0 <= offset_delta <= header.last_offset_delta or not 0 <= offset <= MAX_INT64:
+                return f"A record has the offset {offset}"
     except InvalidRecord as error:
         return error.message
     return None

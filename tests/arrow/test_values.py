@@ -148,7 +148,7 @@ def test_texts_that_are_not_utf_8_are_bad() -> None:
     assert values == [None, {"name": "é"}]
 
 
-def test_texts_may_have_line_ends_and_fields_that_nobody_asked_for() -> None:
+def test_texts_may_have_line_ends_and_other_fields() -> None:
     assert decoded([b'{\n "other": [1],\n "amount": 2\n}\n', GOOD], Json(AMOUNT)) == [
         {"amount": 2},
         {"amount": 1},

@@ -52,6 +52,11 @@ class Cluster:
             producer.produce(topic, value, b"key", 0, timestamp=time, on_delivery=delivered)
         assert (producer.flush(60), refused) == (0, [])
 
+    def delete(self, topic: str) -> None:
+        """Delete a topic."""
+        for deleted in self._admin.delete_topics([topic]).values():
+            deleted.result(60)
+
     def delete_records(self, up_to: TopicPartition) -> None:
         """Delete the records of a partition before an offset."""
         for deleted in self._admin.delete_records([up_to]).values():

@@ -123,6 +123,26 @@ def test_rows_are_read_between_offsets_and_times_and_of_chosen_partitions(cluste
     assert found(partitions=[1]) == []
 
 
+def test_batches_above_every_limit_are_read_nevertheless(cluster: Cluster) -> None:
+    topic = cluster.create("large")
+    cluster.fill(topic, [b"v" * 5_000] * 20, batch_num_messages=4)
+
+    table = cluster.both(topic, limits=Limits(fetch_bytes=1, batch_bytes=1))
+
+    assert values_of(table) == [b"v" * 5_000] * 20
+    assert table.column("value").num_chunks == 20
+
+
+def test_a_topic_that_is_created_again_meanwhile_is_another_one(cluster: Cluster) -> None:
+    topic = cluster.create("again")
+    cluster.fill(topic, [b"v" * 1_000] * 100, batch_num_messages=10)
+    reader = read_topic(topic, cluster.address, limits=Limits(fetch_bytes=20_000, batch_bytes=10_000))
+    reader.read_next_batch()
+    cluster.delete(topic)
+    with pytest.raises(KafkaError, match=r"does not exist|was deleted and created again"):
+        reader.read_all()
+
+
 def test_what_is_not_there_is_named(cluster: Cluster) -> None:
     topic = cluster.create("missing")
     with pytest.raises(KafkaError, match="Topic 'missinq' does not exist"):

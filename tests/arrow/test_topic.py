@@ -142,8 +142,12 @@ def test_brokers_are_read_in_turns_and_asked_before_their_last_answer_is_used(se
     assert sorted(first + rest) == [b"0 at 0", b"0 at 1", b"1 at 0", b"1 at 1"]
 
 
-def test_a_partition_is_read_on_from_its_new_leader(serve: Serve) -> None:
-    moved = ErrorCode.NOT_LEADER_OR_FOLLOWER
+@pytest.mark.parametrize(
+    "moved",
+    [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION],
+    ids=lambda code: code.name,
+)
+def test_a_partition_is_read_on_from_its_new_leader(serve: Serve, moved: ErrorCode) -> None:
     cluster = Cluster(serve, {0: 1}, {1: [(0, 0), (0, moved)], 2: [(0, 1)]})
     reader = read_topic("orders", cluster.address, columns=["value"])
     cluster.leaders = {0: 2}

@@ -25,11 +25,11 @@ from pykafka_broker.log.disk.names import (
     parse_partition_folder,
 )
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.protocol.records.batch import BatchHeader
+from pykafka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader
 from pykafka_broker.protocol.records.errors import CorruptRecord
 
 #: Read to see whether a batch is there.
-_LOOK_BYTES = 4096
+_LOOK_BYTES = HEADER_BYTES
 
 
 class PartitionFolder:
@@ -203,7 +203,7 @@ class Cursor:
         """
         while (at := self._next()) is not None:
             segment, position = at
-            chunk = self._folder.chunk(segment, position, size, self.offset)
+            chunk = self._folder.chunk(segment, position, max(size, _LOOK_BYTES), self.offset)
             first, _ = chunk.batches[0]
             if first.next_offset <= self.offset:
                 raise self._folder.corrupt(

@@ -28,8 +28,11 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-#: What a reader hears while the leader of a partition changes, or a broker starts.
+#: What a reader hears while the leader of a partition changes, or a broker starts. Where the topic is gone,
+#: or another one has its name, looking for the leaders says so.
 PASSING = RETRIABLE | {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
     ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.FENCED_LEADER_EPOCH,
     ErrorCode.UNKNOWN_LEADER_EPOCH,
@@ -204,7 +207,9 @@ class TopicReader:
 
     def _take(self, answer: PartitionData) -> list[StoredBatch]:
         partition = answer.partition_index
-        wanted = self._ranges[partition]
+        wanted = self._ranges.get(partition)
+        if wanted is None:  # was not asked for
+            return []
         batches, position = take_answer(self._topic.name, answer, wanted, self._isolation_level)
         if position != wanted.start:
             # Behind the others from now on: the first ones fill an answer.

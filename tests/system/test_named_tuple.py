@@ -51,6 +51,8 @@ def test_fields_have_names_places_and_defaults() -> None:
     assert place._replace(partition=3) == Place("orders", 3)
     assert Place._fields == ("topic", "partition", "log")
     assert repr(place) == "Place(topic='orders', partition=0, log=None)"
+    with pytest.raises(ValueError, match="unexpected field names"):
+        place._replace(offset=3)  # type: ignore[call-arg]
 
 
 def test_the_class_keeps_its_methods_text_and_place() -> None:

@@ -13,6 +13,7 @@
     reading.py        one read of Kafka through Spark, and what its failure means
     lag.py            commit_progress(): what a streaming query has read, where tools look for lag
     progress.py       how far a query has read, by what Spark tells its listeners
+    kafka_format.py   the columns of a record, of Spark's own source and of archives
     errors.py         SparkError, and Fault: what is wrong in words, with the remedy
 
 Needs the extra `spark`; only what starts or uses a session imports pyspark. Everything is imported on first

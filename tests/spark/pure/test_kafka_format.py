@@ -18,5 +18,6 @@ def test_the_ddl_is_that_of_sparks_source() -> None:
 
 
 def test_an_archive_adds_the_topic_id_and_the_day() -> None:
-    assert f"{kafka_format.KAFKA_DDL}, topic_id STRING, day DATE" == kafka_format.ARCHIVE_DDL
-    assert kafka_format.ARCHIVE_COLUMNS == (*kafka_format.KAFKA_COLUMNS, "topic_id", "day")
+    added = {"topic_id": "STRING", "day": "DATE"}
+    assert added == kafka_format.ARCHIVE_TYPES
+    assert kafka_format.ARCHIVE_DDL.removeprefix(kafka_format.KAFKA_DDL) == ", topic_id STRING, day DATE"

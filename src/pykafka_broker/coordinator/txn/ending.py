@@ -30,7 +30,6 @@ from pykafka_broker.coordinator.txn.events import (
 from pykafka_broker.coordinator.txn.partitions import fenced
 from pykafka_broker.coordinator.txn.state import (
     EPOCH_BUMP,
-    MAX_PRODUCER_EPOCH,
     TransactionConfig,
     TransactionMetadata,
     Transactions,
@@ -39,7 +38,7 @@ from pykafka_broker.coordinator.txn.state import (
 from pykafka_broker.coordinator.txn.turn import answer, markers_of, written
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 _COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
 

@@ -18,11 +18,10 @@ import enum
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.machine.versioned_map import VersionedMap
-from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from pykafka_broker.protocol.records.batch import MAX_PRODUCER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_TIMESTAMP = -1
-MAX_PRODUCER_EPOCH = (1 << 15) - 1
 #: The timeout of a transaction that an outside coordinator decides on (KIP-939): it never times out.
 NO_TIMEOUT_MS = (1 << 31) - 1
 

@@ -28,6 +28,7 @@ from pykafka_broker.log.segment.aborted_txns import AbortedTxn
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import (
+    MAX_PRODUCER_EPOCH,
     NO_PRODUCER_EPOCH,
     NO_SEQUENCE,
     BatchHeader,
@@ -40,7 +41,6 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 WINDOW_BATCHES = 5
 NO_OFFSET = -1
-MAX_PRODUCER_EPOCH = (1 << 15) - 1
 #: The transaction.version from which on every transaction has a producer epoch of its own.
 FIRST_VERSION_WITH_EPOCH_BUMP = 2
 _MAX_SEQUENCE = (1 << 31) - 1

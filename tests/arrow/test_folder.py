@@ -9,16 +9,17 @@ import pytest
 from pykafka_broker.arrow.assembly import Assembly
 from pykafka_broker.arrow.columns import schema_of
 from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED
-from pykafka_broker.arrow.folder import FolderReader, look_up
+from pykafka_broker.arrow.folder import FolderReader, GrowingEnd, KnownTransactions, look_up
 from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.partition_folder import PartitionFolder, open_folders
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
 from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange
+from pykafka_broker.log.disk.checkpoints import uuid_text
 from pykafka_broker.log.disk.files import FileSystem
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.testing.memory_files import MemoryFiles
-from tests.log.logs import FOLDER, NOW, append, end_transaction, new_log, produce
+from tests.log.logs import FOLDER, NOW, TOPIC_ID, append, end_transaction, new_log, produce
 
 SMALL = Limits(fetch_bytes=200)
 
@@ -168,6 +169,46 @@ def test_an_empty_folder_has_no_records() -> None:
     assert read(reader(files)) == []
 
 
+# -- parts
+# --------
+
+
+@pytest.mark.parametrize("index", ["right", "missing", "of the beginning", "wrong"])
+@pytest.mark.parametrize("segment_bytes", [300, 100_000])
+@pytest.mark.parametrize("wanted", [OffsetRange(0, 60), OffsetRange(7, 43), OffsetRange(59, 60)], ids=str)
+def test_a_range_is_divided_into_parts_of_about_the_same_size(
+    segment_bytes: int, index: str, wanted: OffsetRange
+) -> None:
+    files = MemoryFiles()
+    filled(new_log(files, segment_bytes=segment_bytes, index_interval_bytes=0), 60).close()
+    for path in [path for path in files.inodes if path.endswith(".index")]:
+        data = bytes(files.inodes[path].data)
+        files.remove(path)
+        if index != "missing":
+            changed = {"right": data, "of the beginning": data[:80], "wrong": b"\0\0\0\1" * 20}[index]
+            files.write_file(path, changed, sync=False)
+
+    folder = folder_of(files)
+    parts = folder.divided(wanted, 500)
+
+    assert (parts[0].start, parts[-1].end) == wanted
+    assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
+    sizes = [(part.end - part.start) * 77 for part in parts]
+    assert all(400 < size < 800 for size in sizes[:-1]), sizes
+    assert [row for part in parts for row in read(reader(files, *part))] == numbered(*range(*wanted))
+
+
+def test_the_bytes_of_a_range_are_known_by_its_index() -> None:
+    files = MemoryFiles()
+    filled(new_log(files, segment_bytes=300, index_interval_bytes=0), 60).close()
+    folder = folder_of(files)
+    stored = sum(len(inode.data) for path, inode in files.inodes.items() if path.endswith(".log"))
+
+    assert 0.95 * stored <= folder.bytes_of(OffsetRange(0, 60)) <= stored
+    assert 0.4 * stored <= folder.bytes_of(OffsetRange(15, 45)) <= 0.6 * stored
+    assert folder.bytes_of(OffsetRange(60, 60)) == 0
+
+
 # -- times
 # --------
 
@@ -281,6 +322,45 @@ def test_a_transaction_that_was_open_before_the_first_wanted_offset_holds_everyt
     assert read(reader(files, 3, level=READ_COMMITTED)) == []
 
 
+def test_no_more_of_the_log_is_looked_at_than_tells_which_transactions_count() -> None:
+    files = MemoryFiles()
+    log = new_log(files)
+    interleaved(log)
+    filled(log, 20)
+    known = KnownTransactions(folder_of(files), 0)
+
+    assert known.last_stable_offset(3) == 3
+    assert known._cursor.offset == 8  # behind the marker of producer 2, whose transaction began at 2
+    assert known.last_stable_offset(9) == 9
+    assert known._cursor.offset == 9
+    assert known.last_stable_offset(10) == 9
+    assert known.last_stable_offset() == 9
+
+
+@pytest.mark.parametrize("end", range(1, 11))
+def test_committed_records_are_the_same_up_to_any_offset(end: int) -> None:
+    files = MemoryFiles()
+    interleaved(new_log(files, segment_bytes=200))
+
+    assert read(reader(files, 0, end, level=READ_COMMITTED)) == [
+        row for row in numbered(2, 3, 6, 8) if row[0] < end
+    ]
+
+
+def test_the_end_of_a_log_is_followed_as_it_grows() -> None:
+    files = MemoryFiles()
+    log = filled(new_log(files, segment_bytes=300), 4)
+    everything = GrowingEnd(folder_of(files), READ_UNCOMMITTED)
+    committed = GrowingEnd(folder_of(files), READ_COMMITTED)
+
+    assert (everything.now(), committed.now()) == (4, 4)
+    filled(log, 5)
+    transact(log, 1, 0)
+    assert (everything.now(), committed.now()) == (10, 9)
+    end_transaction(log, 1, commit=False)
+    assert (everything.now(), committed.now()) == (11, 11)
+
+
 # -- folders
 # ----------
 
@@ -295,6 +375,15 @@ def test_a_log_directory_has_the_partitions_of_a_topic() -> None:
     assert (topic, list(folders)) == ("orders", [0, 2])
     with pytest.raises(KafkaError, match="There is no folder of topic 'orderz' in /logs"):
         open_folders(files, "/logs", "orderz")
+
+
+def test_a_folder_says_which_topic_it_is_of() -> None:
+    files = MemoryFiles()
+    new_log(files)
+
+    assert folder_of(files).topic_id() == uuid_text(TOPIC_ID)
+    files.remove(f"{FOLDER}/partition.metadata")
+    assert folder_of(files).topic_id() is None
 
 
 def test_a_folder_without_the_name_of_a_partition_is_refused() -> None:

@@ -1,9 +1,10 @@
 """A partition's folder: an iterator over its batches, without a broker. The shell above files.
 
 What the folder holds is read, also what a replica has written and its cluster has not committed yet. A
-reader of committed records goes through the headers of the batches first, up to the end of the log, for the
-markers of transactions: what they say is in the log itself, so it holds also for a copy without indexes.
-Where a snapshot of the producers lies before the first wanted offset, it begins there.
+reader of committed records goes through the headers of the batches first, for the markers of transactions:
+what they say is in the log itself, so it holds also for a copy without indexes. Where a snapshot of the
+producers lies before the first wanted offset, it begins there; it ends where every transaction that was
+begun before the last wanted offset has ended.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pykafka_broker.arrow.limits import Limits
 from pykafka_broker.arrow.open_transactions import TransactionScan
 from pykafka_broker.arrow.partition_folder import Cursor, PartitionFolder
 from pykafka_broker.arrow.ranges import EARLIEST, LATEST
-from pykafka_broker.arrow.stored_batches import OffsetRange, StoredBatch, take
+from pykafka_broker.arrow.stored_batches import NO_END, OffsetRange, StoredBatch, take
 from pykafka_broker.log.disk.names import SNAPSHOT_SUFFIX
 from pykafka_broker.log.partition.producers import (
     NO_OFFSET,
@@ -76,7 +77,7 @@ class FolderReader:
         """
         cursor, end, aborted = self._cursor, self._end, None
         if self._transactions is not None:
-            end = min(end, self._transactions.last_stable_offset())
+            end = min(end, self._transactions.last_stable_offset(end))
             aborted = self._transactions.aborted_from(cursor.offset)
         if cursor.offset >= end:
             return
@@ -105,6 +106,34 @@ def followed(readers: Sequence[FolderReader], limits: Limits) -> Iterator[list[S
             time.sleep(limits.wait_ms / 1000)
 
 
+class GrowingEnd:
+    """Where the records of a folder end that a reader may have: everything, or what is committed. Each time
+    only the headers of what was written since are looked at.
+    """
+
+    def __init__(self, folder: PartitionFolder, isolation_level: int) -> None:
+        """
+        Raises:
+            KafkaError: the log is damaged.
+        """
+        end = folder.end_offset()
+        self._cursor = Cursor(folder, end)
+        self._transactions = KnownTransactions(folder, end) if isolation_level == READ_COMMITTED else None
+
+    def now(self) -> int:
+        """The end.
+
+        Raises:
+            KafkaError: the log is damaged.
+        """
+        if self._transactions is not None:
+            self._transactions.forget_aborted()
+            return self._transactions.last_stable_offset()
+        for header, _ in self._cursor.headers():
+            self._cursor.offset = max(self._cursor.offset, header.next_offset)
+        return self._cursor.offset
+
+
 class KnownTransactions:
     """The transactions of a folder, from before an offset on, as far as the log goes now."""
 
@@ -113,13 +142,16 @@ class KnownTransactions:
         self._cursor = Cursor(folder, begin)
         self._scan = TransactionScan(opened)
 
-    def last_stable_offset(self) -> int:
-        """The first offset that belongs to an open transaction, or the end of the log.
+    def last_stable_offset(self, enough: int = NO_END) -> int:
+        """The first offset that belongs to an open transaction, or the end of the log; or an offset from
+        `enough` on, below which no transaction is open.
 
         Raises:
             KafkaError: the log is damaged.
         """
         cursor, scan = self._cursor, self._scan
+        if cursor.offset >= enough and scan.last_stable_offset(enough) >= enough:
+            return enough
         for header, batch in cursor.headers():
             if header.base_offset < cursor.offset:
                 continue
@@ -129,11 +161,17 @@ class KnownTransactions:
                 scan.note_marker(header, marker)
             elif not header.is_control:
                 scan.note_batch(header)
+            if cursor.offset >= enough and scan.last_stable_offset(enough) >= enough:
+                return enough
         return scan.last_stable_offset(cursor.offset)
 
     def aborted_from(self, offset: int) -> AbortedTransactions:
         """The aborted transactions that end at an offset or behind it, of those that are known."""
         return AbortedTransactions(self._scan.aborted_from(offset))
+
+    def forget_aborted(self) -> None:
+        """For who asks only where committed records end."""
+        self._scan.aborted.clear()
 
 
 def _last_snapshot(folder: PartitionFolder, offset: int) -> tuple[int, dict[int, int]]:

@@ -14,11 +14,18 @@ from contextlib import suppress
 
 from pykafka_broker.arrow.decoding import invalid_batch
 from pykafka_broker.arrow.segment_file import Chunk, SegmentFile
-from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_offsets
+from pykafka_broker.arrow.stored_batches import OffsetRange
+from pykafka_broker.log.disk.checkpoints import (
+    MalformedFile,
+    decode_offsets,
+    decode_partition_metadata,
+    uuid_text,
+)
 from pykafka_broker.log.disk.files import FileSystem, absolute, directory_name, join
 from pykafka_broker.log.disk.names import (
     LOG_START_CHECKPOINT,
     LOG_SUFFIX,
+    PARTITION_METADATA,
     FolderName,
     offset_file,
     parse_offset_file,
@@ -35,18 +42,18 @@ _LOOK_BYTES = HEADER_BYTES
 class PartitionFolder:
     """The folder at `path`, of the partition with this name."""
 
-    __slots__ = ("_files", "_path", "name")
+    __slots__ = ("_files", "name", "path")
 
     def __init__(self, files: FileSystem, path: str, name: FolderName) -> None:
         self._files = files
-        self._path = path
+        self.path = path
         self.name = name
 
     def files_with(self, suffix: str) -> list[tuple[int, str]]:
         """The offset in the name of each file of this kind, and its path; ascending."""
-        names = [(parse_offset_file(entry.name), entry.name) for entry in self._files.entries(self._path)]
+        names = [(parse_offset_file(entry.name), entry.name) for entry in self._files.entries(self.path)]
         return sorted(
-            (parsed[0], join(self._path, name)) for parsed, name in names if parsed and parsed[1] == suffix
+            (parsed[0], join(self.path, name)) for parsed, name in names if parsed and parsed[1] == suffix
         )
 
     def base_offsets(self) -> list[int]:
@@ -63,14 +70,22 @@ class PartitionFolder:
         Raises:
             FileNotFoundError: it is gone.
         """
-        return SegmentFile(self._files, join(self._path, offset_file(base_offset, "")), base_offset)
+        return SegmentFile(self._files, join(self.path, offset_file(base_offset, "")), base_offset)
+
+    def topic_id(self) -> str | None:
+        """The id of its topic as Kafka's tools print it; None if the folder does not say."""
+        with suppress(FileNotFoundError, MalformedFile):
+            return uuid_text(
+                decode_partition_metadata(self._files.read_file(join(self.path, PARTITION_METADATA)))
+            )
+        return None
 
     def start_offset(self) -> int:
         """Where the log begins: with its first segment, or behind the records that were deleted."""
         deleted_up_to = 0
         with suppress(FileNotFoundError, MalformedFile):
             offsets = decode_offsets(
-                self._files.read_file(join(directory_name(self._path), LOG_START_CHECKPOINT))
+                self._files.read_file(join(directory_name(self.path), LOG_START_CHECKPOINT))
             )
             deleted_up_to = offsets.get((self.name.topic, self.name.partition), 0)
         return max(deleted_up_to, next(iter(self.base_offsets()), 0))
@@ -118,6 +133,48 @@ class PartitionFolder:
                 self.insist_on_end(segment, position, offset)
         return None
 
+    def bytes_of(self, wanted: OffsetRange) -> int:
+        """About how many bytes of its segments hold these offsets."""
+        total = left_out = 0
+        for segment in self._segments(wanted):
+            size = segment.size()
+            total += size
+            if wanted.start > segment.base_offset:
+                total -= segment.indexed_position(wanted.start)
+            left_out = size - (segment.indexed_position(wanted.end) or size)
+        return max(total - left_out, 0)
+
+    def divided(self, wanted: OffsetRange, size: int) -> list[OffsetRange]:
+        """These offsets in parts of about so many bytes, each of which begins with a batch: small segments
+        are joined, large ones cut where their indexes know a batch.
+        """
+        cuts: list[int] = []
+        filled = 0
+        for segment in self._segments(wanted):
+            base = segment.base_offset
+            begin = segment.indexed_position(wanted.start) if wanted.start > base else 0
+            if filled >= size and base > wanted.start:
+                cuts.append(base)
+                filled = 0
+            last = begin
+            for position, offset in segment.batches_every(size, begin - filled):
+                if offset >= wanted.end:
+                    break
+                if position > last and offset > wanted.start:
+                    cuts.append(offset)
+                    last, filled = position, 0
+            filled += segment.size() - last
+        return [OffsetRange(*both) for both in zip([wanted.start, *cuts], [*cuts, wanted.end], strict=True)]
+
+    def _segments(self, wanted: OffsetRange) -> Iterator[SegmentFile]:
+        """The segments that may hold these offsets; those that are removed meanwhile are left out."""
+        bases = self.base_offsets()
+        for base in bases[max(bisect_right(bases, wanted.start) - 1, 0) :]:
+            if base >= wanted.end:
+                return
+            with suppress(FileNotFoundError):
+                yield self.segment(base)
+
     def chunk(self, segment: SegmentFile, position: int, size: int, offset: int) -> Chunk:
         """The next batches of a segment, of which the first one has this offset or a later one.
 
@@ -148,6 +205,36 @@ class PartitionFolder:
         return CorruptRecord(invalid_batch(topic, partition, offset, cause))
 
 
+def folders_in(files: FileSystem, path: str) -> list[PartitionFolder]:
+    """The folders of partitions in a log directory, without those that are about to be removed or moved.
+
+    Raises:
+        ValueError: there is no such directory.
+    """
+    try:
+        names = [entry.name for entry in files.entries(path) if entry.is_directory]
+    except (FileNotFoundError, NotADirectoryError):
+        raise ValueError(f"There is no folder {path}") from None
+    found = [(parse_partition_folder(name), name) for name in sorted(names)]
+    return [
+        PartitionFolder(files, join(path, name), parsed)
+        for parsed, name in found
+        if parsed is not None and not parsed.state
+    ]
+
+
+def folder_at(files: FileSystem, path: str) -> PartitionFolder:
+    """The folder of a partition at `path`.
+
+    Raises:
+        ValueError: it is not named like one.
+    """
+    name = parse_partition_folder(os.path.basename(path))
+    if name is None:
+        raise ValueError(f"{path} is no folder of a partition, whose name is TOPIC-PARTITION; name the topic")
+    return PartitionFolder(files, path, name)
+
+
 def open_folders(files: FileSystem, path: str, topic: str | None) -> tuple[str, dict[int, PartitionFolder]]:
     """The topic, and its folders by partition: the one at `path`, or those of `topic` in the log directory
     there.
@@ -157,23 +244,11 @@ def open_folders(files: FileSystem, path: str, topic: str | None) -> tuple[str, 
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, the directory has no folder of the topic.
     """
     path = absolute(path)
-    try:
-        names = [entry.name for entry in files.entries(path) if entry.is_directory]
-    except (FileNotFoundError, NotADirectoryError):
-        raise ValueError(f"There is no folder {path}") from None
+    inside = folders_in(files, path)
     if topic is None:
-        name = parse_partition_folder(os.path.basename(path))
-        if name is None:
-            raise ValueError(
-                f"{path} is no folder of a partition, whose name is TOPIC-PARTITION; name the topic"
-            )
-        return name.topic, {name.partition: PartitionFolder(files, path, name)}
-    found = [(parse_partition_folder(name), name) for name in names]
-    folders = {
-        parsed.partition: PartitionFolder(files, join(path, name), parsed)
-        for parsed, name in found
-        if parsed is not None and parsed.topic == topic and not parsed.state
-    }
+        folder = folder_at(files, path)
+        return folder.name.topic, {folder.name.partition: folder}
+    folders = {folder.name.partition: folder for folder in inside if folder.name.topic == topic}
     if not folders:
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no folder of topic '{topic}' in {path}."

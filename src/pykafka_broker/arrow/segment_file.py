@@ -59,7 +59,7 @@ class SegmentFile:
         """Where the batch with this offset begins, or the first one behind it; the end of the batches if
         there is none.
         """
-        end = self._indexed_position(offset)
+        end = self.indexed_position(offset)
         for position, header in self.headers(end):
             if header.next_offset > offset:
                 return position
@@ -68,21 +68,49 @@ class SegmentFile:
 
     def last_indexed(self) -> int:
         """The beginning of the last batch that the index knows."""
-        return self._indexed_position(NO_END)
+        return self.indexed_position(NO_END)
 
-    def _indexed_position(self, offset: int) -> int:
-        """The beginning of a batch at or before the one with this offset, as the index knows it."""
-        size = self.size()
+    def indexed_position(self, offset: int) -> int:
+        """The beginning of a batch at or before the one with this offset, as the index knows it; 0 if it
+        knows none.
+        """
+        index = self._index()
+        position = 0 if index is None else index.position_before(offset)
+        is_right = index is not None and position and self._indexed(index, position) is not None
+        return position if is_right else 0
+
+    def batches_every(self, size: int, position: int) -> Iterator[tuple[int, int]]:
+        """Position and base offset of a batch about `size` bytes behind `position`, of one about as far
+        behind that, and so on. What the index does not know yet is looked for among the headers.
+        """
+        if position + size >= self.size():
+            return
+        index, known_up_to = self._index(), self.last_indexed()
+        while index is not None and position + size < known_up_to:
+            position += size
+            entry = index.entry_at_or_before(position)
+            header = None if entry is None else self._indexed(index, entry[1])
+            if entry is not None and header is not None:
+                yield entry[1], header.base_offset
+        for at, header in self.headers(known_up_to):
+            if at >= position + size:
+                position = at
+                yield at, header.base_offset
+
+    def _index(self) -> OffsetIndex | None:
+        """Its index, if it has one that may be right."""
         try:
-            index = OffsetIndex.from_bytes(self._files.read(INDEX_SUFFIX), self.base_offset, size)
+            return OffsetIndex.from_bytes(self._files.read(INDEX_SUFFIX), self.base_offset, self.size())
         except (FileNotFoundError, InvalidIndexError):
-            return 0
-        position = index.position_before(offset)
-        found = index.entry_at_or_before(position)
-        if found is None or found[1] != position:
-            return 0
-        header = next((header for _, header in walk_headers(self._file.pread, position, size)), None)
-        return position if header is not None and header.last_offset == found[0] else 0
+            return None
+
+    def _indexed(self, index: OffsetIndex, position: int) -> BatchHeader | None:
+        """The header of the batch to which an entry points; None if the log has another one there."""
+        entry = index.entry_at_or_before(position)
+        header = next((each for _, each in walk_headers(self._file.pread, position, self.size())), None)
+        if header is None or entry != (header.last_offset, position):
+            return None
+        return header
 
     def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
         """Position and header of each whole batch from a batch's beginning on, up to what is no batch."""

@@ -1,1 +1,1 @@
-"""What every core and its shell share: steps, shards, versioned maps, clocks and timers."""
+"""The tools of every core and its shell: steps, shards, versioned maps, clocks and timers."""

@@ -21,7 +21,7 @@ class Timer(Protocol):
 
 
 class Clock(Protocol):
-    """What time it is, and a way to be called later on the event loop."""
+    """The current time, and timers that call back on the event loop."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch, by the wall clock."""

@@ -45,7 +45,7 @@ Result = TypeVar("Result")
 
 #: Tokens begin with 1.
 NO_TOKEN = 0
-#: How long a timer waits before it is delivered again when its records could not be appended.
+#: The wait before a timer is delivered again when its records could not be appended.
 TIMER_RETRY_MS = 500
 
 
@@ -70,7 +70,7 @@ class Prompt(Generic[Result]):
         return self._result
 
 
-#: What `ask` returns.
+#: The result of `ask`: an answer that is ready, or a future for it.
 Answer = Union[Prompt[Any], "asyncio.Future[Any]"]
 
 
@@ -98,7 +98,7 @@ class ShardCore(NamedTuple, Generic[State, Event]):
 
 
 class ShardPorts(NamedTuple):
-    """What a shard acts on.
+    """The log, the timers and the other work that a shard acts on.
 
     `append(records)` puts the records into the log as one atomic write and returns the log end offset after
     them; it may raise, and it may call `on_commit` before it returns (a log without followers commits at
@@ -144,7 +144,7 @@ class Shard(Generic[State, Event]):
 
     @property
     def waiting_count(self) -> int:
-        """How many callers have not been answered yet."""
+        """The number of callers that have not been answered yet."""
         return len(self._waiting)
 
     def ask(self, event_with: Callable[[int], Event]) -> Answer:
@@ -204,7 +204,7 @@ class Shard(Generic[State, Event]):
     def close(self, error: Exception) -> None:
         """Answer every caller that waits with `error`, drop the timers, and refuse later events with it.
 
-        Used when the partition moves away or its log has failed: what was appended but not committed is
+        Used when the partition moves away or its log has failed: records appended but not committed are
         then for the next owner to decide.
         """
         if self._closed is not None:

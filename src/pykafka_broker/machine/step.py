@@ -55,7 +55,7 @@ Effect = Union[Reply, SetTimer, CancelTimer, Start]
 
 
 class Step(NamedTuple, Generic[State]):
-    """What a transition decided: the next state, facts to append first, what to do after they commit."""
+    """The decision of a transition: the next state, records to append first, effects once they commit."""
 
     state: State
     records: tuple[object, ...] = ()

@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 Default = TypeVar("Default")
 
 _ABSENT: Final[Any] = object()
-#: What the newest version has to undo. Never changed.
+#: The undo map of the newest version: nothing to undo. Never changed.
 _NOTHING: Final[dict[Any, Any]] = {}
 
 
@@ -84,7 +84,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         return self.with_changes({}, (key,))
 
     def added_next(self) -> list[Key]:
-        """What the next version has and this one has not; of a version that has been changed."""
+        """The keys that the next version has and this one lacks; only for a version that has been changed."""
         return [key for key, value in self._undo.items() if value is _ABSENT]
 
     def removed_next(self) -> list[Key]:

@@ -123,7 +123,9 @@ class ConstructorSource(Source):
 
 
 class CodecSource(Source):
-    """What decoders and encoders share: a function per struct, runs of fixed-width fields taken together."""
+    """The common base of decoder and encoder sources: one function per struct, and runs of fixed-width fields
+    packed or unpacked in one go.
+    """
 
     def __init__(self, direction: str, cls: type, version: int) -> None:
         schema = schema_of(cls)
@@ -348,7 +350,7 @@ class DecoderSource(CodecSource):
             self.line(read)
 
     def length_code(self, field: Field) -> str:
-        """How a length begins: compact ones are varints, nearly always of one byte."""
+        """The struct code of a length's first bytes; compact lengths are varints, mostly of one byte."""
         if self.flexible and field.compact:
             return "B"
         return "h" if field.kind == "string" else "i"

@@ -88,7 +88,7 @@ def encode_parts(message: object, version: int) -> list[Buffer]:
 
 
 def assemble(out: bytearray, cuts: Sequence[Cut]) -> list[Buffer | StoredBytes]:
-    """What to send: `out` with each cut's content put in at its place."""
+    """Return the buffers to send, in order: `out` with the content of each cut inserted at its position."""
     if not cuts:
         return [out]
     parts: list[Buffer | StoredBytes] = []

@@ -1,4 +1,5 @@
-"""What can go wrong: Kafka's error codes, the exception that carries one, and the peer's fault.
+"""Errors of the protocol: Kafka's error codes, the exception that carries one, and the one for a peer that
+breaks the protocol.
 
 Every code of Apache Kafka 4.3 is here, also those that this broker never answers, because it may read them.
 """
@@ -9,7 +10,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """An error code of the protocol and, as `message`, what it means when nothing more precise is known."""
+    """An error code of the protocol; `message` is its general meaning, for lack of a more precise text."""
 
     message: str
 

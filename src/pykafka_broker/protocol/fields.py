@@ -1,4 +1,4 @@
-"""What is known of a declared message: its fields, in which versions, with which defaults.
+"""The schema of a declared message: its fields, their versions and their defaults.
 
 `schema.py` makes these values from declarations, `codegen.py` turns them into code.
 """
@@ -14,12 +14,12 @@ M = TypeVar("M")
 Versions = range
 HIGHEST_VERSION = 0x7FFF
 
-#: What a `records` field holds. Decoding gives a `memoryview` into the request's buffer, or None. For
+#: The value of a `records` field. Decoding gives a `memoryview` into the request's buffer, or None. For
 #: encoding it may be any buffer, or a list or tuple of buffers that are sent one after the other without
 #: being copied.
 Records = Any
 
-#: What the value of a field names.
+#: The kind of thing that a field's value names.
 Entity = Literal["broker_id", "group_id", "producer_id", "topic_name", "transactional_id"]
 
 #: The id that stands for "no id".
@@ -108,7 +108,7 @@ class Field:
 
 
 class Schema:
-    """What `@message` knows of a class. `api_key` is the API's key or, of records that have one, the type."""
+    """The schema of a class declared with `@message`; `api_key` is the key of the API, or a record's type."""
 
     __slots__ = (
         *("api_key", "fields", "flexible", "latest_version_unstable", "listeners", "name", "versions"),
@@ -130,7 +130,7 @@ class Schema:
         self.versions = versions
         self.flexible = flexible
         self.fields = fields
-        #: Which listeners take a request: "broker", "controller" or both.
+        #: The listeners that accept this request: "broker", "controller" or both.
         self.listeners = listeners
         #: Whether Kafka declares the last version of a request without serving it yet.
         self.latest_version_unstable = latest_version_unstable

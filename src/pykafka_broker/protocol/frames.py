@@ -35,7 +35,7 @@ from pykafka_broker.protocol.errors import ProtocolError
 LENGTH = Struct(">i")
 LENGTH_BYTES = 4
 
-#: What one round can receive when nothing is pending.
+#: The most bytes that one round receives when nothing is pending.
 LANDING_BYTES = 256 * 1024
 #: A rest of up to this many bytes is kept as bytes and landed again; a larger one gets a buffer.
 SMALL_REST_BYTES = 16 * 1024
@@ -98,7 +98,7 @@ class FrameReader:
         return len(self._rest) or self._end - self._start
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes go; never empty. Calling it changes nothing if no bytes come."""
+        """Return the buffer for the next bytes, never empty. Calling it changes nothing if no bytes come."""
         own = self._own
         if own is None:
             rest = self._rest
@@ -190,7 +190,7 @@ class FrameReader:
         self.release()
 
     def _missing_bytes(self) -> int:
-        """How many bytes of the first pending frame are still to come; 0 if that is not known."""
+        """The number of bytes of the first pending frame that are still to come; 0 if that is not known."""
         pending = self._end - self._start
         if pending < LENGTH_BYTES:
             return 0
@@ -240,7 +240,7 @@ class FrameReader:
 
 
 def foreign_protocol(first: bytes) -> str:
-    """What else begins with these four bytes, for people with the wrong port; empty if unknown."""
+    """The protocol that begins with these four bytes, for clients on the wrong port; empty if unknown."""
     if first[:2] in (b"\x16\x03", b"\x15\x03"):  # a handshake; an alert, which answers what is no TLS
         return "TLS"
     if first in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI", b"PRI ", b"HTTP"):

@@ -1,4 +1,4 @@
-"""How a Kafka message is declared: one class per struct, for all of its versions.
+"""The declaration of Kafka messages: one class per struct, for all of its versions.
 
     @message(api_key=3, versions="0-13", flexible="9+")
     class MetadataRequest:
@@ -12,7 +12,7 @@ flexible way depends on the message it is part of. `compile.py` turns a declarat
 A field without `default=` must be given when we build a message. A field that a version lacks is left out
 when encoding, and has its default (or its type's zero) after decoding.
 
-What Apache's own schemas say and we do not carry: `ignorable` (we never refuse to leave out a field that an
+Two attributes of Apache's own schemas are left out: `ignorable` (we never refuse to leave out a field that an
 older version lacks) and `mapKey`. A tagged struct that is absent is None here, not a struct of defaults,
 unless it may also be null on the wire: then None is that null, and an absent one is `blank`.
 
@@ -31,7 +31,7 @@ M = TypeVar("M")
 
 
 class Message:
-    """What a declared class can do: be built with keywords, compared, printed. Mutable, so not hashable."""
+    """The base of declared classes: built with keywords, comparable, printable. Mutable, so not hashable."""
 
     __slots__: tuple[str, ...] = ()
     __schema__: Schema

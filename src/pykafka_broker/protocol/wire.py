@@ -1,4 +1,4 @@
-"""What the generated codecs call for everything that is not the common case, and the limits of decoding."""
+"""The functions that generated codecs call for all but the common case, and the limits of decoding."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StoredBytes(Protocol):
     """Bytes that an answer announces now and that are read when they are sent."""
 
     def __len__(self) -> int:
-        """How many have not been taken yet."""
+        """The number of bytes that have not been taken yet."""
 
     def take_cached(self) -> Buffer | None:
         """The next piece, never empty, or None if that would have to wait."""
@@ -32,9 +32,9 @@ class StoredBytes(Protocol):
         """The next piece, however long it takes; OSError if it cannot be had."""
 
 
-#: What a `records` field may hold when it is encoded.
+#: The value of a `records` field when it is encoded.
 Content = Union[Buffer, list[Buffer], tuple[Buffer, ...], StoredBytes]
-#: Where in the encoded bytes the content of a `records` field belongs.
+#: The position in the encoded bytes where the content of a `records` field belongs, and that content.
 Cut = tuple[int, Content]
 
 
@@ -120,7 +120,7 @@ class ArrayLayouts(dict[int, Callable[..., Any]]):
 
 
 def buffers_length(content: Content) -> int:
-    """How many bytes a `records` value has."""
+    """The size of a `records` value in bytes."""
     if isinstance(content, (list, tuple)):
         return sum(map(len, content))
     return len(content)

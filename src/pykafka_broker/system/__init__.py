@@ -1,1 +1,1 @@
-"""What the operating system gives: descriptors, processes, signals, event loops."""
+"""The operating system: descriptors, processes, signals, event loops."""

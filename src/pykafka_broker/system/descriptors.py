@@ -17,9 +17,9 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
-#: What the system says when the process, or the machine, may open no more files.
+#: The errors when the process, or the machine, may open no more files.
 EXHAUSTED_ERRORS = frozenset({errno.EMFILE, errno.ENFILE})
-#: How often files are closed for one that is to be opened: other threads may take what that frees.
+#: The most attempts to close files so that one can be opened: other threads may take the freed descriptors.
 MAX_RECLAIMS = 5
 
 
@@ -43,7 +43,7 @@ class DescriptorReserve:
 
     @property
     def held(self) -> int:
-        """How many can be lent now."""
+        """The number of descriptors that can be lent now."""
         return len(self._held)
 
     def hold(self, size: int) -> None:
@@ -55,7 +55,7 @@ class DescriptorReserve:
         self.refill()
 
     def refill(self) -> bool:
-        """Take back what was lent, as far as there are descriptors; whether that is all."""
+        """Take back the lent descriptors as far as there are any; return whether all are back."""
         with self._lock, suppress(OSError):
             while len(self._held) < self._size:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)))

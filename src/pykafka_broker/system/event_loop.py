@@ -1,4 +1,4 @@
-"""Which event loop runs the broker, and how many files it may open.
+"""The event loop that runs the broker, and the limit of its open files.
 
 uvloop where it can be imported (Linux, macOS): about twice the requests per second. Elsewhere asyncio's own
 loop; on Windows the selector loop, because listening sockets are watched with `add_reader`, which the
@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
-    """What makes the best event loop of this machine."""
+    """Return the factory of the best event loop for this machine."""
     if sys.platform == "win32":
         return asyncio.SelectorEventLoop
     try:

@@ -1,7 +1,7 @@
-"""What an interrupt (SIGINT, Ctrl-C) does before a command has begun its work.
+"""The effect of an interrupt (SIGINT, Ctrl-C) before a command has begun its work: the process ends at once.
 
-Loading a command's modules takes a tenth of a second. An exception that comes out of whatever import it hits
-would show its traceback there, or be swallowed; and there is nothing to be undone yet.
+Loading a command's modules takes a tenth of a second. An exception in the middle of an import would show its
+traceback, or be swallowed; and there is nothing to undo yet.
 """
 
 from __future__ import annotations

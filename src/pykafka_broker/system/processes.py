@@ -1,4 +1,4 @@
-"""Who has what a starting broker wants: other processes, by id and command.
+"""The other processes that hold a port or a lock a starting broker needs, by id and command.
 
 As far as the system tells: on Linux all processes of the same user (of every user, for root), on macOS those
 that lsof(8) shows, elsewhere none.

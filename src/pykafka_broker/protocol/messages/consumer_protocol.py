@@ -1,8 +1,8 @@
-"""What consumers put into JoinGroup and SyncGroup of classic groups: their subscription and their assignment.
+"""The subscription and the assignment that consumers put into JoinGroup and SyncGroup of classic groups.
 
-Each stands behind its version (int16). It is the clients' own business, the broker reads it only to know
-which topics a group is subscribed to and to show assignments. v1 the partitions owned before (cooperative
-rebalancing), v2 the generation in which they were, v3 the rack.
+Each is preceded by its version (int16). Clients define the content; the broker reads it only to know which
+topics a group is subscribed to and to show assignments. v1 the partitions owned before (cooperative
+rebalancing), v2 the generation in which they were owned, v3 the rack.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ class CreatePartitionsAssignment:
 @message()
 class CreatePartitionsTopic:
     name: str = string(entity="topic_name")
-    #: How many partitions the topic shall have in total.
+    #: The number of partitions that the topic will have in total.
     count: int = i32()
     assignments: list[CreatePartitionsAssignment] | None = array(CreatePartitionsAssignment, nullable=True)
 

@@ -55,7 +55,7 @@ class CreatableTopicResult:
     topic_id: bytes = uuid("7+", default=ZERO_UUID)
     error_code: int = i16()
     error_message: str | None = string(nullable=True, default=None)
-    #: Why `configs` is None, when it is because the caller may not see it.
+    #: The error code if the caller may not see `configs`, which is then None; else 0.
     topic_config_error_code: int = i16("5+", tag=0, default=0)
     num_partitions: int = i32("5+", default=-1)
     replication_factor: int = i16("5+", default=-1)

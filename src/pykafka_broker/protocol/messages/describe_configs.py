@@ -33,7 +33,7 @@ class DescribeConfigsSynonym:
 @message()
 class DescribeConfigsResourceResult:
     name: str = string()
-    #: None also for what is sensitive.
+    #: None also for sensitive values.
     value: str | None = string(nullable=True)
     read_only: bool = boolean()
     config_source: int = i8(default=-1)

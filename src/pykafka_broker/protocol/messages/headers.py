@@ -1,4 +1,4 @@
-"""What stands before every request and response, and which version of it goes with what.
+"""The headers of requests and responses, and the header version that goes with each version of an API.
 
 Request header v2 and response header v1 go with the flexible versions of an API; the ApiVersions response
 keeps header v0 for ever, because a client reads it before it knows what the broker speaks. For the same

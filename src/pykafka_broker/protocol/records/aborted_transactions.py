@@ -1,4 +1,4 @@
-"""What a reader of committed records leaves out: batches of aborted transactions, and markers. Pure."""
+"""The batches that a read-committed consumer skips: those of aborted transactions, and markers. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafka_broker.protocol.records.control import ControlRecordType, decode_ke
 
 
 class AbortedTransactions:
-    """Which batches of one partition, from some offset on, belong to transactions that were aborted."""
+    """Aborted transactions of one partition from some offset on, to filter the batches read from there."""
 
     __slots__ = ("_coming", "_open")
 

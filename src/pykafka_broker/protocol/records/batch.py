@@ -19,7 +19,7 @@ zigzag varint, and a length of -1 means null:
 
 Formats v0 and v1 are left out on purpose: Kafka 4 neither writes nor converts them.
 
-What is read may come from anyone. Reading raises KafkaErrors only: CorruptRecord for bytes that do not hold
+The bytes read may come from anyone. Reading raises KafkaErrors only: CorruptRecord for bytes that do not hold
 together, InvalidRecord for a record structure that cannot be, MESSAGE_TOO_LARGE for what decompresses beyond
 the budget. Header fields are never trusted for an allocation.
 """
@@ -79,7 +79,7 @@ BASE_SEQUENCE_OFFSET = 53
 RECORDS_COUNT_OFFSET = 57
 HEADER_BYTES = 61
 
-#: Base offset and batch length: what stands before the bytes that batch_length counts.
+#: Base offset and batch length, the fields before the bytes that batch_length counts.
 LOG_OVERHEAD_BYTES = 12
 SMALLEST_BATCH_LENGTH = HEADER_BYTES - LOG_OVERHEAD_BYTES
 
@@ -300,7 +300,7 @@ def read_records(
 
 
 def walk_records(data: bytes, count: int) -> Iterator[RecordSpan]:
-    """Where the parts of `count` records lie that must fill `data` exactly; nothing is copied.
+    """Yield the positions of the parts of `count` records, which must fill `data` exactly; nothing is copied.
 
     0.6 us a record with 100-byte values, and `read_records` 1.0 us. Varints of one and two bytes, nearly all
     there are, are decoded in line: a function call costs as much as three of them (1.0 us a record).
@@ -471,7 +471,7 @@ class BatchFields(NamedTuple):
     base_offset: int = 0
     leader_epoch: int = NO_LEADER_EPOCH
     codec: Codec = Codec.NONE
-    #: How hard to compress; None: the codec's own default.
+    #: The compression level; None: the codec's own default.
     level: Optional[int] = None
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH

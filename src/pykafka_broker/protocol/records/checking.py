@@ -68,9 +68,9 @@ _EVEN_BYTES = _BYTES[::2]
 #: Says of each byte whether it is even.
 _IS_EVEN = bytes([1 - (byte & 1) for byte in range(256)])
 
-#: Where the parts of a record begin: the record, what its length counts, the offset delta, the key's length
-#: and the key, the value's length and the value, the headers; its timestamp delta as an unsigned number; and
-#: where the record ends.
+#: The positions of the parts of a record: the record, its body (which its length counts), the offset delta,
+#: the key's length and the key, the value's length and the value, the headers; then its timestamp delta as an
+#: unsigned number; and the position after the record.
 Span = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
@@ -118,7 +118,7 @@ def check_records(data: bytes, count: int, start: int = 0, expected: int = 0) ->
 
 
 def _record(data: bytes, start: int, index: int) -> Span:
-    """Where the parts of one record lie; it must fill its length and have the offset delta `index`."""
+    """Find the parts of one record, which must fill its length and have the offset delta `index`."""
     length = data[start]
     pos = start + 1
     if length > 127:
@@ -167,7 +167,8 @@ def _record(data: bytes, start: int, index: int) -> Span:
 
 
 def _equal_records(data: bytes, span: Span, index: int, count: int) -> int:
-    """How many records from `index` on, right behind `span`, have its size and shape and their offsets.
+    """The number of records from `index` on, after `span`, that have its size and shape and the right
+    offsets.
 
     A column is compared with as many times its first byte: 0.05 us for 1024 rows, where counting takes 0.5.
     """
@@ -263,7 +264,7 @@ def _harmless(limit: int) -> bytes:
 
 
 def _lengths_in(data: bytes, headers_at: int) -> list[int]:
-    """Where the bytes lie that say how many headers there are and how long their names and values."""
+    """The positions of the bytes with the number of headers and the lengths of their names and values."""
     count, pos = varint(data, headers_at)
     places = [*range(headers_at, pos)]
     for _ in range(min(count >> 1, MOST_COLUMNS)):
@@ -280,7 +281,7 @@ def _lengths_in(data: bytes, headers_at: int) -> list[int]:
 
 
 class Shape(NamedTuple):
-    """How to read the bytes behind the length of records that differ in their values only."""
+    """The layout, after the length, of records that differ in their values only."""
 
     #: Gives the timestamp delta, the first one or two bytes of the offset delta, its third byte if it has one
     #: with that of the key's length, and two bytes from where the value's length begins.
@@ -377,7 +378,7 @@ _NOWHERE = -(1 << 40)
 
 @cache
 def _value_sizes() -> tuple[int, ...]:
-    """What a value takes with its length and the empty headers behind it, by its first two bytes."""
+    """The bytes that a value takes with its length and the empty headers after it, by its first two bytes."""
     sizes = []
     for high in range(256):
         for low in range(256):

@@ -11,7 +11,7 @@ What other clients taught:
 * lz4 is written with independent 64 KiB blocks, because Java clients refuse linked ones. Reading ends with
   the first frame, as in Java.
 * zstd frames of streaming writers carry no content size. Frames may follow one another; gzip members too.
-* A cut zstd stream cannot be told from a complete one here: what it holds is returned, and the record count
+* A cut zstd stream cannot be told from a complete one here: its content is returned, and the record count
   of the batch shows what is missing.
 
 Codec libraries are imported at first use. The (de)compressors are made per call: they must not be shared by
@@ -68,7 +68,7 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """What `data` holds; CorruptRecord if it is not the codec's, MESSAGE_TOO_LARGE above the limit."""
+    """Decompress `data`; CorruptRecord if it is not the codec's, MESSAGE_TOO_LARGE above the limit."""
     return _DECOMPRESSORS[codec](data, limit_bytes)
 
 

@@ -1,4 +1,4 @@
-"""What the group coordinator keeps in `__consumer_offsets`: offsets, and groups of all four kinds.
+"""The records of the group coordinator in `__consumer_offsets`: offsets, and groups of all four kinds.
 
 A record's key starts with its type (`api_key`, int16) followed by the key message; its value starts with its
 version (int16) followed by the value message; a null value deletes. Types 0 and 1 are committed offsets (0

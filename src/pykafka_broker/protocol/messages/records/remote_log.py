@@ -1,4 +1,4 @@
-"""What tiered storage keeps in `__remote_log_metadata`: where the segments of a partition were copied to.
+"""The records of tiered storage in `__remote_log_metadata`: where the segments of a partition were copied to.
 
 Values start with the record type (`api_key`) and the version, both unsigned varints.
 """

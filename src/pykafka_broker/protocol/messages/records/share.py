@@ -1,4 +1,4 @@
-"""What the share coordinator keeps in `__share_group_state`: snapshots and updates.
+"""The records of the share coordinator in `__share_group_state`: snapshots and updates.
 
 Keys start with the record type (`api_key`, int16), values with their version (int16). An update counts only
 on top of the snapshot whose epoch it names.

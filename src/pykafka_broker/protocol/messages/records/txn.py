@@ -1,4 +1,4 @@
-"""What the transaction coordinator keeps in `__transaction_state`: one record per transactional id.
+"""The records of the transaction coordinator in `__transaction_state`: one per transactional id.
 
 Keys start with the record type (`api_key`, int16), values with their version (int16). TransactionLogValue v1
 is flexible and carries what transaction.version 2 needs: the producer ids before and after, and the client's

@@ -1,4 +1,4 @@
-"""What one partition log acts on: the resolved values of Kafka's topic-level log settings.
+"""The configuration of one partition log: the resolved values of Kafka's topic-level log settings.
 
 `config/` resolves names, types, bounds, synonyms and broker defaults; the log sees only this frozen value
 and may be handed a new one at any time (dynamic topic configs). Defaults are Apache Kafka 4.3's. Times are

@@ -48,7 +48,7 @@ class PartitionTotals(NamedTuple):
     bytes: int
     batches: int
     records: int
-    #: Where the log ends, or ended when it was read.
+    #: The log end offset, as it was when the log was read.
     end_offset: int = 0
 
 

@@ -38,8 +38,8 @@ from pykafka_broker.log.segment.segment import Segment
 from pykafka_broker.log.segment.survey import is_dense_but_for, survey
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How often a folder is listed again because a segment was removed in the millisecond or so between the
-#: listing and the opening.
+#: The most times that a folder is listed again because a segment was removed in the millisecond or so between
+#: the listing and the opening.
 LISTINGS = 1_000
 
 
@@ -86,8 +86,9 @@ def check_partition(
     """Read every byte of a partition's folder. `on_bytes` is told how many bytes of the logs have been read.
 
     Raises:
-        FileNotFoundError: there is no such folder; or of one in use, what was read looks odd, but the broker
-            has replaced it meanwhile: look again. A last look leaves out what was found in replaced segments.
+        FileNotFoundError: there is no such folder; or a folder in use has findings in segments that the
+        broker
+            has replaced meanwhile: check again. The last check leaves out findings in replaced segments.
     """
     names = {entry.name for entry in files.entries(directory) if not entry.is_directory}
     findings = [] if is_in_use else [*check_leftovers(directory, names)]

@@ -50,7 +50,8 @@ class LogDir:
         self.checkpointed: dict[str, bytes] = {}
         #: Partitions that the checkpoint files may still name though there is no such log here any more.
         self.gone: set[PartitionKey] = set()
-        #: How often such names were taken out: content that was prepared before must not be written.
+        #: The number of times such names were taken out: content prepared before the last must not be
+        #: written.
         self.cleared = 0
         #: Held while the checkpoint files are written.
         self.checkpoint_lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""What a log needs from its owner: files, worker threads, and an ear for failing disks."""
+"""The environment of a log, given by its owner: files, worker threads, and callbacks for failing disks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _at_once(job: Callable[[], object], delay_ms: int = 0) -> None:
 
 
 class FileJobs(NamedTuple):
-    """Where file work is done that no append waits for; by default at once, which suits tests and tools."""
+    """The runners of file work that no append waits for; by default at once, which suits tests and tools."""
 
     #: Run a job that may wait for the disk, in a worker thread, soon.
     run_later: Callable[[Callable[[], object]], None] = _at_once
@@ -44,7 +44,7 @@ def _warn(_kind: str, text: str) -> None:
 
 
 class DiskEvents(NamedTuple):
-    """What the owner is told of a disk, from any thread."""
+    """The callbacks that tell the owner about a disk, called from any thread."""
 
     #: The directory must go out of service.
     on_failure: Callable[[OSError], object] = _ignore
@@ -78,7 +78,7 @@ class Environment:
         self.run_later, self.run_in_turn, self.bury = jobs
         self._events = events
         self.warn = events.warn
-        #: How much of a segment may be unsynced before it is synced in the background.
+        #: The unsynced bytes of a segment above which it is synced in the background.
         self.write_behind_bytes = write_behind_bytes
 
     def write_failed(self, error: OSError) -> None:
@@ -96,7 +96,9 @@ class Environment:
             self._events.on_exhausted()
 
     def sync_failed(self, error: OSError) -> None:
-        """The disk lost what it had taken, which no retry can mend: the directory must go out of service."""
+        """A sync failed. Unless too many files were open, the disk lost data, which no retry can mend: the
+        directory must go out of service.
+        """
         if error.errno in EXHAUSTED_ERRORS:
             self.open_failed(error)
         else:

@@ -21,7 +21,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 
-#: How long the periodic work of all directories waits for the disk of one.
+#: The longest time that the periodic work of all directories waits for the disk of one.
 PATIENCE_S = 1.0
 #: The work of removals, by its name for `in_each`.
 REMOVALS = "removals"
@@ -63,7 +63,7 @@ class FileWork:
 
     @property
     def jobs(self) -> int:
-        """How many jobs have been handed in and have not ended; those in turn count as one."""
+        """The number of jobs that have been handed in and have not ended; those in turn count as one."""
         return len(self._jobs)
 
     def run_later(self, directory: str, job: Callable[[], object]) -> None:

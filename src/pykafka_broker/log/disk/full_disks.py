@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 #: Errors of a disk that refuses writes.
 REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-#: How long nothing must have been refused before a trial, and between two trials.
+#: The time without a refused write before a trial, and between two trials.
 TRIAL_INTERVAL_MS = 10_000
 #: Kafka's default of message.max.bytes, rounded up to whole blocks.
 TRIAL_BYTES = 1 << 20

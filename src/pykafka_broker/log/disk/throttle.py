@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-#: How often the rate is looked at, as in Kafka.
+#: The interval at which the rate is checked, as in Kafka.
 CHECK_S = 0.3
 
 

@@ -21,7 +21,7 @@ from pykafka_broker.system.repeated_lines import RepeatedLines
 
 logger = logging.getLogger(__name__)
 
-#: How often the logs of a directory repeat a warning that concerns many of them at once.
+#: The interval at which the logs of a directory repeat a warning that concerns many of them at once.
 WARNING_INTERVAL_MS = 60_000
 
 

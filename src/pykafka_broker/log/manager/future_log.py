@@ -47,7 +47,7 @@ class LogMove:
 
     @property
     def lag(self) -> int:
-        """How many offsets the future log is behind, or ahead if negative."""
+        """The number of offsets that the future log is behind its source; negative if it is ahead."""
         return self.source.state.log_end_offset - self.future.state.log_end_offset
 
     @property

@@ -54,7 +54,7 @@ class LogCreation:
         self._set_aside = set_aside
         #: Makers under way, one for each directory and call.
         self.makers: set[asyncio.Future[dict[PartitionKey, KafkaError]]] = set()
-        #: How many logs threads have made.
+        #: The number of logs that threads have made.
         self._made = 0
         #: Logs that a thread is making, and the ids of their topics.
         self._being_made: dict[PartitionKey, bytes] = {}
@@ -148,7 +148,7 @@ class LogCreation:
         self._being_made.pop((topic, partition), None)
 
     def _existing(self, wanted: WantedLog) -> PartitionLog | None:
-        """The log that is there already, brought in line with what is wanted."""
+        """The log that exists already, with the wanted topic id and configuration; None if there is none."""
         log = self._registry.served.get((wanted.topic, wanted.partition)) or self._orphan(wanted)
         if log is None:
             if (wanted.topic, wanted.partition) in self._being_made:
@@ -188,7 +188,7 @@ class LogCreation:
 
 
 def _still_made(wanted: WantedLog) -> KafkaError:
-    """Why there is no log yet."""
+    """The error of a log that a thread is still making."""
     return KafkaError(
         ErrorCode.KAFKA_STORAGE_ERROR,
         f"The disk has not made the log of {wanted.topic}-{wanted.partition} yet",

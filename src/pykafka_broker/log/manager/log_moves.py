@@ -115,7 +115,7 @@ class LogMoves:
         return move
 
     def cancel(self, topic: str, partition: int) -> bool:
-        """Give up a move, and remove what has been copied; whether there was one."""
+        """Give up a move, and remove the copy; return whether there was one."""
         move = self.under_way.pop((topic, partition), None)
         if move is None:
             return False
@@ -147,7 +147,7 @@ class LogMoves:
             )
 
     async def flush(self, move: LogMove) -> None:
-        """Make what has been copied durable, so that the swap has little left to do.
+        """Make the copied records durable, so that the swap has little left to do.
 
         Raises:
             KafkaError: a storage error.
@@ -192,8 +192,8 @@ class LogMoves:
     async def clear_up(self, move: LogMove) -> None:
         """After `swap`: make it durable, then remove the folder the log was in.
 
-        If the new place fails at once, the old folder is kept under another name: it may lack what was
-        acknowledged since, so it is not served.
+        If the new place fails at once, the old folder is kept under another name: it may lack records that
+        were acknowledged since, so it is not served.
         """
         source, future = move.source, move.future
 

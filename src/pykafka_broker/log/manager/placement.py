@@ -1,4 +1,4 @@
-"""Which log directory a new log is made in."""
+"""The choice of the log directory for a new log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Placement:
     def __init__(self, dirs: LogDirs, registry: LogRegistry) -> None:
         self._dirs = dirs
         self._registry = registry
-        #: Where clients want partitions that are not here yet.
+        #: The directories that clients want for partitions that are not here yet.
         self._preferred: dict[PartitionKey, LogDir] = {}
 
     def prefer(self, topic: str, partition: int, log_dir: LogDir) -> None:

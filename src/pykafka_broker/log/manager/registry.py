@@ -1,4 +1,4 @@
-"""Which logs one broker has: those that are served, and those that are being filled to replace one.
+"""The logs that one broker has: those that are served, and those that are being filled to replace one.
 
 Changed on the event loop only. Other threads may iterate over it: they see the logs of the moment in which
 they begin.

@@ -1,4 +1,4 @@
-"""Retention of all logs: worker threads find what has expired, the event loop takes it out of service."""
+"""Retention of all logs: worker threads find expired segments, the event loop takes them out of service."""
 
 from __future__ import annotations
 

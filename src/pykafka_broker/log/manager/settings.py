@@ -12,7 +12,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Intervals(NamedTuple):
-    """How often periodic work is due, in milliseconds; Kafka's broker settings and defaults.
+    """The intervals of periodic work in milliseconds; Kafka's broker settings and defaults.
 
     Retention, flushes and the checkpoints that a recovery needs are due for the first time after
     `initial_delay_ms`.

@@ -1,1 +1,1 @@
-"""The log of one partition: what is appended to it, read from it and removed from it."""
+"""The log of one partition: appending to it, reading from it, and removing records from it."""

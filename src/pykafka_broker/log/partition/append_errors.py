@@ -1,4 +1,4 @@
-"""How an append answers a disk that refuses to take records."""
+"""The answers to a producer when the disk refuses to take its records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def storage_error(name: str, error: OSError) -> KafkaError:
 
 
 def append_failed(environment: Environment, name: str, segment: Segment, error: OSError) -> KafkaError:
-    """Take back what was half written, and report the error; the answer to the producer."""
+    """Cut off a half-written batch, report the error, and return the answer to the producer."""
     if segment.has_torn_tail:
         try:
             segment.cut_torn_tail()

@@ -65,6 +65,6 @@ class CleanedSegment(NamedTuple):
     base_offset: int
     replaced: Sequence[int]
     size_bytes: int
-    #: How many bytes it replaces.
+    #: The size of the segments it replaces.
     replaced_bytes: int
     aborted: Sequence[AbortedTxn]

@@ -1,4 +1,4 @@
-"""Which log is cleaned next, and how far: a pure decision on sizes, timestamps and offsets.
+"""The choice of the log to clean next, and of the end of the round: pure, from sizes, timestamps and offsets.
 
     log start   first dirty            first uncleanable        log end
         | cleaned before | cleaned in this round | not touched    |
@@ -20,7 +20,7 @@ Key = TypeVar("Key")
 
 
 class CleanableSegment(NamedTuple):
-    """What is known of one segment; the timestamps are read only when a lag is set."""
+    """The facts of one segment that cleaning decides on; the timestamps are read only when a lag is set."""
 
     base_offset: int
     size_bytes: int
@@ -30,19 +30,19 @@ class CleanableSegment(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    """What is known of one log; `segments` are all, the active one last."""
+    """The facts of one log that cleaning decides on; `segments` are all, the active one last."""
 
     segments: Sequence[CleanableSegment]
     config: LogConfig
     log_start_offset: int
     log_end_offset: int
     last_stable_offset: int
-    #: Where the last round ended; None if there was none.
+    #: The offset at which the last round ended; None if there was none.
     cleaned_offset: Optional[int]
 
 
 class Dirt(NamedTuple):
-    """What there is to clean in a log: offsets [first_dirty, first_uncleanable)."""
+    """The part of a log that can be cleaned: offsets [first_dirty, first_uncleanable)."""
 
     first_dirty_offset: int
     first_uncleanable_offset: int
@@ -59,7 +59,7 @@ class Dirt(NamedTuple):
 
 
 def dirt(log: LogFacts, now_ms: int) -> Dirt:
-    """What a round would clean now. A checkpoint that does not fit the log counts as none."""
+    """Return what a round would clean now. A checkpoint that does not fit the log counts as none."""
     segments, config = log.segments, log.config
     first_dirty = log.log_start_offset
     if log.cleaned_offset is not None and log.log_start_offset <= log.cleaned_offset <= log.log_end_offset:
@@ -103,10 +103,10 @@ def filthiest(candidates: Iterable[tuple[Key, Dirt, float]]) -> tuple[Key, Dirt]
 
 
 class SegmentSize(NamedTuple):
-    """What decides whether segments fit into one."""
+    """The sizes of a segment, which decide whether segments fit into one."""
 
     base_offset: int
-    #: Where its offsets end at the latest.
+    #: The upper bound of its offsets.
     end_offset: int
     log_bytes: int
     index_bytes: int

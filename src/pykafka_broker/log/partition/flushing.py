@@ -1,4 +1,4 @@
-"""Making a log durable: what is written and synced, in which order, and how far that has come.
+"""Making a log durable: the files written and synced, their order, and the progress so far.
 
 Appends leave three things to a flush: batches in the page cache, indexes of rolled segments in memory, and
 producer snapshots in memory. A flush runs in a worker thread while the event loop appends; the order is
@@ -67,7 +67,7 @@ class Flusher:
         self.snapshot_offset = offset
 
     def drop_pending_snapshots(self) -> None:
-        """The log is being truncated: what was to be written is of producers as they are no longer."""
+        """Drop the snapshots not yet written: a truncation of the log undoes their producer state."""
         self._pending_snapshots.clear()
 
     # --- flushing ---------------------------------------------------------------------------------

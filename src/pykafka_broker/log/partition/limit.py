@@ -1,4 +1,4 @@
-"""How far a read of a log goes: to the high watermark, to the last stable offset, or to the log end."""
+"""The limit of a read of a log: the high watermark, the last stable offset, or the log end."""
 
 from __future__ import annotations
 

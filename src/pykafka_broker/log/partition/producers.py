@@ -1,4 +1,4 @@
-"""Producer state of one partition: who may append next, what is a retry, and which transactions are open.
+"""Producer state of one partition: who may append next, which batches are retries, and the open transactions.
 
 Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight`
 requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap
@@ -47,7 +47,7 @@ _MAX_SEQUENCE = (1 << 31) - 1
 
 
 class AppendOrigin(Enum):
-    """Who appends, which decides how much is checked."""
+    """The origin of an append, which decides how much is checked."""
 
     #: A Produce request: everything is checked.
     CLIENT = "client"
@@ -78,7 +78,7 @@ class BatchSummary(NamedTuple):
 
 
 class ProducerState:
-    """What is known of one producer id."""
+    """The state of one producer id."""
 
     __slots__ = (
         "coordinator_epoch",

@@ -7,7 +7,7 @@ leaves larger reads in their file until they are sent (`stored_records.py`). `re
 keeps its segment's file open: retention or deletion between plan and read change nothing for it.
 
 A plan for a segment whose index is not in memory is *unresolved*: its `size_bytes` is an upper bound and
-`read` finds the place first. Kafka's rules for what is returned: from the start of the batch that holds the
+`read` finds the place first. Kafka's rules for the bytes returned: from the start of the batch that holds the
 offset, from one segment only, up to `max_bytes` but at least one batch if asked, never past the limit.
 """
 
@@ -43,7 +43,7 @@ class Span(NamedTuple):
 
 
 class ReadPlan:
-    """What one fetch of one partition will return."""
+    """The bytes that one fetch of one partition will return."""
 
     __slots__ = ("_aborted", "_resolve", "_span", "first_offset", "size_bytes")
 
@@ -57,14 +57,14 @@ class ReadPlan:
     ) -> None:
         #: The offset that was asked for; the bytes start with the batch that holds it.
         self.first_offset = first_offset
-        #: How much `read` returns; an upper bound while the plan is unresolved; 0 = there is nothing to read.
+        #: The bytes that `read` returns; an upper bound while the plan is unresolved; 0 if there are none.
         self.size_bytes = size_bytes
         self._span = span
         self._resolve = resolve
         self._aborted = aborted
 
     def answer_cached(self, read_cold: RunBlocking) -> Buffer | StoredRecords | None:
-        """What to answer with, if the page cache has the bytes; else None: use `answer` in a worker thread.
+        """The records to answer with if the page cache has them; else None: use `answer` in a worker thread.
 
         Never waits. Of a larger read it asks for the first and the last byte; `read_cold` is for the rest.
         """
@@ -83,7 +83,7 @@ class ReadPlan:
         return StoredRecords(segment, file, start, end, read_cold)
 
     def answer(self, read_cold: RunBlocking) -> Buffer | StoredRecords:
-        """What to answer with. Worker-safe; may wait for the disk. KAFKA_STORAGE_ERROR if it fails."""
+        """The records to answer with. Worker-safe; may wait for the disk. KAFKA_STORAGE_ERROR if it fails."""
         try:
             span = self._resolved()
             if span is None:
@@ -134,8 +134,8 @@ def nothing_at(offset: int) -> ReadPlan:
 def end_of_read(
     segment: Segment, start: int, bytes_wanted: int, limit_position: int, *, in_thread: bool
 ) -> int:
-    """Where a read of `bytes_wanted` from `start` ends: at a batch boundary if one is known, else right
-    there.
+    """The end position of a read of `bytes_wanted` from `start`: a batch boundary if one is known, else
+    `start + bytes_wanted`.
 
     The sparse index knows a boundary every few KiB. In a shorter read the last batch may come cut, as it
     does from Kafka. The exactly known tail is for the event loop only.
@@ -170,7 +170,7 @@ def _first_offset(txn: AbortedTxn) -> int:
 
 
 class ReadRequest(NamedTuple):
-    """What a reader asked for."""
+    """The arguments of one read."""
 
     offset: int
     max_bytes: int
@@ -187,8 +187,8 @@ def unresolved_read(
 ) -> ReadPlan:
     """A plan that finds its place in a worker thread: the first of `segments` with a batch past the offset.
 
-    `check` scans a closed segment (up to the given base offset of the next) that does not have what it
-    should; False if that was done before.
+    `check` scans a closed segment (up to the given base offset of the next) that lacks the expected batch;
+    False if that was done before.
     """
 
     def resolve() -> Span | None:
@@ -225,7 +225,7 @@ def unresolved_read(
 def _span(
     segment: Segment, following: Segment | None, found: tuple[int, BatchHeader], request: ReadRequest
 ) -> Span | None:
-    """What to read of `segment`, from the batch that was found on; None if nothing may be read."""
+    """The bytes of `segment` to read, beginning with the batch that was found; None if none may be read."""
     start, header = found
     end = segment.size
     if following is None or request.limit_offset < following.base_offset:

@@ -137,7 +137,9 @@ class LogReader:
     def _aborted_later(
         self, segments: tuple[Segment, ...], offset: int, upper_bound: int
     ) -> Callable[[], list[AbortedTxn]] | None:
-        """What `ReadPlan.aborted_transactions` calls; most logs have none, and then nothing is kept."""
+        """The look-up for `ReadPlan.aborted_transactions`; None if no transaction of the segments was
+        aborted.
+        """
         if not any(segment.aborted.entries for segment in segments):
             return None
         return lambda: aborted_in(segments, offset, upper_bound)
@@ -158,8 +160,8 @@ class LogReader:
     # --- lookups by time and epoch ----------------------------------------------------------------
 
     def search_timestamp(self, timestamp: int, limit: Limit = "log_end") -> Callable[[], FoundOffset | None]:
-        """How to find the first record below `limit` with a timestamp >= `timestamp`: call it in a worker
-        thread.
+        """Return a search for the first record below `limit` with a timestamp >= `timestamp`, to be called in
+        a worker thread.
 
         The search sees the log as it is now, whatever is appended or deleted meanwhile.
         """
@@ -173,7 +175,7 @@ class LogReader:
         )
 
     def search_max_timestamp(self) -> Callable[[], FoundOffset | None]:
-        """How to find the first record that carries the log's greatest timestamp; as `search_timestamp`."""
+        """Return a search for the first record with the log's greatest timestamp; as `search_timestamp`."""
         return partial(search_max_timestamp, self._state.segments, self.checks.check_old_batches)
 
     def end_offset_for_epoch(self, epoch: int) -> EpochEntry:

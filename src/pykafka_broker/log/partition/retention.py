@@ -1,7 +1,7 @@
-"""Which old segments may go: a pure decision on sizes, timestamps and offsets.
+"""The choice of the old segments to delete: pure, from sizes, timestamps and offsets.
 
 Kafka's three rules, in its order: closed segments wholly below the log start offset (under every cleanup
-policy), then what exceeds `retention.bytes`, then what is older than `retention.ms` (both only under
+policy), then those that exceed `retention.bytes`, then those older than `retention.ms` (both only under
 `delete`, and for the active segment too, unless it is empty). Segments go from the front, and never past the
 high watermark. A record from the future keeps its segment, and those behind it, until its time has come.
 """
@@ -15,8 +15,8 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class SegmentFacts(NamedTuple):
-    """What retention knows of one segment; `age_timestamp` is its newest record's, or the file's when it
-    has none.
+    """The facts of one segment that retention decides on; `age_timestamp` is its newest record's, or the
+    file's when it has none.
     """
 
     base_offset: int
@@ -41,7 +41,7 @@ def expired_segments(
     log_start_offset: int,
     high_watermark: int,
 ) -> Expired:
-    """How many segments at the front of the log are due."""
+    """Return the segments at the front of the log that are due for deletion."""
     excess = sum(s.size_bytes for s in segments) - config.retention_bytes
     reasons: list[str] = []
     for segment in segments:

@@ -120,15 +120,15 @@ class Roller:
         return storage_error(state.name, error)
 
     def jitter_ms(self, segment: Segment) -> int:
-        """How much earlier than `segment.ms` says a segment is rolled, by `segment.jitter.ms`: differs from
-        segment to segment, so that not all roll at once.
+        """The milliseconds, at most `segment.jitter.ms`, by which a segment is rolled before `segment.ms` has
+        passed; differs from segment to segment, so that not all roll at once.
         """
         limit_ms = min(self.state.config.segment_jitter_ms, self.state.roll_ms)
         return crc32c(segment.path.encode()) % limit_ms if limit_ms > 0 else 0
 
     def _made(self, base_offset: int) -> Segment:
-        """A new segment's files; with `preallocate`, the disk keeps room for all of it. What is left of that
-        goes back when the segment is closed.
+        """Make a new segment's files; with `preallocate`, the disk reserves room for all of it, and gets back
+        the unused rest when the segment is closed.
         """
         new = self._folder.create_segment(base_offset)
         if new is None:

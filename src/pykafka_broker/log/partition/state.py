@@ -1,4 +1,4 @@
-"""What one partition's log is at this moment: its segments, and the offsets everything else goes by.
+"""The state of one partition's log: its segments, and the offsets that everything else depends on.
 
     log start offset <= last stable offset <= high watermark <= log end offset
 
@@ -29,7 +29,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class LogIdentity(NamedTuple):
-    """Which partition a log is of, and the folder it lies in."""
+    """The partition of a log, and the folder that holds it."""
 
     directory: str
     topic: str
@@ -43,7 +43,7 @@ class LogIdentity(NamedTuple):
 
 
 class OpenedLog(NamedTuple):
-    """What opening a folder, or making a new one, has found: where the state of a log begins."""
+    """The initial state of a log, as found when its folder was opened or made."""
 
     #: Oldest first, at least one.
     segments: tuple[Segment, ...]
@@ -56,7 +56,7 @@ class OpenedLog(NamedTuple):
     producers: ProducerStates
     #: Of the newest producer snapshot; -1 if there is none.
     snapshot_offset: int = -1
-    #: Where the last compaction ended; None if there was none.
+    #: The offset at which the last compaction ended; None if there was none.
     cleaned_offset: Optional[int] = None
     #: From here on offsets are missing only where they were lost; None if that is not noted.
     dense_from: Optional[int] = None
@@ -103,7 +103,7 @@ class LogState:
         self.log_end_offset = opened.log_end_offset
         self.high_watermark = max(opened.log_start_offset, min(opened.high_watermark, opened.log_end_offset))
         self.recovery_point = opened.recovery_point
-        #: Where the last compaction ended; None if there was none.
+        #: The offset at which the last compaction ended; None if there was none.
         self.cleaned_offset = opened.cleaned_offset
         self.epochs = opened.epochs
         #: The newest leader epoch in the log, -1 if none.
@@ -155,7 +155,7 @@ class LogState:
         return self.config.is_compacted or self.cleaned_offset is not None
 
     def active_producers(self) -> list[ProducerState]:
-        """What DescribeProducers shows."""
+        """The producers that DescribeProducers lists."""
         return list(self.producers.producers.values())
 
     def expire_producers(self, now_ms: int) -> int:

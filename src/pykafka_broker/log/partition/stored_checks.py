@@ -65,7 +65,7 @@ class StoredChecks:
             self.check_again(segment)
 
     def check_again(self, segment: Segment) -> None:
-        """Go through all that was in a segment before this process, and fence off what is damaged."""
+        """Check every batch that was in a segment before this process started, and fence off damaged ones."""
         state = self._state
         segments = state.segments
         ends = dict(zip(segments, segment_ends(segments, state.log_end_offset), strict=True))

@@ -1,4 +1,4 @@
-"""What a leader does to a produced batch before writing it: check it, give it offsets, rewrite it if it must.
+"""The leader's work on a produced batch before writing it: check it, assign offsets, rewrite it if needed.
 
 A pure function on the payload of one partition in a Produce request (v3 and later: exactly one batch of
 format v2). Error codes are those that Apache Kafka 4.3.1 answers. On purpose this broker refuses some batches
@@ -75,7 +75,7 @@ MAX_RECORDS_LOOKED_AT = 1_000_000
 
 #: A record takes at least its length, attributes, two deltas, two null lengths and a header count.
 SMALLEST_RECORD_BYTES = 7
-#: How much of a codec's output a byte of its input can stand for, by codec number.
+#: The most bytes that one compressed byte can stand for, by codec number.
 LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 
 #: Least length of what follows the batch length in any format, v0 included.
@@ -109,7 +109,7 @@ class RecordErrors(KafkaError):
 
 
 class NotOneBatch(KafkaError):
-    """What came is no single whole batch of format v2; Kafka sees that before it looks at the partition."""
+    """The payload is not one whole batch of format v2; Kafka checks this before it looks at the partition."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.INVALID_RECORD) -> None:
         super().__init__(code, message)
@@ -256,7 +256,7 @@ def check_framing(payload: Buffer) -> None:
 
 
 def _refuse_payload(payload: Buffer) -> NoReturn:
-    """Say what is wrong with a payload that is not one whole batch of format v2."""
+    """Raise the error for a payload that is not one whole batch of format v2."""
     check_framing(payload)
     size = len(payload)
     if size < LOG_OVERHEAD_BYTES:
@@ -335,7 +335,7 @@ def _check_codec(payload: Buffer, codec: int) -> None:
 
 
 def _undecodable(message: str) -> KafkaError:
-    """What Kafka answers where its decompression fails: an error on which producers do not retry."""
+    """Kafka's error when decompression fails, on which producers do not retry."""
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
 
 

@@ -51,7 +51,7 @@ _CRC = Struct(">I")
 
 
 class AppendResult(NamedTuple):
-    """Where a batch is in the log: now, or already if it was a duplicate."""
+    """The offsets of an appended batch or, of a duplicate, of the batch that was appended before."""
 
     first_offset: int
     last_offset: int

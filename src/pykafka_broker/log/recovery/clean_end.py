@@ -1,7 +1,7 @@
-"""Where a log ends after a clean stop: a glance at the batches behind the last index entry.
+"""The end of a log after a clean stop: only the batches after the last index entry are read.
 
-A clean stop leaves the indexes complete and the log end offset in the recovery point checkpoint. Where a
-batch, an index or that offset says otherwise it was no clean stop, and the log has to be scanned
+A clean stop leaves the indexes complete and the log end offset in the recovery point checkpoint. If a
+batch, an index or that offset disagrees, the stop was not clean, and the log has to be scanned
 (`crash_scan.py`).
 """
 

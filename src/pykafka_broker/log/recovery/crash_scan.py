@@ -1,6 +1,6 @@
-"""Where a log ends after a crash: every segment that may hold unflushed batches is scanned.
+"""The end of a log after a crash: every segment that may hold unflushed batches is scanned.
 
-Scanned are the segments at or past the recovery point, batch by batch; their indexes are rebuilt, a torn tail
+The segments at or past the recovery point are scanned batch by batch: their indexes are rebuilt, a torn tail
 is cut off, damage is fenced. Before that the notes beside the log are compared with the batches:
 
 * the note of density (`density.py`) is believed unless offsets are missing where it says that none is;
@@ -27,8 +27,8 @@ logger = logging.getLogger(__name__)
 def scan_log(
     found: FoundLog, recovery_point: int, *, synced_end: int, high_watermark: int
 ) -> tuple[int, int]:
-    """Scan the segments at or past `recovery_point`, and mend the effects of the crash; the log end offset,
-    and the base offset of the first segment that was scanned.
+    """Scan the segments at or past `recovery_point`, and mend the effects of the crash; return the log end
+    offset, and the base offset of the first segment that was scanned.
 
     Everything below `synced_end` was on stable storage, and everything below `high_watermark` was visible to
     consumers, as far as the checkpoints tell.

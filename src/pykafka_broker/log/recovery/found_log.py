@@ -126,7 +126,7 @@ class FoundLog:
         return sizes
 
     def _end_of_swap(self, name: str, size: int) -> int:
-        """Where the offsets of a cleaned segment end."""
+        """The offset after the last batch of a cleaned segment; its base offset if it has no batch."""
         parsed = parse_offset_file(name[: -len(SWAP_SUFFIX)])
         assert parsed is not None
         end_offset = parsed[0]
@@ -201,7 +201,7 @@ class FoundLog:
             self.epochs.assign(header.partition_leader_epoch, header.base_offset)
 
     def finish_epochs(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Bring the epochs in line with the ends of the log, and write what has changed."""
+        """Bring the epochs in line with the ends of the log, and write the changes."""
         changed = self.epochs.truncate_from_end(log_end_offset)
         if self.epochs.truncate_from_start(log_start_offset) or changed or not self.epochs_are_known:
             self.files.replace_file(self._epochs_path, encode_epochs(self.epochs.entries), sync=False)

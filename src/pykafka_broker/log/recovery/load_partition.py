@@ -2,7 +2,7 @@
 unflushed segments.
 
 `found_log.py` reads the folder, `clean_end.py` has the glance, `crash_scan.py` the scan, and `log_start.py`
-judges the log start offset. What is found, and what is done about it:
+judges the log start offset. The possible findings, and the response to each:
 
 | found | done |
 |---|---|
@@ -17,7 +17,7 @@ judges the log start offset. What is found, and what is done about it:
 | a log start offset past the end | after a clean stop not believed, else what there is becomes `-stray` |
 | a recovery point past what a torn last batch could hold | believed up to its end, or the high watermark |
 | `.deleted`, `.cleaned`, `.tmp` | removed: leftovers of a deletion, compaction or replacement cut short |
-| `.swap` | a finished compaction: put in place of what it replaces (`segment/swap.py`) |
+| `.swap` | a finished compaction: put in place of the segments it replaces (`segment/swap.py`) |
 
 Blocking; worker-safe, since no other thread knows the log yet.
 """

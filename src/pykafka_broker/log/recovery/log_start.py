@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Ends(NamedTuple):
-    """Where a log starts and ends."""
+    """The start and end offsets of a log."""
 
     log_start_offset: int
     log_end_offset: int

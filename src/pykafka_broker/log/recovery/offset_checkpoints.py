@@ -59,7 +59,7 @@ NOTHING_CHECKPOINTED = CheckpointedOffsets()
 
 
 class Content(NamedTuple):
-    """What a checkpoint in one directory is to hold."""
+    """The next content of a checkpoint file in one directory."""
 
     log_dir: LogDir
     data: bytes

@@ -1,4 +1,4 @@
-"""What lies in a log directory, opened at the start: partitions, with recovery where the last stop was not
+"""Opening the folders of a log directory at the start: partitions, with recovery if the last stop was not
 clean, and leftovers.
 
 Apache Kafka stops for a folder it does not know and for a garbled checkpoint; here the first is left alone
@@ -33,7 +33,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 logger = logging.getLogger(__name__)
 
 UNKNOWN_TOPIC_ID = bytes(16)
-#: How often long work says how far it is.
+#: The interval at which long work logs its progress.
 PROGRESS_MS = 3_000
 
 

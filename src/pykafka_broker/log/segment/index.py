@@ -38,7 +38,7 @@ class InvalidIndexError(Exception):
 
 
 class OffsetIndex:
-    """Where batches start, one entry per `index.interval.bytes` of log."""
+    """The start positions of batches, one entry per `index.interval.bytes` of log."""
 
     __slots__ = ("base_offset", "positions", "relative_offsets")
 

@@ -50,7 +50,7 @@ class IndexedLog(Protocol):
 
 
 class IndexPair:
-    """Where the batches of one segment are, by offset and by time."""
+    """The indexes of one segment's batches, by offset and by time."""
 
     __slots__ = (
         "_files",

@@ -3,7 +3,7 @@
     segment.files     the names of all its files: opened, renamed and removed together (segment_files.py)
     segment.indexes   where its batches are, by offset and by time (index_pair.py)
     segment.aborted   its aborted transactions (aborted_txns.py)
-    segment.trust     what of it is verified, and what is fenced off as damaged (trust.py)
+    segment.trust     its verified spans, and its ranges fenced off as damaged (trust.py)
 
 The file is opened on first use and can be given back at any time (`release_file`).
 
@@ -67,7 +67,7 @@ class Segment:
         self.aborted = AbortedTxns(self.files)
         self.trust = Trust(self.files)
         self._file: File | None = None
-        #: How much earlier than `segment.ms` says the segment is rolled.
+        #: The milliseconds by which the segment is rolled before `segment.ms` has passed.
         self.jitter_ms = 0
         #: When this process wrote the first batch, or found it at its start; -1 before.
         self.first_append_ms = -1
@@ -125,7 +125,7 @@ class Segment:
     def append(
         self, records: Buffer, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int
     ) -> None:
-        """Write whole batches behind what is there.
+        """Write whole batches at the end.
 
         Raises:
             OSError: nothing of it is visible, and `has_torn_tail` is set.
@@ -321,5 +321,5 @@ class Segment:
 
 
 def segment_ends(segments: Sequence[Segment], end_offset: int) -> list[int]:
-    """Where each segment ends: at the base offset of the next, the last one at `end_offset`."""
+    """The end offset of each segment: the base offset of the next, for the last one `end_offset`."""
     return [*[segment.base_offset for segment in segments[1:]], end_offset]

@@ -1,8 +1,8 @@
-"""Reading a segment's batches without trusting them, and acting on what is found.
+"""Reading a segment's batches without trusting them, and acting on the findings.
 
 * `scan_segment` rebuilds the indexes, fences off damage, and cuts a torn tail: at the start for segments that
   a crash may have torn, and while running for a closed segment whose index or headers lead nowhere.
-* `verify_batches` checks what was written before this process began, when it is read for the first time.
+* `verify_batches` checks bytes written before this process began, when they are read for the first time.
 * `fence_damages` goes through a whole segment that is being read, where `verify_batches` found it odd.
 
 How batches are judged: `batch_scan.py`. Blocking; worker-safe.

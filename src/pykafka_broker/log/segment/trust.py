@@ -1,8 +1,9 @@
-"""How far the bytes of one segment can be trusted.
+"""The trust in the bytes of one segment: which are verified, and which are damaged.
 
-A process trusts what it has written itself. What lies below `unverified_end` was in the file before, and is
-verified when it is first read (`verified_spans`), or by the scrubber. Ranges that turned out to be damaged
-are fenced off: reads there get CORRUPT_MESSAGE, and the `.damaged` file keeps the ranges over a restart.
+A process trusts the bytes it has written itself. Those below `unverified_end` were in the file before, and
+are verified when they are first read (`verified_spans`), or by the scrubber. Ranges that turned out to be
+damaged are fenced off: reads there get CORRUPT_MESSAGE, and the `.damaged` file keeps the ranges over a
+restart.
 """
 
 from __future__ import annotations

@@ -5,9 +5,15 @@
     conversation.py   exchanges that take several requests, as generators that a shell drives
     addresses.py      HOST:PORT
     retries.py        which errors go away, and when to try again
+    patience.py       again until it succeeds, for those who write
+    offset.py         a committed offset
     metadata.py       brokers, topics and their leaders
     coordinators.py   the coordinators of groups and transactions
+    producer_state.py what a producer knows of itself: id, epoch, sequence numbers, its open transaction
+    producing.py      how it writes, commits offsets of groups and ends transactions
+    stable_offsets.py offsets of a group that no open transaction may change
     blocking.py       shell: sockets, one request at a time
+    producer.py       an idempotent or transactional producer, over the blocking shell
     offsets.py        where partitions begin and end, and where groups are; over the blocking shell
     aio.py            shell: asyncio, many requests on their way over one connection
 
@@ -15,6 +21,6 @@ The core receives bytes, answers and the time, and returns bytes and values; it 
 clock. A caller that needs exact control uses the lower parts of the same core: `frames.py` alone, or
 `blocking.FrameSocket` and `aio.FrameStream`, which send any bytes and return each frame as it came.
 
-Left out: producing and consuming as such, group membership, fetch sessions. The users of this package send
-the requests of those themselves.
+Left out: gathering records into batches, consuming as such, group membership, fetch sessions. The users of
+this package send the requests of those themselves.
 """

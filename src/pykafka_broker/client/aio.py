@@ -25,7 +25,7 @@ from typing import Any, Protocol, Self
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
-from pykafka_broker.client.conversation import Ask, Conversation, Reply, Result
+from pykafka_broker.client.conversation import CANNOT, Ask, Conversation, Reply, Result, Step
 from pykafka_broker.client.frames import FrameCutter
 from pykafka_broker.machine.clock import Clock, SystemClock
 from pykafka_broker.protocol.buffers import Buffer
@@ -246,13 +246,13 @@ class Connection:
     ) -> None:
         await self.close()
 
-    def newest_version(self, request: object) -> int:
-        """The newest version of the request that both sides know.
+    def newest_version(self, request: object, at_most: int | None = None) -> int:
+        """The newest version of the request that both sides know, and that is not newer than `at_most`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION, there is none.
         """
-        return self._state.newest_version(request)
+        return self._state.newest_version(request, at_most)
 
     def start(self, request: object, version: int | None = None) -> asyncio.Future[Any]:
         """Send a request now; its response will be the future's result, None for acks=0.
@@ -295,15 +295,24 @@ class Connection:
         try:
             step = next(conversation)
             while True:
-                response = None
-                if isinstance(step, Ask):
-                    response = await self.send(step.request, step.version, timeout_ms=timeout_ms)
+                try:
+                    response = await self._carry_out(step, timeout_ms)
+                except CANNOT as error:
+                    step = conversation.throw(error)
                 else:
-                    await self._clock.sleep(max(0, step.until_ms - self._clock.monotonic_ms()))
-                step = conversation.send(Reply(response, self._clock.monotonic_ms()))
+                    step = conversation.send(Reply(response, self._clock.monotonic_ms()))
         except StopIteration as end:
             result: Result = end.value
             return result
+
+    async def _carry_out(self, step: Step, timeout_ms: int) -> Any:
+        if isinstance(step, Ask):
+            version = step.version
+            if version is None and step.at_most is not None:
+                version = self.newest_version(step.request, step.at_most)
+            return await self.send(step.request, version, timeout_ms=timeout_ms)
+        await self._clock.sleep(max(0, step.until_ms - self._clock.monotonic_ms()))
+        return None
 
     async def close(self) -> None:
         """Send what was written, close the connection, and return when it is gone. Callers that wait get a

@@ -222,13 +222,13 @@ class Connection:
         """API key -> the lowest and the highest version that the broker serves."""
         return self._state.versions
 
-    def newest_version(self, request: object) -> int:
-        """The newest version of the request that both sides know.
+    def newest_version(self, request: object, at_most: int | None = None) -> int:
+        """The newest version of the request that both sides know, and that is not newer than `at_most`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION, there is none.
         """
-        return self._state.newest_version(request)
+        return self._state.newest_version(request, at_most)
 
     def send(self, request: object, version: int | None = None) -> Any:
         """Send a request and return its response; None when the request wants none (acks=0).
@@ -356,7 +356,7 @@ class Client:
         return self._open(self.bootstrap_servers[-1])
 
     def _to(self, node_id: int) -> Connection:
-        return self._open(self._run(find_broker(self.brokers, node_id)))
+        return self._open(self.run(find_broker(self.brokers, node_id)))
 
     def _open(self, address: Address) -> Connection:
         return Connection(address, self.timeout_s, identity=self._identity, notices=self._notices)
@@ -365,7 +365,7 @@ class Client:
 
     def metadata(self, topics: Iterable[str] | None, *, auto_create: bool = False) -> MetadataResponse:
         """The Metadata response for these topics; for all of them, if None."""
-        return self._run(fetch_metadata(self.brokers, topics, auto_create=auto_create))
+        return self.run(fetch_metadata(self.brokers, topics, auto_create=auto_create))
 
     def topic(self, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
         """One topic's metadata, once all its partitions have a leader.
@@ -374,7 +374,7 @@ class Client:
             KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or what its last answer says.
         """
         attempt = first_attempt(now_ms(), self._timeout_ms)
-        return self._run(find_topic(self.brokers, name, attempt, auto_create=auto_create))
+        return self.run(find_topic(self.brokers, name, attempt, auto_create=auto_create))
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Partition -> the broker that leads it."""
@@ -384,7 +384,7 @@ class Client:
         """The broker that coordinates a group."""
         from pykafka_broker.client.coordinators import find_coordinator
 
-        return self._run(find_coordinator(self.brokers, group, first_attempt(now_ms(), self._timeout_ms)))
+        return self.run(find_coordinator(self.brokers, group, first_attempt(now_ms(), self._timeout_ms)))
 
     def attempts(self) -> Iterator[bool]:
         """Try, and try again for as long as the time-out allows; True stands for the last attempt."""
@@ -399,12 +399,16 @@ class Client:
     def _timeout_ms(self) -> int:
         return round(self.timeout_s * 1000)
 
-    def _run(self, conversation: Conversation[Result]) -> Result:
+    def run(self, conversation: Conversation[Result]) -> Result:
+        """Run a conversation with the brokers of this cluster to its end."""
         return drive(conversation, self._carry_out)
 
     def _carry_out(self, step: Step) -> Reply:
         if isinstance(step, Ask):
-            return Reply(self.send(step.request, step.node_id, step.version), now_ms())
+            version = step.version
+            if version is None and step.at_most is not None:
+                version = self.connection(step.node_id).newest_version(step.request, step.at_most)
+            return Reply(self.send(step.request, step.node_id, version), now_ms())
         _sleep_until(step.until_ms)
         return Reply(None, now_ms())
 

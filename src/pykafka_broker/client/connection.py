@@ -113,8 +113,8 @@ class ConnectionState:
         check(response.error_code)
         self.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
-    def newest_version(self, request: object) -> int:
-        """The newest version of a request that both sides know.
+    def newest_version(self, request: object, at_most: int | None = None) -> int:
+        """The newest version of a request that both sides know, and that is not newer than `at_most`.
 
         Raises:
             KafkaError: UNSUPPORTED_VERSION, there is none.
@@ -122,6 +122,8 @@ class ConnectionState:
         api_key, ours = api_key_of(request), schema_of(request).versions
         low, high = self.versions.get(api_key, (0, -1))
         version = min(high, ours[-1])
+        if at_most is not None:
+            version = min(version, at_most)
         if version < max(low, ours[0]):
             name, kind = API_NAMES[api_key], self.identity.kind
             raise KafkaError(

@@ -1,8 +1,9 @@
 """Exchanges that take several requests, written once for both shells.
 
 A conversation is a generator: it yields `Ask` to have a request sent and `Wait` to wait, is sent a `Reply`
-for each, and returns its result. It decides everything and does nothing; what a shell cannot carry out (no
-connection, no answer in time) ends the conversation with the shell's error.
+for each, and returns its result. It decides everything and does nothing. What a shell cannot carry out (no
+connection, no answer in time, no version in common) is raised where the conversation waits for its reply: a
+conversation that does not handle it ends with it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 Result = TypeVar("Result")
@@ -23,6 +25,8 @@ class Ask(NamedTuple):
     node_id: int | None = None
     #: None: in the newest version that both sides know.
     version: int | None = None
+    #: Where no version is named: none newer than this.
+    at_most: int | None = None
 
 
 class Wait(NamedTuple):
@@ -40,6 +44,9 @@ class Reply(NamedTuple):
     now_ms: int
 
 
+#: What a shell raises that could not carry out a step.
+CANNOT = (OSError, KafkaError)
+
 Step = Ask | Wait
 Conversation = Generator[Step, Reply, Result]
 
@@ -49,7 +56,12 @@ def drive(conversation: Conversation[Result], carry_out: Callable[[Step], Reply]
     try:
         step = next(conversation)
         while True:
-            step = conversation.send(carry_out(step))
+            try:
+                reply = carry_out(step)
+            except CANNOT as error:
+                step = conversation.throw(error)
+            else:
+                step = conversation.send(reply)
     except StopIteration as end:
         result: Result = end.value
         return result

@@ -12,6 +12,7 @@ from typing import Any
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.metadata import topic_error
+from pykafka_broker.client.offset import TopicPartition
 from pykafka_broker.client.retries import RETRIABLE
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
@@ -19,8 +20,6 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 #: From the version behind it on, OffsetFetch and OffsetCommit have the ids of topics instead of names.
 _LAST_WITH_NAMES = 9
-
-TopicPartition = tuple[str, int]
 
 #: How a coordinator refuses a commit from outside of a group that has members.
 HAS_MEMBERS = frozenset(

@@ -58,6 +58,7 @@ __all__ = [
     "record_bytes",
     "restamp",
     "walk_records",
+    "with_producer",
     "with_records",
     "with_timestamp_delta",
 ]
@@ -105,6 +106,7 @@ HEADER = Struct(">qiibIhiqqqhii")
 _BEFORE_CRC = Struct(">qiib")
 _AFTER_CRC = Struct(">hiqqqhii")
 _ATTRIBUTES = Struct(">h")
+_PRODUCER = Struct(">qhi")
 _INT64 = Struct(">q")
 _INT32 = Struct(">i")
 _UINT32 = Struct(">I")
@@ -252,6 +254,19 @@ def restamp(batch: Buffer, attributes: int, max_timestamp: int) -> None:
     _ATTRIBUTES.pack_into(batch, ATTRIBUTES_OFFSET, attributes)
     _INT64.pack_into(batch, MAX_TIMESTAMP_OFFSET, max_timestamp)
     _UINT32.pack_into(batch, CRC_OFFSET, crc32c(memoryview(batch)[ATTRIBUTES_OFFSET:]))
+
+
+def with_producer(
+    batch: Buffer, producer_id: int, producer_epoch: int, base_sequence: int, *, transactional: bool
+) -> bytes:
+    """The batch that fills `batch`, as this producer sends it."""
+    stamped = bytearray(batch)
+    (attributes,) = _ATTRIBUTES.unpack_from(stamped, ATTRIBUTES_OFFSET)
+    attributes = attributes | TRANSACTIONAL_BIT if transactional else attributes & ~TRANSACTIONAL_BIT
+    _ATTRIBUTES.pack_into(stamped, ATTRIBUTES_OFFSET, attributes)
+    _PRODUCER.pack_into(stamped, PRODUCER_ID_OFFSET, producer_id, producer_epoch, base_sequence)
+    _UINT32.pack_into(stamped, CRC_OFFSET, crc32c(memoryview(stamped)[ATTRIBUTES_OFFSET:]))
+    return bytes(stamped)
 
 
 # --- reading records ------------------------------------------------------------------------------

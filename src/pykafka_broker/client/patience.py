@@ -1,0 +1,52 @@
+"""Again until it succeeds: what a producer does while a cluster elects, creates, loads or restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pykafka_broker.client.conversation import Conversation, Wait
+from pykafka_broker.client.retries import RETRIABLE, RETRY_PAUSE_MS, Attempt
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+
+Result = TypeVar("Result")
+
+#: What goes away by itself for those who write, besides what does for all.
+TEMPORARY = RETRIABLE | {
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.NETWORK_EXCEPTION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+}
+#: Markers of the transaction before this one are being written, which takes milliseconds.
+CONCURRENT_PAUSE_MS = 5
+
+
+def patiently(once: Callable[[Attempt], Conversation[Result]], attempt: Attempt) -> Conversation[Result]:
+    """The result of the first attempt that succeeds.
+
+    Raises:
+        KafkaError, OSError: that of the last attempt, or one that does not go away.
+    """
+    while True:
+        pause_ms = RETRY_PAUSE_MS
+        try:
+            return (yield from once(attempt))
+        except OSError:
+            if attempt.is_last:
+                raise
+        except KafkaError as error:
+            if attempt.is_last or error.code not in TEMPORARY:
+                raise
+            if error.code == ErrorCode.CONCURRENT_TRANSACTIONS:
+                pause_ms = CONCURRENT_PAUSE_MS
+        reply = yield Wait(attempt.began_ms + pause_ms)
+        attempt = attempt.again(reply.now_ms)

@@ -1,0 +1,97 @@
+"""A producer for programs that wait: idempotent, or transactional with offsets of groups in its transactions.
+
+    with Client("127.0.0.1:9092") as client:
+        producer = Producer(client, "orders-copy")
+        producer.initialise()                                   # fences the one before it
+        producer.write(("orders", 0), build_batch(records))
+        producer.commit_offsets("copies", {("source", 0): CommittedOffset(17)})
+        producer.commit()
+
+One request at a time, and what is written is a batch, not a record: how records are gathered, to which
+partition they go and how fast is the caller's business. `producing.py` has what each error means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pykafka_broker.client.blocking import Client, now_ms
+from pykafka_broker.client.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.producer_state import ProducerState
+from pykafka_broker.client.producing import (
+    commit_offsets,
+    end_transaction,
+    initialise,
+    produce,
+    recover,
+)
+from pykafka_broker.client.retries import Attempt, first_attempt
+from pykafka_broker.client.stable_offsets import fetch_stable_offsets
+
+TRANSACTION_TIMEOUT_MS = 60_000
+#: How long each call may try.
+DELIVERY_TIMEOUT_S = 120.0
+
+
+class Producer:
+    """One producer over the connections of a client."""
+
+    def __init__(
+        self,
+        client: Client,
+        transactional_id: str | None = None,
+        *,
+        transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        delivery_timeout_s: float = DELIVERY_TIMEOUT_S,
+    ) -> None:
+        """Without a transactional id, the producer is idempotent only.
+
+        Args:
+            client: Whose connections it uses, one request at a time.
+            transactional_id: Names this producer for good, over restarts.
+            transaction_timeout_ms: After so long, the coordinator aborts a transaction.
+            delivery_timeout_s: How long each call tries before it gives up.
+        """
+        self.state = ProducerState(transactional_id, transaction_timeout_ms)
+        self._client = client
+        self._delivery_timeout_ms = round(delivery_timeout_s * 1000)
+
+    def initialise(self) -> None:
+        """Get an id and an epoch; a transactional producer fences those before it."""
+        self._client.run(initialise(self._client.brokers, self.state, self._attempt()))
+
+    def write(self, partition: TopicPartition, batch: bytes) -> int:
+        """Write a batch of `build_batch` to a partition; its base offset there, or -1 (see `produce`)."""
+        return self._client.run(produce(self._client.brokers, self.state, partition, batch, self._attempt()))
+
+    def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Let offsets of a group become committed with the open transaction."""
+        self._client.run(commit_offsets(self._client.brokers, self.state, group, offsets, self._attempt()))
+
+    def committed_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What is committed for a group, once no transaction is open on it."""
+        return self._client.run(
+            fetch_stable_offsets(self._client.brokers, group, partitions, self._attempt())
+        )
+
+    def commit(self) -> None:
+        """Commit the open transaction."""
+        self._end(committed=True)
+
+    def abort(self) -> None:
+        """Abort the open transaction."""
+        self._end(committed=False)
+
+    def recover(self) -> None:
+        """After `TransactionLost`: abort what may be open, and go on in the next epoch."""
+        self._client.run(recover(self._client.brokers, self.state, self._attempt()))
+
+    def _end(self, *, committed: bool) -> None:
+        self._client.run(
+            end_transaction(self._client.brokers, self.state, self._attempt(), committed=committed)
+        )
+
+    def _attempt(self) -> Attempt:
+        return first_attempt(now_ms(), self._delivery_timeout_ms)

@@ -1,0 +1,100 @@
+"""What a producer knows of itself: who it is, its sequence numbers, and what its open transaction has. Pure.
+
+A broker recognises a producer by its id and epoch, and each of its batches by the sequence number of its
+first record, so that a batch that is sent again is stored once. A transactional id is for good: the producer
+that asks for it last fences those before it.
+
+With transaction.version 2 (Kafka 4.0) every transaction has an epoch of its own, and partitions and groups
+join a transaction with their first batch or offset. Before that, the producer announces them.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.client.offset import TopicPartition
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, increment_sequence
+
+#: The feature whose level says how transactions go.
+TRANSACTION_VERSION = "transaction.version"
+#: From this level on, each transaction has its epoch.
+EPOCH_PER_TRANSACTION = 2
+
+
+class TransactionLost(KafkaError):
+    """The open transaction cannot be committed any more. The producer recovers, and then sends it again
+    unless it turns out to be committed.
+    """
+
+
+class ProducerFenced(KafkaError):
+    """The producer may not go on: another one has its transactional id, or its transaction took longer than
+    its time-out and was aborted.
+    """
+
+    def __init__(self, transactional_id: str) -> None:
+        super().__init__(
+            ErrorCode.PRODUCER_FENCED,
+            f"Another producer has begun with the transactional id '{transactional_id}', or a transaction "
+            "took longer than its time-out.",
+        )
+
+
+class ProducerState:
+    """One producer; `transactional_id` is None where it is idempotent only."""
+
+    __slots__ = (
+        "coordinator",
+        "epoch",
+        "groups",
+        "leaders",
+        "partitions",
+        "producer_id",
+        "sequences",
+        "topic_ids",
+        "transaction_timeout_ms",
+        "transaction_version",
+        "transactional_id",
+    )
+
+    def __init__(self, transactional_id: str | None, transaction_timeout_ms: int) -> None:
+        self.transactional_id = transactional_id
+        self.transaction_timeout_ms = transaction_timeout_ms
+        #: The level of `TRANSACTION_VERSION` in the cluster.
+        self.transaction_version = 0
+        self.producer_id = NO_PRODUCER_ID
+        self.epoch = NO_PRODUCER_EPOCH
+        #: The sequence number of the next record; 0 where none was sent in this epoch.
+        self.sequences: dict[TopicPartition, int] = {}
+        #: What may be in the open transaction.
+        self.partitions: set[TopicPartition] = set()
+        self.groups: set[str] = set()
+        #: Who coordinates the transactions; None: to be looked up.
+        self.coordinator: int | None = None
+        #: Topic -> partition -> leader, of topics that need no look-up.
+        self.leaders: dict[str, dict[int, int]] = {}
+        #: The topics that were written to; one that is created anew is another.
+        self.topic_ids: dict[str, bytes] = {}
+
+    @property
+    def has_epoch_per_transaction(self) -> bool:
+        """Whether partitions and groups join a transaction by themselves, and its end begins an epoch."""
+        return self.transaction_version >= EPOCH_PER_TRANSACTION
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction may be open."""
+        return bool(self.partitions or self.groups)
+
+    def become(self, producer_id: int, epoch: int) -> None:
+        """Go on in this epoch, in which nothing was sent yet."""
+        self.producer_id, self.epoch = producer_id, epoch
+        self.sequences.clear()
+
+    def sent(self, partition: TopicPartition, records: int) -> None:
+        """So many records are stored."""
+        self.sequences[partition] = increment_sequence(self.sequences.get(partition, 0), records)
+
+    def ended(self) -> None:
+        """No transaction is open."""
+        self.partitions.clear()
+        self.groups.clear()

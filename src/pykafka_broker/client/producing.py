@@ -1,0 +1,382 @@
+"""How a producer writes: InitProducerId, Produce, TxnOffsetCommit and EndTxn, until each is done.
+
+Conversations over one `ProducerState`, one at a time. Each goes on over brokers that restart, leaders and
+coordinators that move, and markers that are being written, until its attempts end. What is sent again is
+stored once: batches by their sequence numbers, everything else because it says the same.
+
+What cannot go on is told apart:
+
+    TransactionLost    nothing of the open transaction counts, or the answer to its end is not known:
+                       `recover`, then look, then write it again
+    ProducerFenced     another producer has taken over
+    KafkaError         the broker refuses what is written; abort, and change it
+
+With brokers of Kafka 2.5 and later. Left out: topics and groups whose names a caller has not got, and several
+requests on their way at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykafka_broker.client.connection import API_VERSIONS_VERSION, SOFTWARE_NAME, check
+from pykafka_broker.client.conversation import Ask, Conversation
+from pykafka_broker.client.coordinators import TRANSACTION, find_coordinator
+from pykafka_broker.client.metadata import Brokers, find_topic, leaders_of
+from pykafka_broker.client.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.patience import patiently
+from pykafka_broker.client.producer_state import (
+    TRANSACTION_VERSION,
+    ProducerFenced,
+    ProducerState,
+    TransactionLost,
+)
+from pykafka_broker.client.retries import Attempt
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.fields import ZERO_UUID
+from pykafka_broker.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from pykafka_broker.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykafka_broker.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from pykafka_broker.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from pykafka_broker.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from pykafka_broker.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+from pykafka_broker.protocol.records.batch import read_header, with_producer
+
+#: The newest versions without two-phase commit, and those that announce what joins a transaction.
+_INIT_PRODUCER_ID = 5
+_ADD_PARTITIONS = 3
+_PRODUCE_ANNOUNCED = 11
+_PRODUCE_WITH_NAMES = 12
+_TXN_OFFSET_COMMIT_ANNOUNCED = 4
+_END_TXN_WITH_ONE_EPOCH = 4
+
+#: How long a broker may wait for its replicas.
+_REPLICATION_TIMEOUT_MS = 30_000
+_ALL_REPLICAS = -1
+
+_FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
+#: What ends a transaction, and not the producer.
+_LOST = frozenset(
+    {
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.TRANSACTION_ABORTABLE,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    }
+)
+#: What a moved coordinator or an unreachable one is answered with.
+_ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
+
+
+# -- who the producer is
+# ----------------------
+
+
+def initialise(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[None]:
+    """Get an id and an epoch. The first call of a transactional producer fences those before it, and ends
+    what they left open; later ones go on in the next epoch.
+
+    Raises:
+        ProducerFenced: another producer has begun since this one did.
+        KafkaError, OSError: that of the last attempt, or one that does not go away.
+    """
+    request = InitProducerIdRequest(
+        transactional_id=state.transactional_id,
+        transaction_timeout_ms=state.transaction_timeout_ms,
+        producer_id=state.producer_id,
+        producer_epoch=state.epoch,
+    )
+
+    def once(attempt: Attempt) -> Conversation[None]:
+        node_id = None
+        if state.transactional_id is not None:
+            node_id = yield from _coordinator(brokers, state, attempt)
+            yield from _look_at_features(state, node_id)
+        response: InitProducerIdResponse = yield from _asked(
+            state, Ask(request, node_id, at_most=_INIT_PRODUCER_ID)
+        )
+        _check(state, response.error_code)
+        state.become(response.producer_id, response.producer_epoch)
+        state.ended()
+
+    yield from patiently(once, attempt)
+
+
+def recover(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[None]:
+    """Abort what may be open, and go on in the next epoch.
+
+    Raises:
+        ProducerFenced: another producer has begun since this one did.
+        KafkaError, OSError: that of the last attempt, or one that does not go away.
+    """
+    try:
+        yield from end_transaction(brokers, state, attempt, committed=False)
+    except TransactionLost:
+        state.ended()
+    yield from initialise(brokers, state, attempt)
+
+
+def _look_at_features(state: ProducerState, node_id: int) -> Conversation[None]:
+    request = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="unknown")
+    response: ApiVersionsResponse = (yield Ask(request, node_id, API_VERSIONS_VERSION)).response
+    check(response.error_code)
+    levels = {feature.name: feature.max_version_level for feature in response.finalized_features}
+    state.transaction_version = levels.get(TRANSACTION_VERSION, 0)
+
+
+# -- records
+# ----------
+
+
+def produce(
+    brokers: Brokers, state: ProducerState, partition: TopicPartition, batch: bytes, attempt: Attempt
+) -> Conversation[int]:
+    """Write a batch, stamped as this producer's, to a partition; its base offset there, -1 where the broker
+    does not remember it of a batch that was sent again.
+
+    Raises:
+        TransactionLost, ProducerFenced: see the file.
+        KafkaError: the broker refuses the batch; or that of the last attempt, as `OSError`.
+    """
+    topic, index = partition
+    sequence = state.sequences.get(partition, 0)
+    is_transactional = state.transactional_id is not None
+    stamped = with_producer(batch, state.producer_id, state.epoch, sequence, transactional=is_transactional)
+    data = PartitionProduceData(index=index, records=stamped)
+
+    def once(attempt: Attempt) -> Conversation[int]:
+        leader = yield from _leader(brokers, state, partition, attempt)
+        if is_transactional:
+            yield from _join(brokers, state, partition, attempt)
+        topic_id = state.topic_ids[topic]
+        request = ProduceRequest(
+            transactional_id=state.transactional_id,
+            acks=_ALL_REPLICAS,
+            timeout_ms=_REPLICATION_TIMEOUT_MS,
+            topic_data=[TopicProduceData(name=topic, topic_id=topic_id, partition_data=[data])],
+        )
+        at_most = None
+        if is_transactional and not state.has_epoch_per_transaction:
+            at_most = _PRODUCE_ANNOUNCED
+        elif topic_id == ZERO_UUID:
+            at_most = _PRODUCE_WITH_NAMES
+        try:
+            response: ProduceResponse = (yield Ask(request, leader, at_most=at_most)).response
+        except OSError:
+            state.leaders.pop(topic, None)
+            raise
+        return _stored(state, topic, response.responses[0].partition_responses[0])
+
+    base_offset = yield from patiently(once, attempt)
+    state.sent(partition, read_header(batch).records_count)
+    return base_offset
+
+
+def _stored(state: ProducerState, topic: str, answer: PartitionProduceResponse) -> int:
+    """The base offset of what was written, or what became of it."""
+    code = answer.error_code
+    if not code or code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+        return answer.base_offset
+    state.leaders.pop(topic, None)
+    if state.transactional_id is not None and code == ErrorCode.INVALID_PRODUCER_EPOCH:
+        # The coordinator says whether this producer is fenced: when it aborts.
+        raise TransactionLost(ErrorCode(code), answer.error_message)
+    _check(state, code, answer.error_message)
+    raise AssertionError("a code that is not 0 is raised")
+
+
+def _leader(
+    brokers: Brokers, state: ProducerState, partition: TopicPartition, attempt: Attempt
+) -> Conversation[int]:
+    name, index = partition
+    if name not in state.leaders:
+        topic = yield from find_topic(brokers, name, attempt)
+        if state.topic_ids.setdefault(name, topic.topic_id) != topic.topic_id:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_ID,
+                f"Topic '{name}' was deleted and created anew while it was written to.",
+            )
+        state.leaders[name] = leaders_of(topic)
+    if index not in state.leaders[name]:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not have a partition {index}."
+        )
+    return state.leaders[name][index]
+
+
+def _join(
+    brokers: Brokers, state: ProducerState, partition: TopicPartition, attempt: Attempt
+) -> Conversation[None]:
+    """Let the open transaction have a partition."""
+    if partition in state.partitions:
+        return
+    if not state.has_epoch_per_transaction:
+        assert state.transactional_id is not None
+        topic, index = partition
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=state.transactional_id,
+            v3_and_below_producer_id=state.producer_id,
+            v3_and_below_producer_epoch=state.epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[index])],
+        )
+        node_id = yield from _coordinator(brokers, state, attempt)
+        response: AddPartitionsToTxnResponse = yield from _asked(
+            state, Ask(request, node_id, at_most=_ADD_PARTITIONS)
+        )
+        [result] = response.results_by_topic_v3_and_below[0].results_by_partition
+        _check(state, result.partition_error_code)
+    state.partitions.add(partition)
+
+
+# -- offsets of groups
+# --------------------
+
+
+def commit_offsets(
+    brokers: Brokers,
+    state: ProducerState,
+    group: str,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    attempt: Attempt,
+) -> Conversation[None]:
+    """Let offsets of a group, which has no members, become committed with the open transaction.
+
+    Raises:
+        TransactionLost, ProducerFenced: see the file.
+        KafkaError: the group's coordinator refuses them; or that of the last attempt, as `OSError`.
+    """
+    assert state.transactional_id is not None
+    by_topic: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for (topic, index), committed in offsets.items():
+        by_topic.setdefault(topic, []).append(
+            TxnOffsetCommitRequestPartition(
+                partition_index=index,
+                committed_offset=committed.offset,
+                committed_metadata=committed.metadata,
+            )
+        )
+    request = TxnOffsetCommitRequest(
+        transactional_id=state.transactional_id,
+        group_id=group,
+        producer_id=state.producer_id,
+        producer_epoch=state.epoch,
+        topics=[TxnOffsetCommitRequestTopic(name=name, partitions=ps) for name, ps in by_topic.items()],
+    )
+
+    def once(attempt: Attempt) -> Conversation[None]:
+        yield from _join_group(brokers, state, group, attempt)
+        at_most = None if state.has_epoch_per_transaction else _TXN_OFFSET_COMMIT_ANNOUNCED
+        node_id = yield from find_coordinator(brokers, group, attempt)
+        response: TxnOffsetCommitResponse = (yield Ask(request, node_id, at_most=at_most)).response
+        for topic in response.topics:
+            for partition in topic.partitions:
+                _check(state, partition.error_code)
+
+    yield from patiently(once, attempt)
+
+
+def _join_group(brokers: Brokers, state: ProducerState, group: str, attempt: Attempt) -> Conversation[None]:
+    """Let the open transaction have the offsets of a group."""
+    if group in state.groups:
+        return
+    if not state.has_epoch_per_transaction:
+        assert state.transactional_id is not None
+        request = AddOffsetsToTxnRequest(
+            transactional_id=state.transactional_id,
+            producer_id=state.producer_id,
+            producer_epoch=state.epoch,
+            group_id=group,
+        )
+        node_id = yield from _coordinator(brokers, state, attempt)
+        _check(state, (yield from _asked(state, Ask(request, node_id))).error_code)
+    state.groups.add(group)
+
+
+# -- the end
+# ----------
+
+
+def end_transaction(
+    brokers: Brokers, state: ProducerState, attempt: Attempt, *, committed: bool
+) -> Conversation[None]:
+    """Commit or abort the open transaction, if there is one.
+
+    Raises:
+        TransactionLost, ProducerFenced: see the file.
+        KafkaError, OSError: that of the last attempt, or one that does not go away; whether the transaction
+            is committed is not known.
+    """
+    if not state.is_open:
+        return
+    assert state.transactional_id is not None
+    request = EndTxnRequest(
+        transactional_id=state.transactional_id,
+        producer_id=state.producer_id,
+        producer_epoch=state.epoch,
+        committed=committed,
+    )
+
+    def once(attempt: Attempt) -> Conversation[None]:
+        node_id = yield from _coordinator(brokers, state, attempt)
+        at_most = None if state.has_epoch_per_transaction else _END_TXN_WITH_ONE_EPOCH
+        response: EndTxnResponse = yield from _asked(state, Ask(request, node_id, at_most=at_most))
+        _check(state, response.error_code)
+        if response.producer_id >= 0:
+            state.become(response.producer_id, response.producer_epoch)
+
+    yield from patiently(once, attempt)
+    state.ended()
+
+
+# -- the coordinator of transactions
+# ----------------------------------
+
+
+def _coordinator(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[int]:
+    if state.coordinator is None:
+        assert state.transactional_id is not None
+        state.coordinator = yield from find_coordinator(
+            brokers, state.transactional_id, attempt, key_type=TRANSACTION
+        )
+    return state.coordinator
+
+
+def _asked(state: ProducerState, ask: Ask) -> Conversation[Any]:
+    """The response; a coordinator that does not answer is looked up again."""
+    try:
+        return (yield ask).response
+    except OSError:
+        state.coordinator = None
+        raise
+
+
+def _check(state: ProducerState, code: int, message: str | None = None) -> None:
+    """Raise what a code of a broker means to this producer."""
+    if not code:
+        return
+    if code in _ELSEWHERE:
+        state.coordinator = None
+    if state.transactional_id is not None:
+        if code in _FENCED:
+            raise ProducerFenced(state.transactional_id)
+        if code in _LOST:
+            raise TransactionLost(ErrorCode(code), message)
+    check(code, message)

@@ -1,0 +1,61 @@
+"""The offsets of a group once no transaction is open on them, with the texts beside them: OffsetFetch v7+."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafka_broker.client.connection import check
+from pykafka_broker.client.conversation import Ask, Conversation
+from pykafka_broker.client.coordinators import find_coordinator
+from pykafka_broker.client.metadata import Brokers
+from pykafka_broker.client.offset import CommittedOffset, TopicPartition
+from pykafka_broker.client.patience import patiently
+from pykafka_broker.client.retries import Attempt
+from pykafka_broker.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+#: The last version with names of topics, not ids.
+_AT_MOST = 9
+
+
+def fetch_stable_offsets(
+    brokers: Brokers, group: str, partitions: Iterable[TopicPartition], attempt: Attempt
+) -> Conversation[dict[TopicPartition, CommittedOffset]]:
+    """What is committed for these partitions; those without an offset are left out.
+
+    Raises:
+        KafkaError, OSError: that of the last attempt, or one that does not go away.
+    """
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    entries = [OffsetFetchRequestTopics(name=name, partition_indexes=ps) for name, ps in by_topic.items()]
+    # Up to version 7 one group, from version 8 on a list: each version takes the field that it has.
+    request = OffsetFetchRequest(
+        group_id=group,
+        topics=[OffsetFetchRequestTopic(name=name, partition_indexes=ps) for name, ps in by_topic.items()],
+        groups=[OffsetFetchRequestGroup(group_id=group, topics=entries)],
+        require_stable=True,
+    )
+
+    def once(attempt: Attempt) -> Conversation[dict[TopicPartition, CommittedOffset]]:
+        node_id = yield from find_coordinator(brokers, group, attempt)
+        response: OffsetFetchResponse = (yield Ask(request, node_id, at_most=_AT_MOST)).response
+        answer = response.groups[0] if response.groups else response
+        check(answer.error_code)
+        found = {}
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                check(partition.error_code)
+                if partition.committed_offset >= 0:
+                    found[topic.name, partition.partition_index] = CommittedOffset(
+                        partition.committed_offset, partition.metadata or ""
+                    )
+        return found
+
+    return (yield from patiently(once, attempt))

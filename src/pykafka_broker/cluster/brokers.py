@@ -42,7 +42,7 @@ _FIRST_DIRECTORY_ID = 100
 
 
 class _Standing(Enum):
-    """How the controller treats a broker."""
+    """The state of a broker for the controller (Kafka's BrokerControlState)."""
 
     FENCED = auto()
     UNFENCED = auto()

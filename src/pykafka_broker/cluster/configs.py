@@ -1,6 +1,6 @@
 """Dynamic configs: single changes (KIP-339) and the older replacement of everything a resource has.
 
-Values are judged by `ControllerRules.configs`; what stands here is what the controller itself insists on.
+Values are judged by `ControllerRules.configs`; the rules here are the controller's own.
 `refused_by_broker` are the checks of the broker that takes a request, before it bothers the controller.
 Loggers (BROKER_LOGGER) are not metadata: the broker changes them without the controller.
 """
@@ -45,7 +45,7 @@ def alter_configs(state: ControllerState, event: AlterConfigs) -> Decision:
 def refused_by_broker(
     resource: ConfigChange | NewConfigs, node_id: int
 ) -> tuple[ErrorCode, str | None] | None:
-    """Why the broker `node_id` does not pass a resource's changes on to the controller, or None."""
+    """The error if the broker `node_id` does not pass a resource's changes on to the controller, or None."""
     if malformed := why_malformed(resource):
         return malformed
     if resource.resource_type not in _ALTERABLE:
@@ -60,7 +60,7 @@ def refused_by_broker(
 
 
 def why_malformed(resource: ConfigChange | NewConfigs) -> tuple[ErrorCode, str | None] | None:
-    """What is wrong with a resource's changes whatever the resource is, or None."""
+    """The error in a resource's changes that is one for every type of resource, or None."""
     if isinstance(resource, ConfigChange):
         keys = [key for key, _, _ in resource.changes]
         nulls = [
@@ -266,7 +266,7 @@ def _check_min_insync_replicas(state: ControllerState, record: m.ConfigRecord) -
 
 
 def _clear_elr_records(state: ControllerState, records: Iterable[object]) -> list[object]:
-    """Who is eligible follows from min.insync.replicas: a new value makes the old choice void."""
+    """Clear the eligible leader replicas of topics whose min.insync.replicas changes: they follow from it."""
     if not state.elr_enabled:
         return []
     return [

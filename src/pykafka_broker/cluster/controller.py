@@ -25,7 +25,7 @@ from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import KafkaError
 
-#: Which rule decides on which event.
+#: The rule that decides on each type of event.
 RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.CreateTopics: topics.create_topics,
     events.DeleteTopics: topics.delete_topics,
@@ -44,7 +44,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
 
 
 def transition(state: ControllerState, event: events.Event) -> Step[ControllerState]:
-    """Decide on `event`. What is refused as a whole is answered with an `EventError` and records nothing."""
+    """Decide on `event`. One refused as a whole is answered with an `EventError` and records nothing."""
     try:
         records, result, sessions = RULES[type(event)](state, event)
     except KafkaError as error:

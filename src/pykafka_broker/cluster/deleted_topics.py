@@ -1,4 +1,4 @@
-"""Which topics were just deleted, so that the first who ask for each can be answered "unknown".
+"""The topics that were just deleted, so that the first requests for each can be answered "unknown".
 
 A client that waits until a deleted topic is gone asks for its metadata again and again. With the defaults of
 most clients each of these requests also creates the topic if it is missing, so the first of them have to be
@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable
 
-#: How long a deleted topic is remembered: clients that wait for a deletion ask more than once a minute.
+#: The time for which a deleted topic is remembered: clients that wait for a deletion ask more often than
+#: that.
 REMEMBERED_MS = 60_000
 #: From the first request for a deleted topic on, all are answered "unknown" for so long: a client may ask
 #: twice at once, for its user and for itself (librdkafka does), and its user has to be told. Apache Kafka,
 #: which creates topics in the background, answers the same for a while.
 UNKNOWN_MS = 100
-#: How many deleted topics are remembered, the newest ones: 3 MB of the longest names.
+#: The number of deleted topics to remember, the newest ones: 3 MB of the longest names.
 REMEMBERED_TOPICS = 10_000
 
 

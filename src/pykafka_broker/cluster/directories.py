@@ -1,8 +1,8 @@
-"""Which log directory of a broker holds its replica of a partition (KIP-858): `PartitionRecord.directories`.
+"""The log directories of replicas (KIP-858): `PartitionRecord.directories`.
 
-A broker with several directories places new replicas itself and tells the controller where; it also tells
-before it serves a replica from another directory. So the controller knows what a failing directory takes
-along.
+A broker with several directories places new replicas itself and reports their directories to the controller;
+it also reports a move before it serves a replica from another directory. So the controller knows which
+replicas are lost with a directory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What can be asked of the controller, and what it answers: plain frozen values.
+"""The events of the controller, and its results: plain frozen values.
 
 An event carries everything a decision needs and the core may not fetch itself: the wall clock, fresh
 topic ids, the seed of replica placement. `token` comes back in the `Reply`. Results bear Kafka's error codes
@@ -37,13 +37,13 @@ class CreateTopics(NamedTuple):
 
     token: int
     topics: tuple[NewTopic, ...]
-    #: Where replica placement starts among racks and brokers.
+    #: The start of replica placement among racks and brokers.
     seed: int = 0
     validate_only: bool = False
 
 
 class CreateTopicResult(NamedTuple):
-    """What became of one `NewTopic`; numbers are -1 and the id zero when it failed."""
+    """The result of one `NewTopic`; numbers are -1 and the id zero when it failed."""
 
     name: str
     error: ErrorCode = ErrorCode.NONE
@@ -61,7 +61,7 @@ class DeleteTopics(NamedTuple):
 
 
 class DeleteTopicResult(NamedTuple):
-    """What became of one topic to delete. Several may stand for one request entry, none for a duplicate."""
+    """The result of one topic to delete. One entry of a request may have several, a duplicate has none."""
 
     name: str | None
     topic_id: bytes
@@ -87,7 +87,7 @@ class CreatePartitions(NamedTuple):
 
 
 class CreatePartitionsResult(NamedTuple):
-    """What became of one `NewPartitions`."""
+    """The result of one `NewPartitions`."""
 
     name: str
     error: ErrorCode = ErrorCode.NONE
@@ -98,7 +98,7 @@ class CreatePartitionsResult(NamedTuple):
 
 
 class ConfigOperation(IntEnum):
-    """What to do with one key (KIP-339); the numbers are those of IncrementalAlterConfigs."""
+    """The operation on one key (KIP-339); the numbers are those of IncrementalAlterConfigs."""
 
     SET = 0
     DELETE = 1
@@ -131,7 +131,7 @@ class NewConfigs(NamedTuple):
 
 
 class AlterConfigs(NamedTuple):
-    """Replace all values of resources: what is not named is dropped. Answered with `AlterConfigsResult`s."""
+    """Replace all values of resources; keys not named are reset. Answered with `AlterConfigsResult`s."""
 
     token: int
     resources: tuple[NewConfigs, ...]
@@ -139,7 +139,7 @@ class AlterConfigs(NamedTuple):
 
 
 class AlterConfigsResult(NamedTuple):
-    """What became of one resource."""
+    """The result of one resource."""
 
     resource_type: int
     name: str
@@ -153,7 +153,7 @@ class AlterConfigsResult(NamedTuple):
 class RegisterBroker(NamedTuple):
     """A broker process starts; answered with its broker epoch, or an `EventError`.
 
-    `previous_broker_epoch` is what the last run left behind in its clean-shutdown marker, -1 after a crash.
+    `previous_broker_epoch` is the epoch in the clean-shutdown marker of the last run, -1 after a crash.
     """
 
     token: int
@@ -186,7 +186,7 @@ class Heartbeat(NamedTuple):
 
 
 class HeartbeatResult(NamedTuple):
-    """How the controller sees the broker after its heartbeat."""
+    """The state of the broker for the controller after its heartbeat."""
 
     is_caught_up: bool
     is_fenced: bool
@@ -255,7 +255,7 @@ class ProducerIdBlock(NamedTuple):
 
 
 class UpgradeType(IntEnum):
-    """What a feature update may do (KIP-584); the numbers are those of UpdateFeatures."""
+    """The changes that a feature update may make (KIP-584); the numbers are those of UpdateFeatures."""
 
     UNKNOWN = 0
     UPGRADE = 1

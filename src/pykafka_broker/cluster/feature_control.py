@@ -83,7 +83,7 @@ def _update(state: ControllerState, update: FeatureUpdate) -> m.FeatureLevelReco
 
 
 def _not_supported(state: ControllerState, name: str, level: int) -> str | None:
-    """Why some node cannot work at `level`, or None."""
+    """The text of the error if some node cannot work at `level`, or None."""
     rules, image = state.rules, state.image
     nodes: list[tuple[str, FeatureRange | None]] = [
         (f"Local controller {rules.node_id}", rules.supported_features.get(name))

@@ -38,7 +38,7 @@ SERVED_FEATURES: dict[str, int] = {
     "transaction.version": 2,
 }
 
-#: Levels that others may have finalized and that stay as they are, though what they stand for is not served.
+#: Levels that others may have finalized and that stay as they are, though their features are not served.
 KEPT_FEATURES: dict[str, int] = {
     "share.version": 1,
     "streams.version": 1,

@@ -30,7 +30,7 @@ MINIMUM_METADATA_VERSION = 7
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to; the numbers are those of the protocol and of ConfigRecord."""
+    """The type of a resource with configs; the numbers are those of the protocol and of ConfigRecord."""
 
     UNKNOWN = 0
     TOPIC = 2
@@ -52,7 +52,7 @@ class CorruptMetadataError(Exception):
 
 
 class RegisteredEndpoint(NamedTuple):
-    """Where a listener is reached; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, 2, 3 SASL)."""
+    """The address of a listener; `security_protocol` is Kafka's number (0 PLAINTEXT, 1 SSL, 2, 3 SASL)."""
 
     host: str
     port: int
@@ -97,7 +97,9 @@ class ControllerRegistration(NamedTuple):
 
 
 class PartitionRegistration(NamedTuple):
-    """Who holds, and who leads, one partition. `replicas` are in order of preference; `directories` match."""
+    """The replicas and the leader of one partition. `replicas` are in order of preference; `directories` are
+    theirs, in the same order.
+    """
 
     partition_id: int
     replicas: tuple[int, ...]
@@ -148,7 +150,7 @@ class ClusterImage(NamedTuple):
     brokers: Mapping[int, BrokerRegistration] = {}
     topics: Mapping[str, TopicImage] = {}
     topic_names: Mapping[bytes, str] = {}
-    #: Names by what they become when "." is read as "_": such topics would share their metrics in Kafka.
+    #: Names by their form with "_" for ".": topics with the same form would share their metrics in Kafka.
     colliding_topics: Mapping[str, tuple[str, ...]] = {}
     configs: Mapping[tuple[int, str], Mapping[str, str]] = {}
     features: Mapping[str, int] = {}
@@ -478,7 +480,7 @@ def _ranges(features: Iterable[Any]) -> dict[str, FeatureRange]:
     return {f.name: FeatureRange(f.min_supported_version, f.max_supported_version) for f in features}
 
 
-#: What each record type does to an image.
+#: The change that each record type makes to an image.
 _APPLY: dict[type, Callable[[ImageBuilder, Any, int], None]] = {
     m.RegisterBrokerRecord: ImageBuilder._register_broker,
     m.UnregisterBrokerRecord: ImageBuilder._unregister_broker,

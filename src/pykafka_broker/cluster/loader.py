@@ -1,7 +1,7 @@
 """Batches of the metadata log in, consistent images out.
 
-Batches are collected until the image is read, so a whole log costs one copy of each table. What
-lies between BeginTransaction and EndTransaction (KIP-868) shows all at once, and what is aborted never does.
+Batches are collected until the image is read, so a whole log costs one copy of each table. The
+records between BeginTransaction and EndTransaction (KIP-868) become visible at once, aborted ones never.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Who leads a partition when brokers come and go: in-sync replicas, eligible leader replicas (KIP-966),
-elections.
+"""Leader elections when brokers come and go: in-sync replicas and eligible leader replicas (KIP-966).
 
 A leader stays while it can. Otherwise the most preferred replica that is in sync leads; with none left, an
 eligible leader replica, which had everything when it left; then the last known leader, and, where
@@ -41,7 +40,7 @@ def leader_and_isr_changes(
     """The changes of all partitions that `concerns` picks, when brokers change.
 
     `removed` leaves every in-sync set, `added` may lead though its registration still says fenced, and `lost`
-    is one that crashed: it may lack what it acknowledged and is neither in sync nor eligible any more.
+    is one that crashed: it may lack records it acknowledged and is neither in sync nor eligible any more.
     """
     changes: list[object] = []
     for topic in state.image.topics.values():

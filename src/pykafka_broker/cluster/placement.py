@@ -1,9 +1,9 @@
-"""Which brokers hold the replicas of new partitions: striped over racks and brokers, as Kafka places them.
+"""The placement of the replicas of new partitions: striped over racks and brokers, as in Kafka.
 
 Racks take turns, and within a rack the brokers do; the first replica, the preferred leader, is always on an
-unfenced broker, while followers may be placed on fenced ones when nothing better is left. Where the stripes
-start depends on a seed, so that many small topics spread evenly. Racks with at least one unfenced broker are
-not preferred beyond that.
+unfenced broker, while followers may be placed on fenced ones when nothing better is left. The start of the
+stripes depends on a seed, so that many small topics spread evenly. Racks with at least one unfenced broker
+are not preferred beyond that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Framing of metadata records: what stands in the value of a record of the metadata log.
+"""Framing of metadata records: the value of a record of the metadata log.
 
 value = uvarint frame version (1) | uvarint api key | uvarint version | the message, without trailing bytes
 

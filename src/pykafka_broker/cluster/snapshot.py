@@ -1,4 +1,4 @@
-"""An image as records again: what a snapshot of the metadata log holds.
+"""An image as records again: the content of a snapshot of the metadata log.
 
 Replayed from nothing, the records give the image back, except what only the log knew: the offsets at which
 brokers registered. The order is that of Kafka's own writer: features first, for they say how to read the

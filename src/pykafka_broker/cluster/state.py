@@ -1,5 +1,4 @@
-"""What the controller decides on: the newest image, committed or not, the rules of this cluster, and live
-sessions.
+"""The controller's state: the newest image, committed or not, the rules of this cluster, and live sessions.
 
 `ControllerState.image` includes records that are appended but not yet committed, so that the next decision
 follows from them; readers are shown images only after commit. Sessions are soft state: a new controller
@@ -20,7 +19,7 @@ UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 
 
 class ConfigRules(Protocol):
-    """What the controller must know about config keys; the config package, above this one, knows it."""
+    """The rules of config keys that the controller needs; the config package, above this one, has them."""
 
     def validate(
         self, resource_type: ResourceType, name: str, new: Mapping[str, str], old: Mapping[str, str]
@@ -33,7 +32,7 @@ class ConfigRules(Protocol):
         ...
 
     def default(self, resource_type: ResourceType, key: str) -> str | None:
-        """The value a key has when nothing is set: what APPEND and SUBTRACT start from."""
+        """The value of a key that is not set, from which APPEND and SUBTRACT start."""
         ...
 
     def static(self, key: str) -> str | None:
@@ -63,7 +62,7 @@ class AnyConfig:
 
 
 class ControllerRules(NamedTuple):
-    """What stays the same while this controller runs."""
+    """The facts that stay the same while this controller runs."""
 
     node_id: int
     cluster_id: str
@@ -77,7 +76,7 @@ class ControllerRules(NamedTuple):
 
 
 class Session(NamedTuple):
-    """When a broker was last heard of, and what it had applied by then."""
+    """The time of a broker's last heartbeat, and the offset up to which it had applied the metadata."""
 
     last_contact_ms: int
     metadata_offset: int = -1
@@ -94,7 +93,7 @@ class ControllerState(NamedTuple):
 
     @property
     def next_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return self.image.offset + 1
 
     def is_active(self, broker_id: int) -> bool:
@@ -122,7 +121,7 @@ class ControllerState(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What a rule decided: facts to record, the answer, and sessions if they changed."""
+    """The decision of a rule: records to append, the answer, and sessions if they changed."""
 
     records: tuple[object, ...] = ()
     result: object = None

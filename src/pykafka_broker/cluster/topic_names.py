@@ -1,10 +1,10 @@
-"""What a topic may be called, and which names are the broker's own."""
+"""The rules of topic names, and the names of the broker's own topics."""
 
 from __future__ import annotations
 
 import re
 
-#: Where groups, transactions and share groups keep their state.
+#: The topics with the state of groups, transactions and share groups.
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
@@ -16,7 +16,7 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def why_invalid_name(name: str) -> str | None:
-    """Why `name` cannot be a topic's name, in Kafka's words, or None."""
+    """The reason why `name` is no valid topic name, in Kafka's words, or None."""
     if not name:
         return "the empty string is not allowed"
     if name in (".", ".."):

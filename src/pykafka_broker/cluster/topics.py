@@ -201,7 +201,7 @@ def _new_partition(state: ControllerState, number: int, replicas: tuple[int, ...
 
 
 def default_directory(state: ControllerState, broker_id: int) -> bytes:
-    """Where a broker will put a new replica, as far as the controller can know."""
+    """The directory in which a broker will put a new replica, as far as the controller can know."""
     broker = state.image.brokers.get(broker_id)
     if broker is None:
         return DIRECTORY_UNASSIGNED

@@ -26,13 +26,13 @@ from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import KafkaError
 
-#: How long an answer waits for a disk that does not sync when the caller has not said how long: as long as
-#: Kafka's brokers wait for their controller.
+#: The timeout of an answer that waits for its records to be committed, unless the caller gives one: as long
+#: as Kafka's brokers wait for their controller.
 COMMIT_TIMEOUT_MS = 60_000
 
 
 class ActiveController:
-    """Decides over `log`. `state` is what the log says to its end."""
+    """Decides over `log`. `state` is the state after the last record of the log."""
 
     def __init__(
         self, state: ControllerState, log: LeaderLog, scheduler: Scheduler, *, published_offset: int
@@ -56,7 +56,7 @@ class ActiveController:
         scheduler: Scheduler,
         bootstrap: Sequence[object],
     ) -> ActiveController:
-        """Go on from what the log says: append the first records, and give every broker a session.
+        """Go on from the state of the log: append the first records, and give every broker a session.
 
         Raises:
             KafkaError: the log could not be written.
@@ -74,7 +74,7 @@ class ActiveController:
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         return self._log.end_offset
 
     def ask(self, event_with: Callable[[int], events.Event]) -> Answer:

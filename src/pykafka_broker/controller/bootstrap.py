@@ -39,7 +39,7 @@ def feature_levels(records: Iterable[object]) -> dict[str, int]:
 def first_records(
     state: ControllerState, bootstrap: Sequence[object], *, in_transaction: bool
 ) -> tuple[object, ...]:
-    """What a leader appends first, over `state`; `bootstrap` is empty where the log has begun already.
+    """The first records of a new leader, over `state`; `bootstrap` is empty if the log has begun already.
 
     The bootstrap records are a metadata transaction, as those of Kafka's activation are, where there are
     such transactions.

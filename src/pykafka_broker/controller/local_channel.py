@@ -120,7 +120,7 @@ class LocalControllerChannel:
         return results
 
     def _next_seed(self) -> int:
-        """Where placement starts: elsewhere for each request."""
+        """The seed of replica placement, a new one for each request."""
         self._seed += 1
         return self._seed
 
@@ -279,5 +279,5 @@ def _time_out(answer: asyncio.Future[Any]) -> None:
 
 
 def _text(error: KafkaError) -> str | None:
-    """What the error says beyond its code: Kafka sends no text with a bare code here."""
+    """The text of an error, None if it is that of its code: Kafka sends no text with a bare code here."""
     return None if error.message == error.code.message else error.message

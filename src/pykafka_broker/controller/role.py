@@ -42,7 +42,7 @@ class ControllerRole:
         self._read_bootstrap = read_bootstrap
         self._bootstrap: tuple[object, ...] = ()
         self._active: ActiveController | None = None
-        #: Why no controller is active.
+        #: The error of requests while no controller is active.
         self._inactive = KafkaError(ErrorCode.NOT_CONTROLLER)
         publisher.watch(self._on_published)
 
@@ -51,7 +51,7 @@ class ControllerRole:
         """The active controller.
 
         Raises:
-            KafkaError: NOT_CONTROLLER, or why this node does not lead any more.
+            KafkaError: NOT_CONTROLLER, or the error with which this node stopped leading.
         """
         if self._active is None:
             raise self._inactive

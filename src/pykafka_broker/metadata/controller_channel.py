@@ -1,4 +1,4 @@
-"""What the nodes of a cluster ask of the active controller, whichever node that is.
+"""Requests of a cluster's nodes to the active controller, whichever node that is.
 
 `controller/local_channel.py` asks the controller of this very node. Where another node leads the metadata
 log, a `remote_channel.py` beside this file will ask it over `client/`, with the requests that Apache Kafka
@@ -6,7 +6,7 @@ forwards (Envelope) and those that its brokers send (BrokerRegistration, BrokerH
 AllocateProducerIds, AssignReplicasToDirs). Callers hold a `ControllerChannel` and see no difference.
 
 Every answer comes when the change is committed and this node has published it, so a client that asks the
-same node next sees it. What is refused as a whole raises KafkaError with the code that the client is to see,
+same node next sees it. A call refused as a whole raises KafkaError with the code for the client, which is
 NOT_CONTROLLER where no controller is active; calls that answer item by item give that code to every item.
 """
 
@@ -91,7 +91,7 @@ class ClusterAdministration(Protocol):
 
 
 class BrokerReports(Protocol):
-    """What the broker of this node tells the controller about itself, and gets from it."""
+    """The requests of this node's broker to the controller: its state, its directories, producer ids."""
 
     async def register_broker(
         self,
@@ -106,7 +106,7 @@ class BrokerReports(Protocol):
         """Register the broker, fenced; returns its broker epoch.
 
         `incarnation_id` stands for one start of the broker: the same one again keeps its epoch and amends the
-        registration. `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
+        registration. `previous_broker_epoch` is the epoch noted by the last clean stop, -1 if there is none.
         """
         ...
 
@@ -115,7 +115,7 @@ class BrokerReports(Protocol):
         ...
 
     async def shut_down_broker(self, broker_epoch: int) -> None:
-        """The broker stops: take it out of what it leads and fence it.
+        """The broker stops: give its leaderships to others and fence it.
 
         It may stop serving when this returns.
         """

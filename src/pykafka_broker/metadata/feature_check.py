@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 def check_features(levels: Mapping[str, int]) -> None:
-    """Refuse levels that another version has finalized and this one does not know; name what is merely kept.
+    """Refuse finalized levels that this version cannot work at; warn about those that it merely keeps.
 
     Raises:
         CorruptMetadataError: this version cannot work at these levels.

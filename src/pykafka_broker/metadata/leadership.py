@@ -1,4 +1,4 @@
-"""What the raft host and the controller of a node are to each other.
+"""The ports between a node's raft host and its controller.
 
 The host tells the controller when this node begins to lead the metadata log and when it stops; in between
 the controller appends to the log.
@@ -22,11 +22,11 @@ class LeaderLog(Protocol):
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes."""
+        """The offset of the next record."""
         ...
 
     def append(self, records: Sequence[object], metadata_version: int) -> int:
-        """Append records, encoded for a finalized metadata.version; the log end offset after them.
+        """Append records, encoded for a finalized metadata.version; return the log end offset after them.
 
         Raises:
             KafkaError: this node does not lead the log, or the log could not be written.

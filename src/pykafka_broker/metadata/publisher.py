@@ -65,12 +65,12 @@ class MetadataPublisher:
 
     @property
     def replayed_image(self) -> ClusterImage:
-        """Everything that was taken in, published or not: what a new leader of the log goes on from."""
+        """The image of all records taken in, published or not, with which a new leader of the log begins."""
         return self._loader.image
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a metadata transaction has begun and not ended in what was taken in."""
+        """Whether a metadata transaction has begun and not ended in the records taken in."""
         return self._loader.in_transaction
 
     def subscribe(self, subscriber: Subscriber) -> Callable[[], None]:
@@ -117,7 +117,7 @@ class MetadataPublisher:
     # -- what the raft host tells ----------------------------------------------------------------------
 
     def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
-        """Forget what came before: a snapshot stands for it. It is shown with the next commit."""
+        """Start over from a snapshot, which replaces all that came before; the next commit publishes it."""
         loader = self._loader = MetadataLoader(ClusterImage(self._cluster_id))
         # Where each record once lay is not known any more: it was below the snapshot's end.
         last_offset = snapshot_id.end_offset - 1
@@ -174,7 +174,7 @@ class MetadataPublisher:
             self._publish(image, next_offset)
 
     async def _publish_prepared(self, preparation: Awaitable[None]) -> None:
-        """Publish the image at the head of the queue when it has been prepared for, then what came after."""
+        """Publish the image at the head of the queue when it has been prepared for, then the later ones."""
         try:
             await preparation
         except Exception:

@@ -40,7 +40,7 @@ class MetadataListener(Protocol):
     """Gets the records of the metadata log, in order."""
 
     def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
-        """Forget what came before: a snapshot stands for it."""
+        """Start over from a snapshot, which replaces all records before it."""
         ...
 
     def replay(self, batch: MetadataBatch) -> None:
@@ -89,9 +89,9 @@ class RaftHost:
             on_failure=lambda error: self.fail("written", error),
         )
         self._loaded: Loaded | None = None
-        #: Where the batches begin that have not been handed over.
+        #: The offset of the first batch that has not been handed over.
         self._next_offset = 0
-        #: What this node has appended as leader and not handed over.
+        #: The batches that this node has appended as leader and not handed over.
         self._led: deque[MetadataBatch] = deque()
         #: The epoch that `leadership` was told of.
         self._led_epoch: int | None = None
@@ -103,7 +103,7 @@ class RaftHost:
 
     @property
     def end_offset(self) -> int:
-        """Where the next record goes, committed or not."""
+        """The offset of the next record; those before it may not be committed yet."""
         return self._storage.end_offset
 
     @property
@@ -144,7 +144,7 @@ class RaftHost:
         self._tell_leadership()
 
     def resign(self, error: KafkaError) -> None:
-        """Lead no more: the node stops, or its log has failed. What was appended may still be committed."""
+        """Lead no more: the node stops, or its log has failed. Records appended may still be committed."""
         leadership, self._leadership = self._leadership, None
         if leadership is not None:
             leadership.end(error)
@@ -162,10 +162,10 @@ class RaftHost:
     # -- the log ---------------------------------------------------------------------------------------
 
     def append(self, records: Sequence[object], metadata_version: int) -> int:
-        """Append the records of one decision; the log end offset after them.
+        """Append the records of one decision; return the log end offset after them.
 
-        What users ask for fits into one batch, all or nothing. A broker that comes or goes may touch more
-        partitions than that; each of these records is true by itself.
+        The records of a user's request fit into one batch, all or nothing. A broker that comes or goes may
+        touch more partitions than that; each of these records is true by itself.
 
         Raises:
             KafkaError: this node does not lead the log, or the log could not be written.
@@ -184,7 +184,7 @@ class RaftHost:
         return end_offset
 
     def on_commit(self, offset: int) -> None:
-        """Everything below `offset` is committed: hand over what has not been."""
+        """Everything below `offset` is committed: hand over the batches that have not been."""
         try:
             for batch in self._committed(offset):
                 self._next_offset = batch.next_offset
@@ -196,7 +196,7 @@ class RaftHost:
         self._tell_leadership()
 
     def _committed(self, offset: int) -> Iterator[MetadataBatch]:
-        """What lies between what has been handed over and `offset`."""
+        """Yield the batches below `offset` that have not been handed over."""
         led = self._led
         while led and led[0].next_offset <= offset:
             yield from self._read(led[0].base_offset)
@@ -204,7 +204,7 @@ class RaftHost:
         yield from self._read(min(offset, led[0].base_offset) if led else offset)
 
     def _read(self, end_offset: int) -> Iterator[MetadataBatch]:
-        """What has not been handed over of the log below `end_offset`, decoded."""
+        """Read and decode the batches of the log below `end_offset` that have not been handed over."""
         if self._next_offset < end_offset:
             for base_offset, next_offset, epoch, values in self._storage.read(self._next_offset, end_offset):
                 records = () if values is None else tuple(decode_record(value) for value in values)

@@ -23,7 +23,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ReplicaPorts(NamedTuple):
-    """What the replica needs of its node.
+    """The functions of its node that the replica calls.
 
     `run_blocking` runs a job in a worker thread. `on_failure` is told when the metadata log fails after the
     start: a node without metadata must stop.
@@ -69,7 +69,7 @@ class MetadataReplica:
         publisher.watch(self._snapshotter.on_published)
 
     async def start(self) -> None:
-        """Read the log and take up a role; what the quorum has committed is published when this returns.
+        """Read the log and take up a role; all that the quorum has committed is published when this returns.
 
         That takes a leader, of which a voter or follower learns over the network. A quorum of one leads at
         once, and commits its whole log.
@@ -85,7 +85,7 @@ class MetadataReplica:
         self._is_started = True
 
     async def close(self) -> None:
-        """Lead no more, and return when everything appended is on disk and what it says is published."""
+        """Lead no more, and return when everything appended is on disk and published."""
         self.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
         await self.host.close()
         await self.publisher.close()

@@ -51,7 +51,7 @@ class NewNode(NamedTuple):
 
 
 class Formatted(NamedTuple):
-    """What formatting made."""
+    """The result of formatting."""
 
     cluster_id: str
     #: Directory id by log directory; only of those formatted now.

@@ -47,7 +47,7 @@ BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)
 
 
 class Snapshot(NamedTuple):
-    """What a snapshot holds: framed metadata records, and the voters as of its end."""
+    """The content of a snapshot: framed metadata records, and the voters as of its end."""
 
     values: tuple[bytes, ...]
     voters: VoterSet | None

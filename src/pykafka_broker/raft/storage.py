@@ -1,11 +1,11 @@
-"""What a replica keeps on disk: the metadata log (a partition log like any other), `quorum-state`, snapshots.
+"""The files of a replica: the metadata log (a partition log like any other), `quorum-state`, snapshots.
 
-`load` finds what a replica boots with: the election state, the newest snapshot, and the voters, which stand
-in control records. `read` gives the batches of the log in order. Metadata records are framed values here:
-what they mean is known above.
+`load` finds the state to boot from: the election state, the newest snapshot, and the voters, which are in
+control records. `read` gives the batches of the log in order. Metadata records are framed values here; the
+packages above decode them.
 
 The two newest snapshots are kept, and the log from the older one on, so that a snapshot that cannot be read
-costs nothing. Replicas that fetch will need more patience than that.
+costs nothing. Replicas that fetch will need snapshots to be kept for longer than that.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class StoredSnapshot(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What boot goes by. The log goes on at the end of `snapshot`, or at 0 without one."""
+    """The state to boot from. The log goes on at the end of `snapshot`, or at 0 without one."""
 
     election: ElectionState
     view: LogView
@@ -69,7 +69,7 @@ class Loaded(NamedTuple):
 
     @property
     def start_offset(self) -> int:
-        """Where the batches begin that the snapshot does not stand for."""
+        """The offset of the first batch after the snapshot."""
         return 0 if self.snapshot is None else self.snapshot.snapshot_id.end_offset
 
 
@@ -87,7 +87,7 @@ class RaftStorage:
         self.log = log
         #: The voters of a quorum with kraft.version 0: its files do not name them.
         self.static_voters: tuple[int, ...] = ()
-        #: How much a start would have to read after the newest snapshot.
+        #: The bytes that a start would have to read after the newest snapshot.
         self.bytes_since_snapshot = 0
 
     @property
@@ -98,7 +98,7 @@ class RaftStorage:
     # -- at start --------------------------------------------------------------------------------------
 
     def load(self) -> Loaded:
-        """Find what a replica boots with. May take long: worker threads are welcome.
+        """Find the state to boot from. May take long: worker threads are welcome.
 
         Raises:
             MalformedFile: the log or the snapshot is damaged.
@@ -163,7 +163,7 @@ class RaftStorage:
                 )
 
     def _start_at_snapshot(self) -> None:
-        """Where the log ends before the newest good snapshot, go on from that: it holds all that is missing.
+        """If the log ends before the newest good snapshot, go on from that: it holds all that is missing.
 
         As in Kafka. The file of the log was cut, or its end was damaged.
         """
@@ -249,7 +249,7 @@ class RaftStorage:
         last_timestamp_ms: int,
         now_ms: int,
     ) -> None:
-        """Keep what the log says below `snapshot_id.end_offset`. For worker threads."""
+        """Write the snapshot of the log below `snapshot_id.end_offset`. For worker threads."""
         data = encode_snapshot(
             values,
             None if self.static_voters else voters,

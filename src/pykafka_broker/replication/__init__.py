@@ -1,7 +1,7 @@
 """The partitions held by this node, and the rules of replication around their logs.
 
-    core/                what is decided: high watermark, ISR, who may read and write (pure)
-    partition.py         one partition: its log and what the core knows of it
+    core/                the decisions: high watermark, ISR, who may read and write (pure)
+    partition.py         one partition: its log and its state in the core
     replica_manager.py   all partitions, kept as the metadata image says
     log_dir_moves.py     moves a partition from one log directory to another
 

@@ -1,10 +1,10 @@
 """Moves partitions of this node from one log directory to another, as AlterReplicaLogDirs asks (KIP-113).
 
-A mover copies what the future log lacks, step by step in a thread for the target's disk, not faster than
-`replica.alter.log.dirs.io.max.bytes.per.second`. When it has caught up, the controller is told of the new
-place (KIP-858). Then the mover copies the last batches on the event loop and the future log takes over, all
-in one turn, so that no producer meets a partition between two places. A move goes on after a restart and
-waits while the target is full. A move that cannot be finished is given up; clients do not notice.
+A mover copies the records that the future log lacks, step by step in a thread for the target's disk, not
+faster than `replica.alter.log.dirs.io.max.bytes.per.second`. When it has caught up, the controller is told of
+the new place (KIP-858). Then the mover copies the last batches on the event loop and the future log takes
+over, all in one turn, so that no producer meets a partition between two places. A move goes on after a
+restart and waits while the target is full. A move that cannot be finished is given up; clients do not notice.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class HostedReplicas(Protocol):
         ...
 
     def why_not_hosted(self, topic: str, partition: int) -> ErrorCode:
-        """Why `hosted` gives none."""
+        """The error for a partition that `hosted` does not return."""
         ...
 
 
@@ -71,7 +71,7 @@ class CopyThrottle:
         self._debt_bytes += copied
 
     def pause_ms(self, bytes_per_second: int, now_ms: int) -> int:
-        """How long to wait before copying more; less than a millisecond is none."""
+        """The milliseconds to wait before copying more, rounded down."""
         elapsed_ms, self._at_ms = max(0, now_ms - self._at_ms), now_ms
         self._debt_bytes = max(0.0, self._debt_bytes - bytes_per_second * elapsed_ms / 1000)
         if self._debt_bytes * 1000 > bytes_per_second * LONGEST_PAUSE_MS:
@@ -103,14 +103,14 @@ class LogDirMoves:
         self._slots = asyncio.Semaphore(threads)
         self._throttle = CopyThrottle(clock.monotonic_ms())
         self._movers: set[asyncio.Task[None]] = set()
-        #: One request at a time: what it finds stays as it is until it is done.
+        #: Held by one request at a time, so that the moves it finds do not change until it is done.
         self._altering = asyncio.Lock()
         self._sleepers: set[asyncio.Future[None]] = set()
         self._is_closing = False
 
     @property
     def under_way(self) -> int:
-        """How many moves there are, those that wait for their turn included."""
+        """The number of moves, those that wait for their turn included."""
         return len(self._movers)
 
     def resume(self) -> None:

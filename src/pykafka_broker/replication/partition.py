@@ -69,7 +69,7 @@ class IsrChanges(Protocol):
 
 
 class PartitionPorts(NamedTuple):
-    """What every partition of a node uses."""
+    """The parts of the node that every partition uses."""
 
     node_id: int
     sync_threads: SyncThreads
@@ -121,7 +121,7 @@ class Partition:
         self.leader = NO_LEADER
         self.leader_epoch = -1
         self.is_leader = False
-        #: What has been appended may be acknowledged, whatever acks a producer asks for.
+        #: Appended records may be acknowledged at once, whatever acks a producer asks for.
         self.acknowledges_at_once = False
         self._ports = ports
         self._leadership: Leadership | None = None
@@ -215,7 +215,7 @@ class Partition:
         now_ms: int,
         guard: int = NO_GUARD,
     ) -> AppendResult:
-        """Append what a producer sent; `guard` is that of a transaction's first batch.
+        """Append a producer's batch; `guard` is that of a transaction's first batch.
 
         Raises:
             KafkaError: the batch is refused (nothing was written), or the storage failed.
@@ -240,7 +240,7 @@ class Partition:
     ) -> int:
         """Append a coordinator's batch; returns the log end offset after it.
 
-        `guard` and `transaction_version` are for what a transaction writes, and for its marker.
+        `guard` and `transaction_version` are for the records of a transaction, and for its marker.
 
         Raises:
             KafkaError: this node does not lead the partition, or the storage failed.
@@ -317,7 +317,7 @@ class Partition:
     # --- reading ----------------------------------------------------------------------------------
 
     def limit_for_replica(self, replica_id: int) -> Limit:
-        """How far another broker may read.
+        """The limit of another broker's reads.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition.
@@ -367,7 +367,7 @@ class Partition:
     # --- committing -------------------------------------------------------------------------------
 
     def _appended(self, flush_due: bool) -> None:
-        """Commit what was appended: at once, or when the sync that `flush.messages` asks for is done.
+        """Commit the appended records: at once, or when the sync that `flush.messages` asks for is done.
 
         Where others are in sync, it is their fetches that commit.
         """

@@ -68,7 +68,7 @@ class ReplicaManager:
         #: Partitions that belong here and could not be created yet. False for those that were missing at the
         #: start: a directory that is out of service may hold their log.
         self._missing: dict[PartitionKey, bool] = {}
-        #: What `prepare` has made, or could not make, for the next image.
+        #: The logs that `prepare` has made for the next image, or the errors with which it could not.
         self._prepared: dict[PartitionKey, PartitionLog | KafkaError] = {}
         self._is_running = False
         self._image = ClusterImage()
@@ -114,9 +114,9 @@ class ReplicaManager:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def misplaced(self) -> list[DirectoryAssignment]:
-        """Where the logs are of which the controller knows another place, or none.
+        """The directories of the logs for which the controller has another directory, or none.
 
-        A log that is being moved is not among them: its new place is told before it is there.
+        A log that is being moved is left out: its new directory is reported before the move ends.
         """
         found = []
         for (topic, index), partition in self._partitions.items():

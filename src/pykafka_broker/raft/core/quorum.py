@@ -1,4 +1,4 @@
-"""Who votes, and what follows from counting: majorities and the high watermark (KIP-595, KIP-853)."""
+"""The voters of the quorum, and the counts over them: majorities, the high watermark (KIP-595, KIP-853)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replica of the metadata log can be, one frozen class per role.
+"""The roles of a replica of the metadata log, one frozen class each.
 
     Unattached  -> Candidate  the election timer ran out, or this is the only voter
     Candidate   -> Leader     a majority of the voters granted
@@ -57,7 +57,7 @@ class Follower(NamedTuple):
 
 
 class Resigned(NamedTuple):
-    """Led this epoch and must not lead or vote in it again: it may have lost what it appended last."""
+    """Led this epoch and must not lead or vote in it again: it may have lost its last records."""
 
     epoch: int
 

@@ -1,4 +1,4 @@
-"""KRaft as a pure machine: what a replica becomes, and what its driver must then do, in which order.
+"""KRaft as a pure machine: the next state of a replica, and the steps its driver must then take, in order.
 
 `boot` finds the role a replica wakes up in; `step` takes one event. Both return a `RaftStep`, whose fields
 stand in the order of the driver's duties: persist, append, advance. A quorum of one elects itself within
@@ -34,7 +34,7 @@ class ElectionState(NamedTuple):
 
 
 class LogView(NamedTuple):
-    """What the machine must know of the log. `voters` are the newest, committed or not."""
+    """The facts of the log that the machine decides on. `voters` are the newest, committed or not."""
 
     end_offset: int
     last_epoch: int
@@ -54,7 +54,7 @@ class RaftState(NamedTuple):
 
 
 class RaftStep(NamedTuple):
-    """What to do, in this order; a step that fails half way leaves a replica that must stop.
+    """The next state, and the actions of the driver in this order; a replica must stop if one of them fails.
 
     persist   write the election state, synced, before anything below
     append    one control batch in the epoch of the state's role, before any other record of that epoch
@@ -83,7 +83,7 @@ Event = Union[Appended, Flushed]
 
 
 def boot(local: Voter, election: ElectionState, log: LogView) -> RaftStep:
-    """Wake up with what the files say."""
+    """Start in the state that the files describe."""
     role = _boot_role(local, election, log)
     state = RaftState(local, role, log)
     if log.voters.is_only_voter(local.key):

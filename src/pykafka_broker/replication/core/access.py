@@ -1,4 +1,4 @@
-"""Who may read up to where, and who may write: the checks between a request and a partition led here."""
+"""Access to a partition led here: the limit of a read, and the checks of leader epoch and acks=all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pykafka_broker.replication.core.state import Leadership
 
 #: Isolation levels of the protocol.
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-#: How far a consumer reads, by its isolation level: up to the high watermark, or the last stable offset.
+#: The limit of a consumer's reads by isolation level: the high watermark, or the last stable offset.
 CONSUMER_LIMITS: tuple[Limit, Limit] = ("high_watermark", "last_stable")
 #: The leader epoch of a client that knows none.
 NO_LEADER_EPOCH = -1
@@ -45,12 +45,12 @@ def limit_for_replica(leadership: Leadership, replica_id: int) -> Limit:
 
 
 def limit_for_offsets(replica_id: int, isolation_level: int) -> Limit:
-    """ListOffsets tells replicas and tools the log end, consumers the end of what they can read."""
+    """The limit of ListOffsets: the log end for replicas and tools, the limit of reads for consumers."""
     return CONSUMER_LIMITS[isolation_level] if replica_id == CONSUMER_REPLICA_ID else "log_end"
 
 
 def not_enough_replicas(leadership: Leadership, partition_name: str) -> KafkaError:
-    """What a producer with acks=all is told while `is_under_min_isr`; nothing is appended."""
+    """The error for a producer with acks=all while `is_under_min_isr`; nothing is appended."""
     isr = leadership.isr.committed
     return KafkaError(
         ErrorCode.NOT_ENOUGH_REPLICAS,

@@ -1,4 +1,4 @@
-"""What happens to a partition that is led here, and what a leader asks of the controller."""
+"""The events of a partition that is led here, and the request of its leader to the controller."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class FollowerFetched(NamedTuple):
     log: LogOffsets
     #: The registration in which the follower fetches, -1 in requests that do not tell.
     broker_epoch: int = NO_BROKER_EPOCH
-    #: What the newest image says of that broker: its registration, and that it is neither fenced nor shutting
-    #: down.
+    #: From the newest image: the epoch of that broker's registration, and whether it is neither fenced nor
+    #: shutting down.
     registered_epoch: int = NO_BROKER_EPOCH
     is_active: bool = True
 

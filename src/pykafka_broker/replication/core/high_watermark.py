@@ -7,11 +7,11 @@ from pykafka_broker.replication.core.state import UNKNOWN_OFFSET, Leadership, Lo
 
 
 def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, now_ms: int) -> int:
-    """Where the high watermark is now: never below where it was, never above what a replica in sync has.
+    """Return the high watermark: never below the old one, never above the log end of a replica in sync.
 
-    `local_offset` is what this node itself has: the log end offset or, where `flush.messages` asks for syncs,
-    the end of what is on disk. The maximal ISR counts, because the controller may already have made
-    the change that the leader has asked for. The high watermark stays where it is while fewer replicas than
+    `local_offset` is this node's own: the log end offset or, where `flush.messages` asks for syncs, the end
+    of the synced records. The maximal ISR counts, because the controller may already have made the change
+    that the leader has asked for. The high watermark stays where it is while fewer replicas than
     min.insync.replicas are in sync (KIP-966).
     """
     if is_under_min_isr(leadership):
@@ -28,7 +28,7 @@ def high_watermark(leadership: Leadership, log: LogOffsets, local_offset: int, n
 
 
 def commits_at_once(leadership: Leadership) -> bool:
-    """What is appended is committed: no follower is in sync, or on its way to be."""
+    """Whether records are committed as soon as they are appended: no follower is in sync, or about to be."""
     return (
         leadership.isr.maximal == {leadership.node_id}
         and not is_under_min_isr(leadership)

@@ -1,4 +1,4 @@
-"""Which followers are in sync, whether they are enough, and which ISR the leader would ask for."""
+"""The followers in sync, whether they are enough, and the ISR that the leader would ask for."""
 
 from __future__ import annotations
 

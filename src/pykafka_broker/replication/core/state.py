@@ -1,4 +1,4 @@
-"""What a leader knows of its partition: who holds it, who is in sync, and how far each follower has come.
+"""A leader's state of its partition: its replicas, the ISR, and the progress of each follower.
 
 The log keeps its own offsets; events bring them (`LogOffsets`), so that no offset is kept twice.
 """
@@ -16,14 +16,14 @@ NO_BROKER_EPOCH = -1
 
 
 class LogOffsets(NamedTuple):
-    """How far the leader's own log is."""
+    """The offsets of the leader's own log."""
 
     high_watermark: int
     log_end_offset: int
 
 
 class Follower(NamedTuple):
-    """How far a follower has come in this leader epoch, as its fetches tell."""
+    """The progress of a follower in this leader epoch, as its fetches tell."""
 
     #: It has everything below.
     log_end_offset: int = UNKNOWN_OFFSET
@@ -56,7 +56,7 @@ class Leadership(NamedTuple):
 
     node_id: int
     leader_epoch: int
-    #: Where the log ended when this epoch began.
+    #: The log end offset when this epoch began.
     epoch_start_offset: int
     partition_epoch: int
     isr: Isr

@@ -1,11 +1,11 @@
-"""How a leadership begins, and what each event makes of it.
+"""The transitions of a leadership: its beginning, and the next state after each event.
 
     lead(...) -> Leadership                         from the metadata
     transition(leadership, event) -> Step           from followers, time and the controller
 
-After each of them the shell moves the high watermark to where `high_watermark` says. The only effect is
-`Start(AlterPartition(...))`: ask the controller for another ISR. Nothing here is durable: the ISR is in the
-metadata log, and followers tell their positions again to every new leader.
+After each of them the shell moves the high watermark to the offset that `high_watermark` returns. The only
+effect is `Start(AlterPartition(...))`: ask the controller for another ISR. Nothing here is durable: the ISR
+is in the metadata log, and followers tell their positions again to every new leader.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def lead(
 
 
 def transition(leadership: Leadership, event: Event) -> Step[Leadership]:
-    """What becomes of the leadership, and the ISR to ask the controller for."""
+    """Return the leadership after `event`, with the ISR change to ask the controller for, if any."""
     if isinstance(event, FollowerFetched):
         if event.is_stale:
             return Step(leadership)

@@ -1,4 +1,4 @@
-"""How a coordinator writes its log: records become batches, and a port takes the batches.
+"""Writing a coordinator's log: records become batches, and a port takes the batches.
 
 A batch may have as many bytes as `max.message.bytes` of the coordinator's topic allows. A larger one is
 refused with MESSAGE_TOO_LARGE, which clients of the coordinator see as UNKNOWN_SERVER_ERROR, as in Kafka.
@@ -23,7 +23,7 @@ class CoordinatorLog(Protocol):
     """The partitions of a coordinator's topic that this node leads."""
 
     def append(self, partition: int, batch: bytes, *, guard: int = 0, transaction_version: int = 0) -> int:
-        """Append one record batch, whose offsets and leader epoch the log sets; the log end offset after it.
+        """Append one record batch, whose offsets and leader epoch the log sets; return the end offset.
 
         A transaction's batch brings the `guard` under which its coordinator has confirmed it, a marker the
         `transaction_version` of the transaction that it ends.
@@ -35,7 +35,7 @@ class CoordinatorLog(Protocol):
         ...
 
     def max_batch_bytes(self, partition: int) -> int:
-        """How many bytes a batch in a partition may have.
+        """The most bytes that a batch in a partition may have.
 
         Raises:
             KafkaError: the partition is not led here.

@@ -26,7 +26,7 @@ class Settings(Protocol):
     """Keeps the settings of a coordinator as the broker's configuration and the metadata have them."""
 
     def load_buffer_bytes(self) -> int:
-        """How much of a log is read at a time."""
+        """The bytes of a log to read at a time."""
         ...
 
     def reconfigure(self, config: BrokerConfig) -> None:

@@ -1,6 +1,4 @@
-"""What the coordinators need of the node that they run on: the same objects that handlers see, and less of
-each.
-"""
+"""The coordinators' ports to the node that they run on: the same objects that handlers see, but narrower."""
 
 from __future__ import annotations
 
@@ -60,7 +58,7 @@ class LedPartitions(Protocol):
         ...
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
-        """Why this node does not lead a partition."""
+        """The error for a partition that this node does not lead."""
         ...
 
 

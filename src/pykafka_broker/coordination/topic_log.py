@@ -54,7 +54,7 @@ class TopicLog:
         )
 
     def max_batch_bytes(self, partition: int) -> int:
-        """How many bytes a batch in a partition may have.
+        """The most bytes that a batch in a partition may have.
 
         Raises:
             KafkaError: this node does not lead the partition.
@@ -84,7 +84,7 @@ async def batches_in(
 
 
 def last_whole_batch(data: bytes) -> tuple[int, int] | None:
-    """How many bytes of `data` are whole batches, and the offset after them."""
+    """The number of bytes of `data` in whole batches, and the offset after them; None without a whole one."""
     end = None
     for position, header in iter_batches(data):
         end = position + header.size_in_bytes, header.next_offset

@@ -13,5 +13,5 @@ class Marker(NamedTuple):
     commit: bool
     #: The leader epoch of the coordinator's partition: it fences coordinators that have been replaced.
     coordinator_epoch: int
-    #: How strictly the epoch is checked where the marker is written (KIP-1228).
+    #: The version of the transaction: by it the partition's leader checks the epoch more strictly (KIP-1228).
     transaction_version: int = 0

@@ -1,5 +1,5 @@
-"""Brings a group service what it follows: the broker's configuration, and the groups' settings and the topics
-in the cluster's metadata.
+"""Keeps a group service up to date with the broker's configuration, and with the groups' settings and the
+topics in the cluster's metadata.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class GroupFollower:
         self._image = ClusterImage()
 
     def load_buffer_bytes(self) -> int:
-        """How much of a log is read at a time."""
+        """The bytes of a log to read at a time."""
         size: int = self._config["offsets.load.buffer.size"]
         return size
 

@@ -1,4 +1,4 @@
-"""Brings a transaction service what it follows: the broker's configuration, and the finalised level of
+"""Keeps a transaction service up to date with the broker's configuration, and with the finalised level of
 `transaction.version` in the cluster's metadata.
 """
 
@@ -21,7 +21,7 @@ class TransactionFollower:
         self._transaction_version = 0
 
     def load_buffer_bytes(self) -> int:
-        """How much of a log is read at a time."""
+        """The bytes of a log to read at a time."""
         size: int = self._config["transaction.state.log.load.buffer.size"]
         return size
 

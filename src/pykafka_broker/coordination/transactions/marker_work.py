@@ -19,7 +19,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 logger = logging.getLogger("kafka.coordinator.transaction.TransactionCoordinator")
 
-#: How long work that failed waits before it is tried again.
+#: The wait before failed work is tried again.
 RETRY_MS = 100
 
 #: Answers after which a partition needs no marker any more. An epoch that is over there means that the

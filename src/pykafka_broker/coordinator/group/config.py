@@ -43,7 +43,7 @@ class GroupCoordinatorConfig(NamedTuple):
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
     offset_metadata_max_bytes: int = 4_096
-    #: How long an answer waits for its records to be replicated; holds for shards made from then on.
+    #: The timeout of an answer that waits for its records to be replicated; a change affects new shards only.
     offsets_commit_timeout_ms: int = 5_000
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     offsets_retention_check_interval_ms: int = 600_000

@@ -36,7 +36,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 #: The first part of the keys of the timers that bring the next slices; the group's id is the second.
 TIMER = "deletion"
-#: How long a deletion waits that could not be written.
+#: The wait before a deletion that could not be written is tried again.
 RETRY_MS = 500
 
 #: Requests about one group.

@@ -30,7 +30,7 @@ from pykafka_broker.coordinator.group.turn import refuse
 from pykafka_broker.machine.step import AT_ONCE_MS, Reply, SetTimer, Step
 from pykafka_broker.protocol.errors import ErrorCode
 
-#: How many offsets are forgotten in one go; then others have their turn.
+#: The number of offsets forgotten in one slice; then others have their turn.
 OFFSETS_PER_SLICE = 1_000
 #: So many offsets of deleted topics are forgotten at once, for all shards are told of them in the same turn.
 OFFSETS_AT_ONCE = 20
@@ -171,7 +171,7 @@ def forget(groups: Groups, group_id: str, places: Sequence[Place], records: list
 
 
 def expiry_slice(groups: Groups, group_ids: Sequence[str]) -> int:
-    """How many of these groups to look at in one go: one at least, if there is one."""
+    """The number of these groups to look at in one slice: at least one, if there is one."""
     offsets = 0
     for count, group_id in enumerate(group_ids, 1):
         offsets += len(groups.offsets.get(group_id) or ())

@@ -127,7 +127,7 @@ def on_fetch(groups: Groups, event: FetchOffsets) -> Step[Groups]:
 def _without_unstable(
     groups: Groups, group_id: str, topics: tuple[tuple[str, bytes, tuple[FetchedOffset, ...]], ...]
 ) -> tuple[tuple[str, bytes, tuple[FetchedOffset, ...]], ...]:
-    """Where an open transaction may still change the offset, the reader has to come back."""
+    """Answer UNSTABLE_OFFSET_COMMIT for offsets that an open transaction may still change."""
     return tuple(
         (
             topic,

@@ -31,7 +31,7 @@ class PendingOffsets(NamedTuple):
     """All pending offsets of a shard."""
 
     by_group: VersionedMap[str, Places]
-    #: Where each producer has any: group, topic, partition.
+    #: The (group, topic, partition) of each producer's pending offsets.
     by_producer: VersionedMap[int, VersionedMap[tuple[str, str, int], bool]]
 
     @classmethod

@@ -1,4 +1,4 @@
-"""How records of all kinds rebuild the coordinator's state.
+"""The replay of records of all kinds, which rebuilds the coordinator's state.
 
 The records of offsets are in `offset_record.py`, those of groups in `classic/records.py` and
 `consumer/records.py`.

@@ -25,7 +25,7 @@ GroupOffsets = VersionedMap[Place, CommittedOffset]
 Group = Union[ClassicGroup, ConsumerGroup]
 
 
-#: How many offsets each group has committed to each topic: topic, then group.
+#: The number of offsets that each group has committed to each topic: by topic, then by group.
 OffsetCounts = VersionedMap[str, VersionedMap[str, int]]
 
 

@@ -34,7 +34,7 @@ class TopicInfo(NamedTuple):
 class TopicDirectory(Protocol):
     """All topics at one moment."""
 
-    #: Where in the metadata log this moment is.
+    #: The offset of this moment in the metadata log.
     @property
     def version(self) -> int: ...
 

@@ -1,4 +1,4 @@
-"""How transactions end: the decision, the markers, and the next epoch.
+"""The end of transactions: the decision, the markers, and the next epoch.
 
 A commit or an abort is decided by writing PrepareCommit or PrepareAbort. When that is in the log the caller
 is answered and the markers are written; when they all are, CompleteCommit or CompleteAbort is written and the

@@ -1,4 +1,4 @@
-"""Which partitions are part of a transaction: adding them, which begins it, and confirming them (KIP-890)."""
+"""The partitions of a transaction: adding them, which begins it, and verifying them (KIP-890)."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class TransactionMetadata(NamedTuple):
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIMESTAMP
-    #: How the client works that began or ended the transaction.
+    #: The transaction.version of the client that began or ended the transaction.
     client_transaction_version: int = 0
 
     @property
@@ -137,7 +137,7 @@ class TransactionConfig(NamedTuple):
     transactional_id_expiration_ms: int = 7 * 24 * 60 * 60 * 1000
     transaction_abort_timed_out_interval_ms: int = 10_000
     transaction_remove_expired_interval_ms: int = 60 * 60 * 1000
-    #: How long a first write waits for the transaction before it: each time, and all in all.
+    #: The wait of a first write for the transaction before it: between two attempts, and in total.
     add_partitions_retry_backoff_ms: int = 20
     add_partitions_retry_backoff_max_ms: int = 100
     #: The finalised level of the feature.

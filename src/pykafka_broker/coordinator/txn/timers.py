@@ -23,9 +23,9 @@ from pykafka_broker.protocol.records.batch import NO_PRODUCER_ID
 
 ABORT_TIMER = ("abort timed out transactions",)
 EXPIRY_TIMER = ("forget unused ids",)
-#: How many transactions are aborted at once: they share one batch of the log.
+#: The number of transactions aborted at once: they share one batch of the log.
 MAX_ABORTED_AT_ONCE = 100
-#: How many unused ids are forgotten in one go, which takes 2 ms; then others have their turn.
+#: The number of unused ids forgotten in one slice, which takes 2 ms; then others have their turn.
 MAX_FORGOTTEN_AT_ONCE = 1_000
 
 

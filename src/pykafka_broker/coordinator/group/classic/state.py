@@ -15,7 +15,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The protocol type of consumers; the coordinator reads the subscriptions of no other type.
 CONSUMER_PROTOCOL_TYPE = "consumer"
-#: How long a member that has just been added may wait for the rebalance without having sent a heartbeat.
+#: The time for which a member that was just added may wait for the rebalance without having sent a heartbeat.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
 
 
@@ -87,7 +87,7 @@ class ClassicGroup(NamedTuple):
     members: Mapping[str, Member] = _NO_MEMBERS
     #: group.instance.id -> member id of the static members.
     static_members: Mapping[str, str] = _NO_NAMES
-    #: How many members support each protocol, so that a join need not ask them all.
+    #: The number of members that support each protocol, so that a join need not ask them all.
     supporters: Mapping[str, int] = _NOTHING
     #: Topics the members of a consumer group subscribe to; None when that cannot be known.
     subscribed_topics: frozenset[str] | None = None

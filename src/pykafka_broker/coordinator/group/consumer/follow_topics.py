@@ -1,4 +1,4 @@
-"""What consumer groups do when the cluster's topics change."""
+"""Changes of the cluster's topics, as consumer groups follow them."""
 
 from __future__ import annotations
 

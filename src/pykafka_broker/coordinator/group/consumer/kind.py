@@ -1,4 +1,4 @@
-"""How a consumer group answers the questions that every kind of group is asked."""
+"""The consumer groups of KIP-848 as a kind of group: their answers to what every kind is asked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 
 
 class ConsumerKind(GroupKind[ConsumerGroup]):
-    """Members commit and fetch in their epoch; what they read is always known."""
+    """Consumer groups: members commit and fetch in their epoch; their topics are always known."""
 
     name = "consumer"
 
@@ -82,7 +82,7 @@ def _as_plain_commit(event: CommitTransactionalOffsets, directory: TopicDirector
 
 
 def _timers_of_loaded(group: ConsumerGroup, now_ms: int, config: GroupCoordinatorConfig) -> list[Effect]:
-    """Every member gets a new session, and its time to give up what it was told to."""
+    """Every member gets a new session, and its full time to give up the partitions it was told to."""
     timeout_ms = config.consumer_settings(group.group_id).session_timeout_ms
     effects: list[Effect] = []
     for member in group.members.values():

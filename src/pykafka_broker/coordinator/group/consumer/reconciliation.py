@@ -1,13 +1,13 @@
-"""How a member gets from its partitions to its target, while no partition has two owners.
+"""The steps of a member from its partitions to its target, in which no partition ever has two owners.
 
     STABLE ── new target ──▶ UNREVOKED_PARTITIONS ── confirmed ──▶ (UNRELEASED_PARTITIONS) ──▶ STABLE
                              asked to give up                       waits for others to
                              partitions                             give up theirs
 
-A member is first told to keep only what it has and is to keep. Once it confirms that by naming what it owns,
-it moves on to the epoch of the target and gets those of its new partitions that are free; the rest follows as
-it becomes free. Each partition carries the epoch in which its member got it, so that commits from before can
-be told from commits after.
+A member is first told to keep only those of its partitions that are in its target. Once it confirms that by
+naming the ones it owns, it moves on to the epoch of the target and gets those of its new partitions that are
+free; the rest follows as it becomes free. Each partition carries the epoch in which its member got it, so
+that commits from before can be told from commits after.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from pykafka_broker.coordinator.group.consumer.state import (
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: What a member says it owns, as (topic id, partitions); None: it has not said.
+#: The partitions that a member says it owns, as (topic id, partitions); None: it has not said.
 OwnedByClaim = tuple[tuple[bytes, tuple[int, ...]], ...] | None
 
 
 class Target(NamedTuple):
-    """What a member is to have, and what stands in its way."""
+    """The target assignment of a member, and the partitions that others still own."""
 
     assignment_epoch: int
     assignment: Assignment
@@ -106,7 +106,7 @@ def _give_up_unsubscribed(member: ConsumerMember, target: Target, owned: OwnedBy
 def _advance(
     member: ConsumerMember, member_epoch: int, target: Target, owned: OwnedByClaim
 ) -> ConsumerMember:
-    """Compute what the member may have now, on its way to the target."""
+    """Compute the partitions that the member may have now, on its way to the target."""
     kept: dict[bytes, dict[int, int]] = {}
     revoked: dict[bytes, dict[int, int]] = {}
     free: dict[bytes, list[int]] = {}

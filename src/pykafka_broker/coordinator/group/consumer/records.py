@@ -197,7 +197,7 @@ def _owned(owned: OwnedPartitions) -> list[m.ConsumerGroupCurrentMemberAssignmen
 
 
 def apply(group: ConsumerGroup | None, record: Record) -> ConsumerGroup | None:
-    """`group` after `record`; None stands for no group. A deletion may name what is gone already."""
+    """`group` after `record`; None stands for no group. A deletion may name a key that is gone already."""
     key, value = record.key, record.value
     assert isinstance(key, ConsumerGroupKey)
     if group is None:

@@ -30,7 +30,7 @@ MIN_REFRESH_INTERVAL_MS = 10_000
 
 
 class RegexUpdate(enum.Enum):
-    """How a heartbeat has changed its member's expression."""
+    """The change that a heartbeat made to its member's regular expression."""
 
     UNCHANGED = enum.auto()
     #: The topics of the new one are not known yet.

@@ -3,7 +3,7 @@
 Three epochs tell how far a group has come. A change of members, subscriptions or topics bumps the *group
 epoch*. The assignor then makes a target for all members, whose *assignment epoch* catches up with the group
 epoch. Each member moves to its target on its own, by heartbeats, and reaches the assignment epoch as its
-*member epoch* once it has given up what it must.
+*member epoch* once it has given up all partitions that it has to.
 
 Everything but the last few fields of a group is durable, and is only ever changed by applying records
 (`consumer/records.py`), so that a broker that reads them back arrives at the same group.
@@ -38,9 +38,9 @@ _NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 
 class MemberState(enum.IntEnum):
-    """Where a member stands on its way to the target; the numbers are in its record."""
+    """The progress of a member towards its target; the numbers are in its record."""
 
-    #: It has what it is to have in its epoch.
+    #: It has all partitions that it gets in its epoch.
     STABLE = 0
     #: It has been told to give up partitions and has not confirmed it.
     UNREVOKED_PARTITIONS = 1
@@ -62,10 +62,10 @@ class GroupState(enum.Enum):
 
 
 class ClassicMembership(NamedTuple):
-    """What else is known of a member that speaks the classic protocol."""
+    """The further state of a member that speaks the classic protocol."""
 
     session_timeout_ms: int
-    #: What it supports, best first.
+    #: The protocols it supports, best first.
     protocols: tuple[Protocol, ...]
 
 
@@ -141,7 +141,7 @@ class ConsumerGroup(NamedTuple):
 
     @property
     def state(self) -> GroupState:
-        """How far the group is; asked for seldom, so it is worked out when asked for."""
+        """The state of the group; computed at each call, because it is seldom asked for."""
         if not self.members:
             return GroupState.EMPTY
         if self.group_epoch > self.assignment_epoch:
@@ -243,7 +243,7 @@ class ConsumerGroup(NamedTuple):
     def _partition_epochs(
         self, before: ConsumerMember | None, after: ConsumerMember | None
     ) -> VersionedMap[tuple[bytes, int], int]:
-        """Release what the member had at its old epoch, and take what it has now."""
+        """Release the partitions that the member had at its old epoch, and take those it has now."""
         released = []
         if before is not None:
             released = [

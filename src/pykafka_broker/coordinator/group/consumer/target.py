@@ -1,4 +1,4 @@
-"""The target of a group: its assignor is asked, and what is new in its answer is written down."""
+"""The target of a group: its assignor computes it, and the assignments that changed are written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:
 
 
 def _members_in_order(group: ConsumerGroup, sender: ConsumerMember) -> list[str]:
-    """Who comes first where nothing else decides: whom Apache Kafka's table has first, and last who joins."""
+    """The members in the order that decides ties: that of Apache Kafka's table, a joining member last."""
     joins = sender.member_epoch == JOIN_EPOCH
     known = state_walked(name for name in group.members if not (joins and name == sender.member_id))
     return [*known, sender.member_id] if joins else known

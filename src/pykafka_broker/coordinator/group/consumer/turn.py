@@ -15,7 +15,7 @@ from pykafka_broker.coordinator.group.turn import GroupTurn
 from pykafka_broker.machine.step import Start, Step
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How long a group does not look at its topics again if nothing says that they have changed.
+#: The interval after which a group looks at its topics again even if none has changed.
 METADATA_REFRESH_INTERVAL_MS = 2**31 - 1
 
 

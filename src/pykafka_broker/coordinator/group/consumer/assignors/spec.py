@@ -25,7 +25,7 @@ class GroupSpec(NamedTuple):
     """A group as an assignor sees it."""
 
     members: Mapping[str, MemberSpec]
-    #: How many partitions each subscribed topic has.
+    #: The number of partitions of each subscribed topic.
     partition_counts: Mapping[bytes, int]
     #: True if all members subscribe to the same topics.
     is_homogeneous: bool

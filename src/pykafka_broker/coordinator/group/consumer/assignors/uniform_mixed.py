@@ -39,7 +39,7 @@ class _Mixed:
         self.owners = {
             topic_id: [NO_OWNER] * spec.partition_counts[topic_id] for topic_id in self.subscribers
         }
-        #: How many partitions each member has.
+        #: The number of partitions of each member.
         self.sizes = [0] * len(self.member_ids)
 
     def build(self) -> Mapping[str, Assignment]:

@@ -4,7 +4,7 @@ The broker is ours, in a process of its own. `PYKAFKA_BROKER_TEST_BROKER=apache`
 instead (the tests' own truth: they pass there first), `PYKAFKA_BROKER_TEST_BOOTSTRAP=host:port` a broker that
 runs already.
 
-Spark's connector is fetched into `.cache/` below the repository, once.
+Spark's connector is fetched into `.cache/` below the repository, once; so are Delta and Iceberg.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pykafka_broker.spark import kafka_session
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.installation import look
 from pykafka_broker.spark.jars import fetch_jars, jars_in
-from pykafka_broker.spark.releases import connector
+from pykafka_broker.spark.releases import TABLES, connector, packages
 from pykafka_broker.spark.repository import Repository
 from pykafka_broker.testing.cache import CACHE
 from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
@@ -126,6 +126,16 @@ def connector_jars() -> Path:
     return folder
 
 
+def table_jars() -> Path:
+    """As `connector_jars`, with those of Delta and Iceberg."""
+    installation = look()
+    folder = CACHE / f"spark-{installation.spark}" / "jars-tables"
+    wanted = packages(installation.spark, installation.scala, TABLES)
+    if not all((folder / package.jar).exists() for package in wanted):
+        fetch_jars(folder, wanted, installation.jars, Repository())
+    return folder
+
+
 @pytest.fixture(scope="package")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     from pyspark import SparkContext
@@ -136,8 +146,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = kafka_session(
         "pykafka-broker tests",
         master="local[2]",
-        jars=connector_jars(),
+        tables=TABLES,
+        jars=table_jars(),
         conf={
+            # Where tables of Iceberg are: `lake.<namespace>.<table>`.
+            "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+            "spark.sql.catalog.lake.type": "hadoop",
+            "spark.sql.catalog.lake.warehouse": str(scratch / "lake"),
+            "spark.databricks.delta.snapshotPartitions": "2",
             "spark.local.dir": str(scratch / "local"),
             "spark.sql.warehouse.dir": str(scratch / "warehouse"),
             "spark.sql.session.timeZone": "UTC",

@@ -12,16 +12,17 @@ from pathlib import Path
 import pytest
 
 from pykafka_broker.testing.processes import free_port
-from tests.spark.conftest import connector_jars
-from tests.support.maven import CONNECTOR_4_0, make_repository
+from tests.spark.conftest import table_jars
+from tests.support.maven import CONNECTOR_4_0, DELTA_4_0, make_repository
 from tests.support.pages import ADDRESS, REPOSITORY, START, Command, Terminal, commands, run, shown_output
 
 BLOCK = re.compile(r"```(console|python)\n(.*?)```", re.DOTALL)
 
 
 def test_the_page_does_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    jars = connector_jars()
-    maven = make_repository(tmp_path / "maven", CONNECTOR_4_0, lambda c: (jars / c.jar).read_bytes())
+    jars = table_jars()
+    packages = CONNECTOR_4_0 | DELTA_4_0
+    maven = make_repository(tmp_path / "maven", packages, lambda c: (jars / c.jar).read_bytes())
     monkeypatch.setenv("PYKAFKA_BROKER_MAVEN_REPOSITORY", maven)
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
     blocks = BLOCK.findall((REPOSITORY / "docs" / "spark.md").read_text())

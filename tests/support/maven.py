@@ -22,6 +22,12 @@ CONNECTOR_4_0 = {
     "org.apache.commons:commons-pool2:2.12.0": [],
 }
 
+#: What the table format needs beside it.
+DELTA_4_0: dict[str, list[str]] = {
+    "io.delta:delta-spark_2.13:4.0.0": ["io.delta:delta-storage:4.0.0"],
+    "io.delta:delta-storage:4.0.0": [],
+}
+
 
 def pom_of(needed: Sequence[str]) -> str:
     """A POM that asks for these coordinates."""

@@ -1,5 +1,6 @@
 """`spark`: what a Spark that reads and writes this or any Kafka cluster needs, and what is wrong with it.
 
+    archive.py      topics to a lake table
     checkpoint.py   a streaming checkpoint beside its topics, and its repair
     conf.py         settings of a session that fits the installed Spark
     doctor.py       why Spark does not read or write Kafka here
@@ -13,6 +14,7 @@ from __future__ import annotations
 import click
 
 from pykafka_broker.cli import Group
+from pykafka_broker.cli.spark.archive import archive
 from pykafka_broker.cli.spark.checkpoint import checkpoint
 from pykafka_broker.cli.spark.conf import conf
 from pykafka_broker.cli.spark.doctor import doctor
@@ -21,9 +23,10 @@ from pykafka_broker.cli.spark.jars import jars
 
 @click.group(cls=Group)
 def spark() -> None:
-    """Set up Spark beside Kafka, and find out what is wrong."""
+    """Run Spark beside Kafka: sessions, jobs, and what is wrong."""
 
 
+spark.add_command(archive)
 spark.add_command(checkpoint)
 spark.add_command(conf)
 spark.add_command(doctor)

@@ -1,0 +1,146 @@
+"""`spark archive`: topics to a lake table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.options import Seconds, gathered, pairs
+from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.cli.spark.session_options import SessionOptions, session_options
+from pykafka_broker.cli.wording import counted, human_size
+from pykafka_broker.spark.archive.settings import TABLE_FORMATS, Start, TableFormat
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.spark.archive.progress import Batch
+
+
+class ArchivedBatch(NamedTuple):
+    """A batch that is in the table."""
+
+    batch: int
+    records: int
+    bytes: int
+    seconds: float
+    lag: int | None
+
+
+class _Target(NamedTuple):
+    """The table, and the checkpoint of the job that fills it."""
+
+    table: str
+    format: TableFormat
+    checkpoint: str
+    start: str
+
+
+class _Pace(NamedTuple):
+    """As `Pace` of the library."""
+
+    follow: bool
+    every_s: float
+    batch_records: int | None
+
+
+@click.command()
+@click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
+@click.option(
+    "--to",
+    "table",
+    required=True,
+    metavar="TABLE",
+    help="A path (Delta, Parquet), or a name in a catalog (Delta, Iceberg); made if it does not exist.",
+)
+@click.option(
+    "--format", type=click.Choice(TABLE_FORMATS), default="delta", show_default=True, help="Its format."
+)
+@click.option("--checkpoint", required=True, metavar="DIR", help="Where the job keeps how far it is.")
+@click.option(
+    "--start",
+    type=click.Choice([start.value for start in Start]),
+    default=Start.EARLIEST.value,
+    show_default=True,
+    help="Where a job begins whose checkpoint is new.",
+)
+@click.option("--follow", is_flag=True, help="Go on with what comes, until it is interrupted.")
+@click.option(
+    "--every",
+    "every_s",
+    type=Seconds(0.0),
+    default=10.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="With --follow: how often a batch begins.",
+)
+@click.option(
+    "--batch-records",
+    type=click.IntRange(min=1),
+    metavar="NUMBER",
+    help="The most records of a batch.",
+)
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of Spark's Kafka source, such as minPartitions=8; repeatable.",
+)
+@session_options
+@cluster_options
+@json_option(ArchivedBatch, streams=True)
+@gathered(_Target, "target")
+@gathered(_Pace, "pace")
+def archive(
+    topics: tuple[str, ...],
+    options: tuple[str, ...],
+    target: _Target,
+    pace: _Pace,
+    session: SessionOptions,
+    cluster: Cluster,
+    output: Output,
+) -> None:
+    """Append the records of topics to a table of Delta or Iceberg, or to a folder of Parquet files.
+
+    Exactly once, also when it is killed and started again with the same checkpoint. Ends when all is in the
+    table that was there at its start, or goes on with --follow. A job that would lose or repeat records does
+    not start, and says why.
+    """
+    from pykafka_broker.spark.archive import Pace, Table, Topics, archive_topics
+
+    source = Topics(cluster.bootstrap_server, topics, dict(pairs(options, "--option"))).checked()
+    table = Table(target.format, target.table).checked()
+    reported = 0
+
+    def report(batch: Batch) -> None:
+        nonlocal reported
+        reported += 1
+        output.show(ArchivedBatch(*batch), [sentence(batch)])
+
+    with session.opened(
+        f"archive to {table.name}", [] if table.format == "parquet" else [table.format]
+    ) as spark:
+        archived = archive_topics(
+            spark,
+            source,
+            table,
+            target.checkpoint,
+            start=Start(target.start),
+            pace=Pace(pace.follow, pace.every_s, pace.batch_records),
+            report=report,
+        )
+    output.remark(
+        f"{counted(archived.records, 'record')} ({human_size(archived.bytes)}) in "
+        f"{counted(archived.batches, 'batch', 'batches')} archived to {table.name}."
+    )
+
+
+def sentence(batch: Batch) -> str:
+    """A batch as a line."""
+    lag = "" if batch.lag is None else f", {counted(batch.lag, 'offset')} behind"
+    return (
+        f"Batch {batch.number}: {counted(batch.records, 'record')}, {human_size(batch.bytes)} in "
+        f"{batch.seconds:.1f} s, {batch.records_per_s:,.0f} records/s, {human_size(batch.bytes_per_s)}/s{lag}"
+    )

@@ -1,0 +1,71 @@
+"""The session of a job that a command runs: its options, and the session itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from pykafka_broker.cli.options import gathered, pairs
+from pykafka_broker.cli.spark.options import jars_option, package_option
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+#: A job on a terminal says what it does itself; a page of Spark is there for those who ask for one.
+QUIET = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
+
+
+class SessionOptions(NamedTuple):
+    """Where a job runs, and with what."""
+
+    master: str | None
+    jars: str | None
+    packages: tuple[str, ...]
+    conf: tuple[str, ...]
+
+    @contextmanager
+    def opened(self, name: str, tables: Iterable[str]) -> Iterator[SparkSession]:
+        """A session with the connector and the tables.
+
+        Raises:
+            SparkError: there is none to be had.
+        """
+        from pykafka_broker.spark.session import kafka_session
+
+        spark = kafka_session(
+            name,
+            master=self.master,
+            tables=tables,
+            packages=self.packages,
+            jars=self.jars,
+            conf={**QUIET, **dict(pairs(self.conf, "--conf"))},
+        )
+        spark.sparkContext.setLogLevel("ERROR")
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def session_options(command: Command) -> Command:
+    """Give a command the options of its session, as one `session`."""
+    command = gathered(SessionOptions, "session")(command)
+    command = click.option(
+        "--conf",
+        "conf",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of the session, such as spark.driver.memory=4g; repeatable.",
+    )(command)
+    command = package_option(jars_option(command))
+    return click.option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs; without it as spark-submit or the configuration says, else here.",
+    )(command)

@@ -1,0 +1,126 @@
+"""The checkpoint of an archive job: what it says of the job, and what the job keeps there besides Spark's.
+
+    kafka-topic-ids.json   the ids of the topics that are read, as `spark checkpoint inspect --remember` keeps
+    archive-table.json     {"archive_id": ...}: the table that the job fills
+
+The folder lies where Hadoop's file systems reach: on a disk of the driver, on HDFS or in an object store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.spark.archive.classic import classic_jvm
+from pykafka_broker.spark.archive.guard import Progress
+from pykafka_broker.spark.checkpoint.files import (
+    TOPIC_IDS,
+    Offsets,
+    kafka_offsets,
+    read_checkpoint,
+    read_topic_ids,
+    write_topic_ids,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ARCHIVE_TABLE = "archive-table.json"
+#: Where a query began, which Spark keeps before its first batch.
+_INITIAL = "sources/0/0"
+_LOCAL = "file"
+
+
+# -- a folder on this machine
+# ---------------------------
+
+
+def read_progress(folder: Path, name: str) -> Progress | None:
+    """What the checkpoint in a folder says; None if no query has begun with it.
+
+    Raises:
+        SparkError: it is of a form that is not known here.
+    """
+    topic_ids, archive_id = read_topic_ids(folder), _read_archive_id(folder)
+    if not any(path.name.isdecimal() for path in folder.glob("offsets/*")):
+        initial = _initial_offsets(folder)
+        return None if initial is None else Progress(name, {0: initial}, {}, topic_ids, archive_id)
+    found = read_checkpoint(folder)
+    if found.is_done or found.before is not None:
+        positions = found.positions()
+    else:
+        positions = {0: _initial_offsets(folder) or {}}
+    return Progress(name, positions, found.last.kafka_sources(), topic_ids, archive_id)
+
+
+def write_memory(folder: Path, topic_ids: Mapping[str, str], archive_id: str) -> None:
+    """Keep what a later start compares."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_topic_ids(folder, topic_ids)
+    (folder / ARCHIVE_TABLE).write_text(json.dumps({"archive_id": archive_id}) + "\n")
+
+
+def _read_archive_id(folder: Path) -> str | None:
+    path = folder / ARCHIVE_TABLE
+    return str(json.loads(path.read_text())["archive_id"]) if path.exists() else None
+
+
+def _initial_offsets(folder: Path) -> Offsets | None:
+    """Spark puts a byte of 0 and a line with a version in front."""
+    path = folder / _INITIAL
+    if not path.exists():
+        return None
+    return kafka_offsets(path.read_text().lstrip("\0").partition("\n")[2])
+
+
+# -- wherever it lies
+# -------------------
+
+
+class CheckpointFolder:
+    """The checkpoint at a path or URI of Hadoop's."""
+
+    __slots__ = ("_files", "_path_of", "name")
+
+    def __init__(self, spark: SparkSession, name: str) -> None:
+        """Raises SparkError: the session is one of Spark Connect, which does not reach it."""
+        self._path_of: Callable[[str], Any] = classic_jvm(spark).org.apache.hadoop.fs.Path
+        settings = spark._jsparkSession.sessionState().newHadoopConf()
+        self._files: Any = self._path_of(name).getFileSystem(settings)
+        self.name = name
+
+    def progress(self) -> Progress | None:
+        """What it says of its job; None if it is new; raises what `read_progress` raises."""
+        if (local := self._local()) is not None:
+            return read_progress(local, self.name)
+        with TemporaryDirectory() as copy:
+            for part in ("offsets", "commits", "sources", TOPIC_IDS, ARCHIVE_TABLE):
+                path = self._child(part)
+                if self._files.exists(path):
+                    self._files.copyToLocalFile(
+                        False, path, self._path_of((Path(copy) / part).as_uri()), True
+                    )
+            return read_progress(Path(copy), self.name)
+
+    def remember(self, topic_ids: Mapping[str, str], archive_id: str) -> None:
+        """Keep what a later start compares."""
+        if (local := self._local()) is not None:
+            write_memory(local, topic_ids, archive_id)
+            return
+        with TemporaryDirectory() as copy:
+            write_memory(Path(copy), topic_ids, archive_id)
+            for part in (TOPIC_IDS, ARCHIVE_TABLE):
+                written = self._path_of((Path(copy) / part).as_uri())
+                self._files.copyFromLocalFile(False, True, written, self._child(part))
+
+    def _local(self) -> Path | None:
+        """The folder, if it is on this machine."""
+        if self._files.getScheme() != _LOCAL:
+            return None
+        return Path(self._files.makeQualified(self._path_of(self.name)).toUri().getPath())
+
+    def _child(self, name: str) -> Any:
+        return self._path_of(f"{self.name.rstrip('/')}/{name}")

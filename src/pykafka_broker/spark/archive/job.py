@@ -1,0 +1,210 @@
+"""archive_topics(): topics to a table of Delta or Iceberg, or to a folder of Parquet files.
+
+In this order, so that an interrupted start can be made again: the guard looks at the topics, the checkpoint
+and the table; the table is made, if there is none; the checkpoint takes the ids of both; the query starts.
+While it runs the topics' ids are looked at again and again, for Spark knows topics by their names.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.spark.archive import guard, progress, rows
+from pykafka_broker.spark.archive.checkpoints import CheckpointFolder
+from pykafka_broker.spark.archive.cluster import Cluster
+from pykafka_broker.spark.archive.settings import Pace, Start, Table, Topics
+from pykafka_broker.spark.archive.tables import ArchiveTable, table_of
+from pykafka_broker.spark.checkpoint.files import Offsets
+from pykafka_broker.spark.checkpoint.topics import Topic
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.kafka_format import ARCHIVE_TYPES, KAFKA_TYPES, OFFSET, PARTITION, TOPIC, TOPIC_ID
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: Seconds between two looks at a running job, and between two at its topics.
+LOOK_S, GUARD_S = 1, 2.0
+_UNANSWERED = (KafkaError, OSError, ProtocolError)
+
+Report = Callable[[progress.Batch], None]
+
+
+def archive_topics(
+    spark: SparkSession,
+    topics: Topics,
+    table: Table,
+    checkpoint: str,
+    *,
+    start: Start = Start.EARLIEST,
+    pace: Pace = Pace(),  # noqa: B008 - a frozen value
+    report: Report | None = None,
+) -> progress.Archived:
+    """Append the records of topics to a table, exactly once; returns when the job has ended.
+
+    Args:
+        spark: A classic session with the Kafka connector and the jars of the table.
+        topics: What is archived.
+        table: Where to; made if it does not exist.
+        checkpoint: A folder of the job's own, where it keeps how far it is.
+        start: Where a job begins whose checkpoint is new.
+        pace: Whether it ends, and how much it reads at once.
+        report: Told of each batch that is archived.
+
+    Raises:
+        SparkError: it would lose or repeat records, or its topics do not exist (any more).
+        KafkaError, OSError: the brokers cannot be asked.
+        StreamingQueryException: the query failed for another reason.
+    """
+    cluster, target = Cluster(topics.checked().bootstrap_servers), table_of(spark, table)
+    folder = CheckpointFolder(spark, checkpoint)
+    found = cluster.topics(topics.names)
+    guard.refuse_missing(topics.names, found)
+    beginning = _examine(folder, target, found, start)
+    topic_ids = {name: topic.topic_id for name, topic in found.items()}
+    if not target.exists():
+        target.create(KAFKA_TYPES | ARCHIVE_TYPES, str(uuid.uuid4()))
+    archive_id = target.archive_id()
+    if archive_id is None:
+        raise SparkError(
+            f"{table.name} was not made by an archive job: name a table that does not exist yet."
+        )
+    folder.remember(topic_ids, archive_id)
+    frame = rows.archived(rows.stream(spark, topics, beginning.offsets, pace), topic_ids)
+    query = target.write(frame, checkpoint, pace)
+    watch = _Watch(query, cluster, topic_ids, beginning.verified, report or (lambda batch: None))
+    try:
+        return watch.until_end()
+    except StreamingQueryException:
+        # Spark's words for lost records are many, and do not say which.
+        with suppress(*_UNANSWERED):
+            found = cluster.topics(topics.names)
+            guard.refuse_missing(topics.names, found)
+            _examine(folder, target, found, start)
+        raise
+    finally:
+        query.stop()
+
+
+class _Beginning(NamedTuple):
+    """Where a job begins."""
+
+    #: As `startingOffsets` takes it, for a new checkpoint.
+    offsets: str
+    #: Up to where rows are of the topics that the checkpoint remembers.
+    verified: Offsets
+
+
+def _examine(
+    folder: CheckpointFolder, target: ArchiveTable, topics: Mapping[str, Topic], start: Start
+) -> _Beginning:
+    """Refuse what would lose or repeat records; where the job begins."""
+    known = folder.progress()
+    archive = None
+    if target.exists():
+        ends = {} if known is None else known.ends
+        archive = guard.Archive(
+            target.table.name,
+            target.archive_id(),
+            _ends_in_table(target, topics, ends),
+            target.is_of_one_checkpoint,
+        )
+    if known is None:
+        return _Beginning(guard.starting_offsets(start, topics, archive), {})
+    guard.refuse_to_go_on(known, topics, archive)
+    # Spark goes on where its checkpoint says, and begins new topics and partitions at their beginning.
+    return _Beginning(Start.EARLIEST.value, known.ends)
+
+
+def _ends_in_table(
+    target: ArchiveTable, topics: Mapping[str, Topic], known: Offsets
+) -> dict[guard.Place, int]:
+    """The offset behind the last record of each place, as far as it is behind what is known.
+
+    Tables know the smallest and the largest offset of each file, so that what is behind the ends of a
+    checkpoint costs little to look for. For a new checkpoint all files of the topics are looked at.
+    """
+    wanted = F.lit(False)
+    for name, topic in topics.items():
+        ends = [known[name, number] for number in topic.partitions if (name, number) in known]
+        least = min(ends) if len(ends) == len(topic.partitions) else 0
+        has_id = F.col(TOPIC_ID) == topic.topic_id if topic.topic_id else F.col(TOPIC_ID).isNull()
+        wanted |= (F.col(TOPIC) == name) & has_id & (F.col(OFFSET) >= least)
+    found = (
+        target.rows()
+        .where(wanted)
+        .groupBy(TOPIC, TOPIC_ID, PARTITION)
+        .agg(F.max(OFFSET).alias(OFFSET))
+        .collect()
+    )
+    return {guard.Place(row[TOPIC], row[TOPIC_ID] or "", row[PARTITION]): row[OFFSET] + 1 for row in found}
+
+
+class _Watch:
+    """A query that runs: reports its batches, and stops it when its topics are not those any more."""
+
+    def __init__(
+        self,
+        query: StreamingQuery,
+        cluster: Cluster,
+        topic_ids: Mapping[str, str],
+        verified: Offsets,
+        report: Report,
+    ) -> None:
+        self._query = query
+        self._cluster = cluster
+        self._topic_ids = topic_ids
+        self._report = report
+        self._total = progress.Archived()
+        self._last_batch = -1
+        self._verified = verified
+        self._guarded_s = time.monotonic()
+
+    def until_end(self) -> progress.Archived:
+        """Until the query ends; what it has archived."""
+        has_ended = False
+        while not has_ended:
+            has_ended = bool(self._query.awaitTermination(LOOK_S))
+            reached = self._report_batches()
+            if has_ended or time.monotonic() - self._guarded_s >= GUARD_S:
+                self._guard(reached)
+        return self._total
+
+    def _report_batches(self) -> Offsets:
+        """Report what is new; where the last batch ends."""
+        reached = self._verified
+        for each in self._query.recentProgress:
+            told: dict[str, Any] = json.loads(each.json)
+            # An idle query tells of its last batch again, without rows.
+            if told["batchId"] <= self._last_batch or not told.get("numInputRows"):
+                continue
+            reached = progress.ends_of(told)
+            batch = progress.batch_of(told, (rows.OBSERVED, rows.BYTES), self._log_ends(reached))
+            self._last_batch = batch.number
+            self._total = self._total.plus(batch)
+            self._report(batch)
+        return reached
+
+    def _log_ends(self, partitions: Collection[tuple[str, int]]) -> Offsets | None:
+        try:
+            return self._cluster.ends(partitions)
+        except _UNANSWERED:
+            return None
+
+    def _guard(self, reached: Offsets) -> None:
+        try:
+            now = self._cluster.topic_ids(list(self._topic_ids))
+        except _UNANSWERED:
+            return  # while brokers are away, no topic is read either
+        guard.refuse_changed(self._topic_ids, now, self._verified)
+        self._verified, self._guarded_s = reached, time.monotonic()

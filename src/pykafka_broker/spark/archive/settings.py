@@ -1,0 +1,122 @@
+"""What an archive job is asked for: topics, a table, and how fast it goes. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.system.named_tuple import NamedTuple
+
+TableFormat = Literal["delta", "iceberg", "parquet"]
+TABLE_FORMATS: tuple[TableFormat, ...] = ("delta", "iceberg", "parquet")
+
+#: What the job itself says to Spark's source.
+_OWN_OPTIONS = frozenset(
+    {
+        "assign",
+        "endingoffsets",
+        "failondataloss",
+        "includeheaders",
+        "kafka.bootstrap.servers",
+        "startingoffsets",
+        "subscribe",
+        "subscribepattern",
+    }
+)
+
+
+class Topics(NamedTuple):
+    """The topics that are archived."""
+
+    bootstrap_servers: str
+    names: tuple[str, ...]
+    #: Other options of Spark's Kafka source, such as `minPartitions` or `kafka.fetch.max.bytes`.
+    options: Mapping[str, str] = {}
+
+    def checked(self) -> Topics:
+        """The same.
+
+        Raises:
+            SparkError: no topic, one twice, or an option that is the job's own.
+        """
+        if not self.names:
+            raise SparkError("No topic is named.")
+        if twice := next((name for name in self.names if self.names.count(name) > 1), None):
+            raise SparkError(f"Topic '{twice}' is named twice.")
+        if own := next((option for option in self.options if option.lower() in _OWN_OPTIONS), None):
+            raise SparkError(f"The option {own} is set by the job itself.")
+        return self
+
+
+class Table(NamedTuple):
+    """The table that takes the records.
+
+    A table of Delta is a path or a name in a catalog, one of Iceberg a name with its catalog
+    (`lake.raw.events`), Parquet is a folder. What has a slash is a path.
+    """
+
+    format: TableFormat
+    name: str
+
+    def checked(self) -> Table:
+        """The same, with an absolute path.
+
+        Raises:
+            SparkError: the format is not known, or has no such name.
+        """
+        if self.format not in TABLE_FORMATS:
+            raise SparkError(f"{self.format!r} is no table format here: {', '.join(TABLE_FORMATS)}.")
+        if self.format == "iceberg" and (self.is_path or self.name.count(".") < 2):
+            raise SparkError(
+                f"{self.name!r} is no table of Iceberg: give CATALOG.NAMESPACE.TABLE, with a catalog that "
+                "the session has."
+            )
+        if self.format == "parquet" and not self.is_path:
+            return self._replace(name=os.path.abspath(self.name))
+        if self.is_path and "://" not in self.name and not self.name.startswith("file:"):
+            return self._replace(name=os.path.abspath(self.name))
+        return self
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is named by its path."""
+        return "/" in self.name
+
+    @property
+    def identifier(self) -> str:
+        """As SQL names it."""
+        if self.format == "delta" and self.is_path:
+            return f"delta.`{self.name.replace('`', '``')}`"
+        return self.name
+
+
+class Start(StrEnum):
+    """Where a job begins whose checkpoint is new."""
+
+    #: With the first record of each topic; refused where the table has records of it.
+    EARLIEST = "earliest"
+    #: With what comes from now on; refused where the table has records of the topic.
+    LATEST = "latest"
+    #: Behind the last record of each partition that the table has: the way on after a lost checkpoint.
+    BEHIND_TABLE = "behind-table"
+    #: As BEHIND_TABLE, and where records in between are gone from the topic, with the first that is left.
+    BEHIND_TABLE_WITH_GAPS = "behind-table-with-gaps"
+
+    @property
+    def is_behind_table(self) -> bool:
+        """Whether the table says where to begin."""
+        return self in (Start.BEHIND_TABLE, Start.BEHIND_TABLE_WITH_GAPS)
+
+
+class Pace(NamedTuple):
+    """When a job reads, and how much at once."""
+
+    #: False: it ends when all is archived that was there at its start (available-now).
+    is_endless: bool = False
+    #: Seconds between the beginnings of batches of an endless job.
+    every_s: float = 10.0
+    #: The most records (offsets) of a batch; None: no limit.
+    batch_records: int | None = None

@@ -1,0 +1,203 @@
+"""The tables of an archive, one class for each format: made, looked at, written by the format's own sink.
+
+The native sinks of Delta and Iceberg keep with each commit which batch of which query it was, and pass over
+a batch that they have. Parquet keeps it in its folder `_spark_metadata`, which only Spark looks at: files of
+a batch that was interrupted stay beside the others, and other readers take them for records.
+
+A table has an id of its own among its properties, by which a checkpoint knows it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from pykafka_broker.spark.archive.classic import exists
+from pykafka_broker.spark.archive.settings import Pace, Table
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.kafka_format import ARCHIVE_TYPES, DAY, KAFKA_TYPES, TOPIC
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+#: The property with the id of an archive.
+ARCHIVE_ID = "pykafka-broker.archive-id"
+PARTITIONED_BY = (TOPIC, DAY)
+
+
+class ArchiveTable(Protocol):
+    """A table that may exist."""
+
+    @property
+    def table(self) -> Table:
+        """Its format and its name."""
+
+    def exists(self) -> bool:
+        """Whether it was made already."""
+
+    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+        """Make it, with these columns."""
+
+    def archive_id(self) -> str | None:
+        """The id that it was made with; None if it was not made as an archive."""
+
+    @property
+    def is_of_one_checkpoint(self) -> bool:
+        """Whether it passes over the batches of another checkpoint than its first."""
+
+    def rows(self) -> DataFrame:
+        """All that is archived."""
+
+    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
+        """Start the query that appends the rows."""
+
+
+def table_of(spark: SparkSession, table: Table) -> ArchiveTable:
+    """The table of this name.
+
+    Raises:
+        SparkError: there can be none.
+    """
+    checked = table.checked()
+    if checked.format == "delta":
+        return DeltaTable(spark, checked)
+    if checked.format == "iceberg":
+        return IcebergTable(spark, checked)
+    return ParquetFolder(spark, checked)
+
+
+class DeltaTable:
+    """A table of Delta, at a path or in a catalog."""
+
+    __slots__ = ("_spark", "table")
+    is_of_one_checkpoint = False
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        self._spark = spark
+        self.table = table
+
+    def exists(self) -> bool:
+        from pyspark.errors import AnalysisException
+
+        try:
+            return self._spark.catalog.tableExists(self.table.identifier)
+        except AnalysisException as error:
+            if "DELTA_MISSING_DELTA_TABLE" in str(error):
+                return False
+            raise
+
+    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+        _create(self._spark, self.table, types, archive_id)
+
+    def archive_id(self) -> str | None:
+        return _archive_id(self._spark, self.table)
+
+    def rows(self) -> DataFrame:
+        return self._spark.table(self.table.identifier)
+
+    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
+        writer = _writer(frame, self.table, checkpoint, pace)
+        return writer.start(self.table.name) if self.table.is_path else writer.toTable(self.table.name)
+
+
+class IcebergTable:
+    """A table of Iceberg, in a catalog."""
+
+    __slots__ = ("_spark", "table")
+    is_of_one_checkpoint = False
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        self._spark = spark
+        self.table = table
+
+    def exists(self) -> bool:
+        return self._spark.catalog.tableExists(self.table.identifier)
+
+    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+        namespace = self.table.name.rpartition(".")[0]
+        self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        _create(self._spark, self.table, types, archive_id)
+
+    def archive_id(self) -> str | None:
+        return _archive_id(self._spark, self.table)
+
+    def rows(self) -> DataFrame:
+        return self._spark.table(self.table.identifier)
+
+    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
+        # A task may have records of several topics, and their files stay open beside each other.
+        writer = _writer(frame, self.table, checkpoint, pace).option("fanout-enabled", "true")
+        return writer.toTable(self.table.name)
+
+
+class ParquetFolder:
+    """A folder of Parquet files: no table, but what stands in for one where there is none."""
+
+    __slots__ = ("_spark", "table")
+    is_of_one_checkpoint = True
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        self._spark = spark
+        self.table = table
+
+    def exists(self) -> bool:
+        """Whether it has a batch."""
+        return exists(self._spark, f"{self.table.name}/_spark_metadata")
+
+    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+        """The first batch makes it."""
+
+    def archive_id(self) -> str | None:
+        return self.table.name
+
+    def rows(self) -> DataFrame:
+        # Spark would take a topic that is called 2026 for a number.
+        ddl = ", ".join(_columns(KAFKA_TYPES | ARCHIVE_TYPES))
+        return self._spark.read.schema(ddl).parquet(self.table.name)
+
+    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
+        return (
+            _writer(frame, self.table, checkpoint, pace).partitionBy(*PARTITIONED_BY).start(self.table.name)
+        )
+
+
+def _create(spark: SparkSession, table: Table, types: Mapping[str, str], archive_id: str) -> None:
+    spark.sql(
+        f"CREATE TABLE {table.identifier} ({', '.join(_columns(types))}) USING {table.format} "
+        f"PARTITIONED BY ({', '.join(PARTITIONED_BY)}) TBLPROPERTIES ('{ARCHIVE_ID}' = '{archive_id}')"
+    )
+
+
+def _columns(types: Mapping[str, str]) -> Iterable[str]:
+    return (f"`{name}` {type_}" for name, type_ in types.items())
+
+
+def _archive_id(spark: SparkSession, table: Table) -> str | None:
+    rows = spark.sql(f"SHOW TBLPROPERTIES {table.identifier}").collect()
+    return next((str(row.value) for row in rows if row.key == ARCHIVE_ID), None)
+
+
+def _writer(frame: DataFrame, table: Table, checkpoint: str, pace: Pace) -> DataStreamWriter:
+    writer = (
+        frame.writeStream.format(table.format)
+        .outputMode("append")
+        .queryName(f"archive to {table.name}")
+        .option("checkpointLocation", checkpoint)
+    )
+    if pace.is_endless:
+        return writer.trigger(processingTime=f"{round(pace.every_s * 1000)} milliseconds")
+    return writer.trigger(availableNow=True)
+
+
+def require_archive(table: ArchiveTable) -> None:
+    """Refuse a table that is not there, or that no archive job made.
+
+    Raises:
+        SparkError: it is none.
+    """
+    if not table.exists():
+        raise SparkError(f"There is no table {table.table.name}.")
+    if table.archive_id() is None:
+        raise SparkError(f"{table.table.name} was not made by an archive job.")

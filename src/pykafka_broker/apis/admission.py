@@ -21,7 +21,7 @@ from pykafka_broker.protocol.messages.produce import ProduceRequest
 
 
 def admitted(api: Api, authorizer: Authorizer, quotas: Quotas) -> Handler:
-    """What the dispatch calls for `api`.
+    """The function that the dispatch calls for `api`.
 
     A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
     without one has its connection closed.
@@ -56,7 +56,7 @@ def _authorized(handle: Handler, needs: list[Need], authorizer: Authorizer) -> H
 
 
 def _within_quota(handle: Handler, quota: Quota, quotas: Quotas) -> Handler:
-    """Record what a request uses, tell its client how long to wait, and mute the connection (KIP-219)."""
+    """Record the use of a request, answer with its throttle time, and mute the connection (KIP-219)."""
 
     def handle_and_record(request: Any, ctx: RequestContext) -> Any:
         use = _Use(quota, quotas, ctx)
@@ -91,7 +91,7 @@ async def _answered_later(awaitable: Awaitable[Any], use: _Use) -> Any:
 
 @coroutine
 def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
-    """What `awaitable` returns; the time it runs, without the time it waits, counts as spent."""
+    """Return the result of `awaitable`; the time it runs, without the time it waits, counts as spent."""
     processing_ns = use.quotas.processing_ns
     steps = awaitable.__await__()
     # Every awaitable of asyncio is resumed with None or an exception.
@@ -114,7 +114,7 @@ def _timed(awaitable: Awaitable[Any], use: _Use) -> Generator[Any, Any, Any]:
 
 
 class _Use:
-    """What one request uses, and how long its client has to wait for it."""
+    """The quota use of one request, and the throttle time of its client."""
 
     __slots__ = ("_ctx", "_quota", "_throttle_ms", "quotas", "spent_ns")
 
@@ -140,7 +140,7 @@ class _Use:
         return answer
 
     def failed(self) -> None:
-        """The handler raised: what it used counts, and the connection is muted."""
+        """The handler raised: the time it used counts, and the connection is muted."""
         self.record(Quota.REQUEST, self.spent_ns)
         self._mute()
 

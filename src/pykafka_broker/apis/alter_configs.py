@@ -1,5 +1,4 @@
-"""AlterConfigs (API key 33): replace all that is set on a resource; what is not named goes back to its
-default.
+"""AlterConfigs (API key 33): replace all values of a resource; keys not named go back to their defaults.
 
 v2 flexible. Older than IncrementalAlterConfigs and easily misused, but still what some clients send.
 """

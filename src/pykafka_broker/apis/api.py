@@ -1,9 +1,9 @@
-"""What a handler is: one Kafka API, the versions it really serves, and the function that answers.
+"""The declaration of a handler: one Kafka API, the versions it really serves, and the function that answers.
 
 `@handles(MetadataRequest, versions="0-13", ...)` turns a function into a frozen `Api`; nothing registers
 itself on import, `apis.APIS` is the explicit list, and ApiVersions and dispatch derive from it. Beside the
-versions an API declares what a request has to be authorized for (`needs.py`) and which quota it
-counts to; which listeners serve it its message says. `admission.py` carries these checks out.
+versions an API declares the authorization that a request needs (`needs.py`) and the quota it counts to;
+its message declares the listeners. `admission.py` carries these checks out.
 
 A handler is called as `handle(request, ctx)` and comes in two kinds:
 
@@ -76,8 +76,8 @@ class Api:
     """One served API: `request` is its message class, versions `min_version..max_version` are answered.
 
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
-    librdkafka release needs to see them (KAFKA-18659). `needs` is what a request has to be authorized for,
-    `quota` what it counts to.
+    librdkafka release needs to see them (KAFKA-18659). `needs` is the authorization that a request needs,
+    `quota` the quota it counts to.
     """
 
     __slots__ = (
@@ -108,7 +108,7 @@ class Api:
         self.request = request
         self.key: int = request.api_key  # type: ignore[attr-defined]  # every request class carries its key
         self.name = request.__name__.removesuffix("Request")
-        #: Which listeners serve it, "broker", "controller" or both, as its message says.
+        #: The listeners that serve it, "broker", "controller" or both, as declared by its message.
         self.listeners = schema_of(request).listeners
         self.handle = handle
         self.min_version = versions.start

@@ -35,7 +35,7 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
     needs=[],
 )
 def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
-    """List what is served, after a look at the client's name."""
+    """List the served APIs and features, after a check of the client's name."""
     if ctx.version >= 3 and not _is_valid(request):
         return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0)
     image = ctx.node.metadata.image

@@ -1,4 +1,4 @@
-"""What a handler may ask for: the facts of its request, and the ports of the node that serves it.
+"""The context of a handler: the facts of its request, and the ports of the node that serves it.
 
 `RequestContext` is made by the connection for each request. Handlers get everything through it, so that they
 can be run against any ports a test puts together (`ports/`).

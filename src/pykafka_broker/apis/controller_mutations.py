@@ -25,7 +25,7 @@ Topic = TypeVar("Topic")
 
 
 class Counted(NamedTuple, Generic[Topic]):
-    """Which topics the controller may be asked about."""
+    """The topics to pass on to the controller, and those that the quota refuses."""
 
     admitted: list[Topic]
     #: To be answered with THROTTLING_QUOTA_EXCEEDED.

@@ -1,4 +1,4 @@
-"""What a Fetch would be answered now: for each partition its answer without records, and how to read them.
+"""The plan of a Fetch's answer: for each partition its answer without records, and the read of its records.
 
 Planning looks up an index and reads no data, so a parked fetch is planned anew each time it is woken. The
 first non-empty partition gives at least one whole batch even above both limits (KIP-74).
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PlannedFetch:
-    """What would be answered now: the partitions' answers, and the reads that fill in their records."""
+    """The answer to a fetch as of now: the partitions' answers, and the reads that fill in their records."""
 
     __slots__ = (
         "answers",
@@ -51,7 +51,7 @@ class PlannedFetch:
         self.late: list[PartitionLog] = []
         #: For each log, from where and how much is wanted.
         self.wanted_at: list[tuple[int, int]] = []
-        #: How far the reader may read.
+        #: The limit of the reader.
         self.limit: Limit = "high_watermark"
         self.available_bytes = 0
         self.at_once = False
@@ -66,7 +66,7 @@ def plan_fetch(
     ctx: RequestContext,
     before: PlannedFetch | None = None,
 ) -> PlannedFetch:
-    """What would be answered now; `before` is the plan with which the fetch has waited."""
+    """Plan the answer as of now; `before` is the plan with which the fetch has waited."""
     planned = PlannedFetch()
     limit = planned.limit = CONSUMER_LIMITS[request.isolation_level]
     replica_id = replica_id_of(request)

@@ -35,7 +35,7 @@ Key = tuple[object, int]
 
 
 class WantedPartition:
-    """One partition of a fetch: the newest request, and what was last said about it in a session."""
+    """One partition of a fetch: the newest request, and the last answer about it in a session."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -66,7 +66,7 @@ class WantedPartition:
         self.last_fetched_epoch = asked.last_fetched_epoch
 
     def is_news(self, answer: PartitionData) -> bool:
-        """True if an incremental answer must list this partition; remembers what is said."""
+        """True if an incremental answer must list this partition; remembers the answer."""
         news = bool(answer.error_code) or len(answer.records or b"") > 0 or answer.diverging_epoch is not None
         if self.high_watermark != answer.high_watermark:
             self.high_watermark = answer.high_watermark
@@ -95,7 +95,7 @@ class FetchSession:
         self.epoch = 1
 
     def update(self, request: FetchRequest, wanted: dict[Key, WantedPartition], asked: Asked) -> None:
-        """Add and change what the request names, drop what it forgets."""
+        """Add and change the partitions that the request names, drop those it forgets."""
         for key, partition in wanted.items():
             known = self.partitions.get(key)
             if known is None:
@@ -197,7 +197,7 @@ class FetchSessionCache:
     def begin(
         self, request: FetchRequest, version: int, now_ms: int, name_of: Callable[[bytes], str | None]
     ) -> FetchContext:
-        """What `request` wants served; `name_of` gives a topic id's name, None for an unknown id."""
+        """The partitions that `request` wants; `name_of` gives a topic id's name, None for an unknown id."""
         by_id = version >= TOPIC_ID_VERSION
         wanted, asked = _asked(request, by_id, name_of)
         session_id, epoch = request.session_id, request.session_epoch

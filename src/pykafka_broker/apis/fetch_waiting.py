@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pykafka_broker.log.partition.partition_log import PartitionLog
     from pykafka_broker.machine.threads import RunBlocking
 
-#: How long disks may take when other partitions have enough to answer.
+#: The longest wait for disks when other partitions have enough to answer.
 DISK_PATIENCE_MS = 100
-#: How long they may take when there is not; then the fetch waits like one that finds nothing.
+#: The longest wait when they have not; then the fetch is parked like one that finds nothing.
 LONG_DISK_PATIENCE_MS = 1_000
 
 _ColdRead = tuple[PartitionData, "PartitionLog", "Reading[Any]"]
@@ -103,7 +103,7 @@ async def read_from_disks(
     max_bytes: int,
     ctx: RequestContext,
 ) -> FetchResponse:
-    """Answer with what the disks give in time; park again if that is not enough."""
+    """Answer with the records that the disks give in time; park again if they are not enough."""
     cold: list[_ColdRead] = []
     for data, plan, log in planned.reads:
         read_cold: RunBlocking = partial(ctx.node.cold_reads.run, log)
@@ -128,7 +128,7 @@ async def read_from_disks(
 async def _wait_for_disks(
     cold: list[_ColdRead], planned: PlannedFetch, enough_bytes: int, node: NodePorts
 ) -> bool:
-    """Take what the disks give, all of it if it comes in time; whether that is enough to answer."""
+    """Take the records that the disks give in time; return whether they are enough to answer."""
     begun_ms = node.clock.now_ms()
     while True:
         pending = []

@@ -103,7 +103,7 @@ async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffse
 
 
 def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[PartitionKey]]:
-    """What is asked of each partition, and the partitions that are named more than once."""
+    """The request for each partition, and the partitions that are named more than once."""
     asked_of: Asked = {}
     duplicates: set[PartitionKey] = set()
     for topic in request.topics:
@@ -153,7 +153,7 @@ def _checked(
 
 
 def _end(log: PartitionLog, request: ListOffsetsRequest) -> int:
-    """Where the log ends for the client that asks."""
+    """The end of the log for the client that asks."""
     return log.state.limit_offset(limit_for_offsets(request.replica_id, request.isolation_level))
 
 

@@ -1,9 +1,9 @@
-"""What a request needs to be authorized for, as each API declares it beside its handler.
+"""The authorization that a request needs, as each API declares it beside its handler.
 
-Kafka's table is in KafkaApis and ControllerApis. A need is asked about in one of two places:
+Kafka's table is in KafkaApis and ControllerApis. A need is checked in one of two places:
 
-* With `names`, before the handler: what the whole request is about, such as its group. The request is refused
-  if one of the names is. `admission.py` does that for every API; no handler is edited.
+* With `names`, before the handler: for the resources of the whole request, such as its group. The request is
+  refused if one of the names is. `admission.py` does that for every API; no handler is edited.
 * Without `names`, by the handler, because the answer has an error for each topic, group or resource, or
   leaves out those that the client must not see. Where it goes through them the handler asks
   `ctx.node.authorizer.filter(...)`, and the API declares that with `asked_by_handler()`. No handler does so
@@ -64,14 +64,14 @@ class Need(NamedTuple):
         return self._replace(is_asked=True)
 
     def unchecked(self) -> Iterator[Need]:
-        """Itself and what may be met `instead`, as far as neither admission nor the handler checks them."""
+        """Itself and the need that may be met `instead`, if neither admission nor the handler checks them."""
         if self.names is None and not self.is_asked:
             yield self
         if self.instead is not None:
             yield from self.instead.unchecked()
 
     def refusal(self, request: Any, requester: Requester, authorizer: Authorizer) -> ErrorCode:
-        """Why the whole request is refused, NONE if it is not."""
+        """The error with which the whole request is refused, NONE if it is not."""
         if self.names is None or all(
             authorizer.allows(requester, self.operation, self.resource_type, name)
             for name in self.names(request)
@@ -103,7 +103,7 @@ def on_transactional_id(operation: AclOperation, field: str = "transactional_id"
 
 
 def partly_on_cluster(operation: AclOperation) -> Need:
-    """An operation on the cluster that only part of what is asked needs; the handler asks."""
+    """An operation on the cluster that only a part of the request needs; the handler asks."""
     return Need(operation, AclResourceType.CLUSTER)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
 TOPIC_ID_VERSION = 10
-#: What is answered without the coordinator, by name and id of the topic.
+#: The answers given without the coordinator, by name and id of the topic.
 Refused = dict[tuple[str, bytes], OffsetCommitResponseTopic]
 _NO_PARTITIONS: Mapping[int, object] = MappingProxyType({})
 

@@ -77,7 +77,7 @@ async def _fetch(
 def _asked(
     group: OffsetFetchRequestGroup, ctx: RequestContext
 ) -> tuple[tuple[TopicPartitions, ...] | None, list[OffsetFetchResponseTopics]]:
-    """What to ask the coordinator, and the answer for unknown topic ids."""
+    """The topics to ask the coordinator for, and the answers for unknown topic ids."""
     if group.topics is None:
         return None, []
     asked, unknown = [], []

@@ -115,7 +115,7 @@ def _go_on(
     answers: list[TopicProduceResponse],
     pending: Pending,
 ) -> None:
-    """Append what has no answer yet, in order.
+    """Append the batches of partitions without an answer yet, in order.
 
     Raises:
         NamesDue: a partition needs a file first; it and those after it are still without an answer.
@@ -158,7 +158,7 @@ async def _appended_later(
 
 
 def _each_partition_once(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """What is to be written where; of a partition that is named twice Kafka sees the last mention only."""
+    """The batch to write to each partition; if one is named twice, Kafka sees the last mention only."""
     if len(topics) == 1 and len(topics[0].partition_data) == 1:
         return topics
     merged: dict[tuple[str, bytes], dict[int, PartitionProduceData]] = {}

@@ -1,4 +1,4 @@
-"""One partition of a Produce request: whether its batch may be written here, and what is answered for it.
+"""One partition of a Produce request: the check that its batch may be written here, and its answer.
 
 The refusals and their order are Apache Kafka's. Whether enough replicas are in sync for acks=all is decided
 by the partition itself (`replication/partition.py`).
@@ -127,7 +127,7 @@ def _append(
 def _why_not_at_all(
     name: str, index: int, partition: LedPartition | None, request: ProduceRequest, ctx: RequestContext
 ) -> KafkaError | None:
-    """Why the partition takes no batch of this request; None if it takes some."""
+    """The error if the partition takes no batch of this request at all, else None."""
     unserved = ErrorCode.NONE if partition is not None else ctx.node.partitions.why_not_led(name, index)
     if unserved is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return KafkaError(unserved)

@@ -1,4 +1,4 @@
-"""Which batches of a Produce request belong to a transaction, and so have to be verified (KIP-890)."""
+"""The batches of a Produce request that belong to a transaction, and so have to be verified (KIP-890)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pykafka_broker.protocol.records.batch import HEADER_BYTES, MAGIC, TRANSACTI
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
 
-#: Where a batch's attributes have their low byte.
+#: The position of the low byte of a batch's attributes.
 LOW_ATTRIBUTES_AT = 22
 
 

@@ -1,5 +1,5 @@
-"""What clients are told of brokers, topics and partitions: shared by Metadata, DescribeTopicPartitions and
-DescribeCluster.
+"""The description of brokers, topics and partitions for clients, shared by Metadata, DescribeTopicPartitions
+and DescribeCluster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NO_TOPIC_ID = bytes(16)
 
 
 class LeaderView(NamedTuple):
-    """How a partition looks from one listener: its leader, or the error if no leader can be named."""
+    """The leader of a partition for the clients of one listener, or the error if no leader can be named."""
 
     error: ErrorCode
     leader_id: int
@@ -28,12 +28,12 @@ class LeaderView(NamedTuple):
 
 
 def topic_operations(name: str, ctx: RequestContext) -> int:
-    """Which operations the client may carry out on a topic, whether or not it exists."""
+    """The operations that the client may carry out on a topic, whether or not it exists, as a bit field."""
     return ctx.node.authorizer.operations(ctx, AclResourceType.TOPIC, name)
 
 
 def cluster_operations(ctx: RequestContext) -> int:
-    """Which operations the client may carry out on the cluster."""
+    """The operations that the client may carry out on the cluster, as a bit field."""
     return ctx.node.authorizer.operations(ctx, AclResourceType.CLUSTER, CLUSTER_NAME)
 
 

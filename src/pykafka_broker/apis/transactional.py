@@ -1,4 +1,4 @@
-"""What the APIs of transactions share."""
+"""Functions that the APIs of transactions share."""
 
 from __future__ import annotations
 

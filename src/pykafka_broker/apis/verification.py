@@ -44,7 +44,7 @@ class Refusal(KafkaError):
 
 
 class Verification(NamedTuple):
-    """Under which guards to append, and what must not be appended."""
+    """The guards to append under, and the errors of partitions that must not be appended to."""
 
     guards: Mapping[TopicPartition, int] = MappingProxyType({})
     refusals: Mapping[TopicPartition, Refusal] = MappingProxyType({})
@@ -57,8 +57,8 @@ NOTHING_TO_VERIFY = Verification()
 
 
 def start_verification(batches: Iterable[tuple[TopicPartition, Any]], ctx: RequestContext) -> Verification:
-    """Which of these transactional batches the coordinator has to be asked about; the others go on, or are
-    refused.
+    """Sort these transactional batches: those that the coordinator has to verify, by their guards, and those
+    refused; all others may be appended.
 
     Raises:
         KafkaError: INVALID_PRODUCER_ID_MAPPING if they are of more than one producer.
@@ -111,7 +111,7 @@ async def finish_verification(
 
 
 def participation(version: int, aborts_since: int, adds_since: int) -> Participation:
-    """What a request asks the coordinator for, by its version."""
+    """The `Participation` that a request asks the coordinator for, by its version."""
     if version >= adds_since:
         return Participation.ADD
     return Participation.VERIFY if version >= aborts_since else Participation.VERIFY_FOR_OLD_CLIENT

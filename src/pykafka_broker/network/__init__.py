@@ -1,11 +1,11 @@
 """Clients on sockets: from a listening address to a request that its handler answers, and back.
 
-    endpoint.py            what is configured of a listener; addresses.py, host_names.py: hosts looked up
+    endpoint.py            the configuration of a listener; addresses.py, host_names.py: hosts looked up
     listeners.py           all listeners: bound, advertised, stopped
     listening.py           one listener and its sockets
     connection_factory.py  what listeners ask of a connection; kafka_connections.py: those that speak Kafka
     accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
-    transports.py          how bytes travel; authentication.py: who a peer is
+    transports.py          bytes between socket and connection; authentication.py: who a peer is
     connection.py          one client: frames in, answers out, in order
     dispatch.py            from API key and version to decoder, handler and encoder
     sending.py             answers that are read from their files while they are sent

@@ -34,7 +34,7 @@ logger = logging.getLogger("kafka.network.SocketServer")
 RESERVED_FILES = 256
 #: Connections accepted in one turn of the event loop.
 ACCEPTS_PER_TURN = 64
-#: How long accepting pauses after it failed.
+#: The pause of accepting after it failed.
 ACCEPT_PAUSE_MS = 250
 #: Errors of accept(2) that concern only the connection that was about to be.
 _PEERS_FAULT = {
@@ -73,7 +73,7 @@ class Acceptor:
 
     @property
     def max_connections(self) -> int:
-        """The limit in force: what is configured, and what the process has descriptors for."""
+        """The limit in force: the configured one, or that of the process's descriptors if it is lower."""
         configured = self.limits.max_connections
         if self._open_file_limit is None:
             return configured

@@ -1,4 +1,4 @@
-"""What one connection takes of the memory that all connections share, and whether it reads.
+"""One connection's use of the memory that all connections share, and whether it reads.
 
 Three amounts are counted: bytes of requests that are unfinished or have not started, answers that wait for
 their turn behind others, and answers the peer has not read. A connection stops reading for either of two
@@ -48,7 +48,7 @@ class Account:
         self.request_bytes = 0
         #: Answers the peer has not read, as far as the transport or a sweep has said.
         self.unsent_bytes = 0
-        #: What is in memory of answers whose turn has not come.
+        #: Bytes in memory of answers whose turn has not come.
         self._queued_bytes = 0
         self.is_reading = True
         # Why it may not read.
@@ -57,7 +57,7 @@ class Account:
 
     @property
     def queued_bytes(self) -> int:
-        """What is in memory of answers whose turn has not come."""
+        """The bytes in memory of answers whose turn has not come."""
         return self._queued_bytes
 
     def opens(self, transport: asyncio.Transport) -> None:
@@ -73,7 +73,7 @@ class Account:
     # Requests.
 
     def count_requests(self) -> None:
-        """Count what is held of requests; an empty buffer is kept only while memory is plenty."""
+        """Count the bytes held of requests; an empty buffer is kept only while memory is plenty."""
         memory, reader = self._request_memory, self._reader
         if memory.full:
             reader.release()

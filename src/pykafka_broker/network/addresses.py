@@ -10,7 +10,7 @@ Addresses = Sequence[tuple[socket.AddressFamily, tuple[str, int]]]
 
 
 def addresses_of(host: str, port: int) -> Addresses:
-    """What to bind for `host`: every address it has, IPv4 first; "" is one socket for both, if possible.
+    """The addresses to bind for `host`: all that it has, IPv4 first; "" is one socket for both, if possible.
 
     May wait for a resolver.
     """

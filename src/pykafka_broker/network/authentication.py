@@ -1,4 +1,4 @@
-"""Who the peer of a connection is, and what it may ask before that is known.
+"""Authentication: the principal of a connection's peer, and the requests it may send before that is known.
 
 In order: the transport opens, and with TLS its handshake is over; the connection asks the authentication of
 its listener to begin, and tells it what the transport knows of the peer, such as a client certificate; the
@@ -31,7 +31,7 @@ ANONYMOUS = "User:ANONYMOUS"
 
 
 class Identity(NamedTuple):
-    """What a connection goes by."""
+    """The principal of a connection, and the routes it may use."""
 
     principal: str
     dispatch: Dispatch

@@ -1,7 +1,7 @@
 """One client connection: frames in, answers out, in order.
 
-An `asyncio.BufferedProtocol` around two cores: `FrameReader` cuts the bytes into frames, `Dispatch` knows
-what a frame asks for. What is left for this file is the order of things, and limits.
+An `asyncio.BufferedProtocol` around two cores: `FrameReader` cuts the bytes into frames, `Dispatch` finds the
+handler of each. This file keeps the order of requests and answers, and the limits.
 
 **A round** is what one wake-up brings: every complete frame is decoded, handed to its handler and answered
 into one output buffer, which goes to the transport in one write. `records` are never copied: they are a view
@@ -24,7 +24,7 @@ stops reading, and TCP tells the peer.
 connection takes. Nothing has a timer of its own: the sweep calls `check()`, and `patience.py` knows how long
 is too long.
 
-**Errors** are counted and logged in `faults.py`. What the peer did wrong closes its connection; an exception
+**Errors** are counted and logged in `faults.py`. A fault of the peer closes its connection; an exception
 out of a handler is answered if the API has an `error_response`. Other connections never notice.
 """
 
@@ -108,7 +108,7 @@ class _Slot:
         self.closes = False
         self.out = bytearray()
         self.cuts: list[Cut] = []
-        #: What of it is in memory.
+        #: Its bytes in memory.
         self.held_bytes = 0
 
 
@@ -162,7 +162,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host, self.peer_port = accepted.peer
         #: The peer's address as Kafka shows it in group descriptions.
         self.client_host = f"/{self.peer_host}"
-        #: Who the peer is, as the next request carries it; `identify` sets it with the routes.
+        #: The peer's principal, which the next request carries; `identify` sets it with the routes.
         self.principal: str
         self.closed = False
         self._shared = shared
@@ -170,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
         self._counters = shared.counters
         self._limits = shared.limits
         self._authentication = authentication
-        #: What the listener serves, and what of it the peer may use.
+        #: The routes of the listener, and those of them that the peer may use.
         self._listener_dispatch = dispatch
         self._dispatch: Dispatch
         self._routes: dict[int, Route]
@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def answer_budget_bytes(self) -> int:
-        """How large an answer should be at most, now that other peers may be slow to read theirs."""
+        """The most bytes that an answer should have, now that other peers may be slow to read theirs."""
         return self._shared.unsent.budget_bytes
 
     @property
@@ -217,7 +217,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def served_apis(self) -> Iterable[Api]:
-        """What our listener serves, in key order."""
+        """The APIs that our listener serves, in key order."""
         return self._listener_dispatch.apis.values()
 
     @property
@@ -297,7 +297,7 @@ class Connection(asyncio.BufferedProtocol):
         self._on_lost()
 
     def eof_received(self) -> bool:
-        """The peer closed its side: as Kafka does, close ours; what was written is still sent."""
+        """The peer closed its side: as Kafka does, close ours; answers already written are still sent."""
         self._holds |= CLOSING
         return self._sender.busy
 
@@ -330,7 +330,7 @@ class Connection(asyncio.BufferedProtocol):
     # Requests.
 
     def _round(self) -> None:
-        """Serve what has arrived, as far as nothing holds; then put away what is left."""
+        """Serve the requests that have arrived, as far as nothing holds; then put away the rest."""
         reader = self._reader
         if not self._holds:
             self._log_requests = request_logger.isEnabledFor(logging.DEBUG)
@@ -657,7 +657,7 @@ class Connection(asyncio.BufferedProtocol):
     # The sweep.
 
     def check(self, now_ms: int) -> None:
-        """Close what is idle, what takes forever to arrive, and what is not read."""
+        """Close the connection if it is idle, a request takes too long to arrive, or answers are not read."""
         if self.closed:
             return
         patience, account = self._patience, self._account

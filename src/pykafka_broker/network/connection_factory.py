@@ -1,4 +1,4 @@
-"""What a listener serves: a factory that makes a connection for each client that is let in.
+"""The factory of a listener's connections, one for each client that is let in.
 
 `accepting.py` asks the listener's factory for a connection, then has the listener's transport drive its
 protocol. `kafka_connections.py` is the factory of listeners that speak Kafka; a metrics page has another one.
@@ -18,8 +18,8 @@ class OpenConnection(Protocol):
     """A connection as listeners and the sweep see it; its `repr` names it in the log.
 
     It adds itself to `Shared.connections` when its transport opens. When it is lost it removes itself, calls
-    what was registered with `on_close`, and then `Accepted.on_lost`. Times are monotonic and as fine as the
-    sweep.
+    the functions registered with `on_close`, and then `Accepted.on_lost`. Times are monotonic and as fine as
+    the sweep.
     """
 
     listener_name: str
@@ -73,9 +73,9 @@ class Accepted(NamedTuple):
 class NewConnection(NamedTuple):
     """A connection whose transport has not opened yet: one object in both roles, or two."""
 
-    #: What the event loop calls.
+    #: The side that the event loop calls.
     protocol: asyncio.BaseProtocol
-    #: What listeners and the sweep call.
+    #: The side that listeners and the sweep call.
     connection: OpenConnection
 
 

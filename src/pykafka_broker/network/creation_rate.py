@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CreationRate:
-    """Counts connections against a rate; what a second allows may come at once."""
+    """Counts connections against a rate; those that one second allows may come at once."""
 
     def __init__(self, per_second: int, now_ms: int) -> None:
         self.per_second = per_second
@@ -12,7 +12,7 @@ class CreationRate:
         self._counted_ms = now_ms
 
     def wait_ms(self, now_ms: int) -> int:
-        """After how many milliseconds the next connection may come: 0 is now."""
+        """The milliseconds until the next connection may come; 0 is now."""
         rate = self.per_second
         self._allowed = min(rate, self._allowed + (now_ms - self._counted_ms) * rate / 1000)
         self._counted_ms = now_ms
@@ -25,5 +25,5 @@ class CreationRate:
         self._allowed -= 1
 
     def changed_to(self, per_second: int, now_ms: int) -> CreationRate:
-        """What counts from now on; the same rate goes on where it was."""
+        """The counter to use from now on; the same one if the rate has not changed."""
         return self if per_second == self.per_second else CreationRate(per_second, now_ms)

@@ -2,7 +2,7 @@
 
 A `Route` is one version of one API: its compiled decoder, its handler, which header formats go with it.
 Routes are made on first use (compiling takes about a millisecond) and found again by one dictionary look-up.
-What is served is said by the `Api` table alone: which listeners, which versions, behind which checks.
+The `Api` table alone decides what is served: on which listeners, in which versions, behind which checks.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Dispatch:
         authorizer: Authorizer = ALLOW_ALL,
         quotas: Quotas = UNLIMITED,
     ) -> None:
-        """Raises NotImplementedError if a handler does not ask `authorizer` what it has to."""
+        """Raises NotImplementedError if a handler does not make a check that `authorizer` requires of it."""
         self.apis = {api.key: api for api in apis if listener in api.listeners}
         self._handlers = {key: admitted(api, authorizer, quotas) for key, api in self.apis.items()}
         self.routes: dict[int, Route] = {}

@@ -1,4 +1,4 @@
-"""What is configured of a listener: where it listens, what it advertises, and how many may connect."""
+"""The configuration of a listener: its address, its advertised address, and the limits of its connections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNLIMITED = 2**31 - 1
 
 
 class ListenerEndpoint(NamedTuple):
-    """Where a listener is bound, what clients are told of it, and its own limits."""
+    """The bound and the advertised address of a listener, and its own limits."""
 
     name: str
     #: "" is every address of the machine.
@@ -45,7 +45,7 @@ class ListenerEndpoint(NamedTuple):
 
 
 class ListenerLimits(NamedTuple):
-    """Who may connect; fields are Kafka's keys."""
+    """The limits of connections; fields are Kafka's keys."""
 
     max_connections: int = UNLIMITED
     max_connections_per_ip: int = UNLIMITED

@@ -1,7 +1,7 @@
-"""What goes wrong on connections: counted, and logged once per interval for the same thing.
+"""Faults on connections: counted, and logged once per interval for the same fault.
 
-A peer that breaks the protocol, or takes too long, loses its connection and causes one line. What a handler
-raises is our fault: its traceback is logged, and the client gets the API's `error_response`, or loses the
+A peer that breaks the protocol, or takes too long, loses its connection and causes one line. An exception of
+a handler is our fault: its traceback is logged, and the client gets the API's `error_response`, or loses the
 connection if the API has none.
 """
 

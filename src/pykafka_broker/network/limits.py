@@ -1,6 +1,6 @@
-"""What one connection may take.
+"""The limits of one connection.
 
-What all connections together may take is in `memory.py`, and how many there may be in `endpoint.py`.
+The memory limits of all connections together are in `memory.py`, those of their number in `endpoint.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ConnectionLimits(NamedTuple):
-    """What one connection may take."""
+    """The limits of one connection."""
 
     #: socket.request.max.bytes
     request_max_bytes: int = 100 * 1024 * 1024

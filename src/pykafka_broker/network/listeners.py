@@ -1,9 +1,9 @@
-"""Where clients come in: several listeners, and the address each advertises.
+"""All listeners of a broker, and the address each advertises.
 
 A listener (`listening.py`) has sockets; who may connect is decided in `accepting.py`; `sweeping.py` closes
 connections whose peers take too long.
 
-Advertised addresses: what `advertised.listeners` says; else the bound host; and for a listener bound to a
+Advertised addresses: that of `advertised.listeners`; else the bound host; and for a listener bound to a
 wildcard address, which Kafka would refuse to advertise, the address at which the asking client itself reached
 us.
 """
@@ -87,7 +87,7 @@ class Listeners:
         return listener
 
     def remove(self, name: str) -> None:
-        """Listen there no more; its connections finish what they have started, then they are closed."""
+        """Close a listener; its connections finish the requests they have started, then they are closed."""
         self.listeners.pop(name).close()
         for connection in list(self.shared.connections):
             if connection.listener_name == name:
@@ -108,7 +108,7 @@ class Listeners:
             listener.close()
 
     async def stop(self, grace_ms: int) -> None:
-        """Let every connection finish what it has started, for at most `grace_ms`, then close it."""
+        """Let every connection finish the requests it has started, for at most `grace_ms`, then close it."""
         self.stop_accepting()
         self._sweep.stop()
         connections = self.shared.connections

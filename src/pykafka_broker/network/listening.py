@@ -26,7 +26,7 @@ Accept = Callable[["Listener", socket.socket], None]
 
 
 class ListenerService(NamedTuple):
-    """What a listener serves, and how the bytes of it travel."""
+    """The transport of a listener, and the factory of its connections."""
 
     transport: Transport
     #: Makes a connection for each client that is let in.
@@ -120,7 +120,7 @@ class Listener:
 
 
 def _who_and_where_else(host: str, port: int, addresses: Sequence[str]) -> str:
-    """Which process has a port, if that can be told, and which port is free: the end of a sentence."""
+    """The end of an error message: the process that has the port, if that can be told, and a free port."""
     from pykafka_broker.system.processes import described, listening_on
 
     found = next((owner for a in addresses if (owner := listening_on(a, port)) is not None), None)

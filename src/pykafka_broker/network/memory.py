@@ -1,4 +1,4 @@
-"""How much memory unfinished requests and unsent answers may take, over all connections.
+"""The memory of unfinished requests and unsent answers, bounded over all connections.
 
 Apache Kafka reserves a request's announced size before it reads the request, and by default without a bound.
 Here memory is charged as bytes arrive, and there is always a bound: `queued.max.request.bytes`, or
@@ -25,7 +25,7 @@ class Holder(Protocol):
     """A connection that holds part of a request."""
 
     def give_back(self) -> int:
-        """Free a buffer that is empty just now; returns how many bytes are still held."""
+        """Free a buffer that is empty just now; return the number of bytes still held."""
         ...
 
     def wait_for_memory(self) -> None:
@@ -46,7 +46,7 @@ class Answering(Protocol):
 
 
 class RequestMemory:
-    """What connections hold of requests they have not finished reading or have not started yet."""
+    """The bytes that connections hold of requests not read to their end or not started yet."""
 
     __slots__ = ("_held", "_owner", "_still", "_waiting", "limit_bytes", "used_bytes")
 
@@ -128,7 +128,7 @@ class RequestMemory:
 
 
 class UnsentAnswers:
-    """What connections have answered and their peers have not read.
+    """The bytes of answers that peers have not read.
 
     While the bound is reached, requests whose answers carry records do not start; all others do. Peers that
     do not read are disconnected by the sweep, so that this does not last.
@@ -148,7 +148,7 @@ class UnsentAnswers:
 
     @property
     def budget_bytes(self) -> int:
-        """How large one more answer should be at most: a share of what is left, never less than 64 KiB."""
+        """The most bytes that one more answer should have: a share of the rest, never less than 64 KiB."""
         return max(64 * 1024, (self.limit_bytes - self.used_bytes) // 16)
 
     def count(self, change_bytes: int) -> None:

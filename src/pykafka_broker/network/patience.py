@@ -1,6 +1,6 @@
-"""How long a peer may take: to send what it began, to read what it asked for, to do nothing at all.
+"""The deadlines of a peer: to send a request it began, to read its answers, and for doing nothing at all.
 
-A sweep looks at every connection now and then, passes on what it sees, and learns whether the peer's time is
+A sweep looks at every connection now and then, reports its progress, and learns whether the peer's time is
 up. Times are monotonic and as fine as the sweep.
 """
 
@@ -31,7 +31,8 @@ class Patience:
         self.active = True
         #: When a sweep last saw something move.
         self.active_ms = now_ms
-        #: What the peer had not read at the last sweep; since when it has read nothing, None while it does.
+        #: Bytes that the peer had not read at the last sweep; the time since it reads nothing, None while it
+        #: reads.
         self.unread_bytes = 0
         self.stalled_since_ms: int | None = None
         #: Since when the request has been arriving that is not whole yet, and how many had been served then.

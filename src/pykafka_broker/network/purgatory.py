@@ -30,7 +30,7 @@ class Disconnected(Exception):
 
 
 class Moving(Protocol):
-    """What can be watched: a partition's log."""
+    """A log that can be watched: calls back when its offsets move."""
 
     @property
     def on_advance(self) -> list[Callable[..., Any]]:
@@ -100,12 +100,12 @@ class Purgatory:
 
     @property
     def parked(self) -> int:
-        """How many handlers are parked."""
+        """The number of parked handlers."""
         return len(self._all)
 
     @property
     def watched_logs(self) -> int:
-        """How many logs have handlers parked on them."""
+        """The number of logs with handlers parked on them."""
         return len(self._by_log)
 
     async def wait(

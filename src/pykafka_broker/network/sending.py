@@ -1,4 +1,4 @@
-"""Answers on their way to one peer: what is in memory, and what is read from a log while it is sent.
+"""Answers on their way to one peer: from memory, or read from a log while they are sent.
 
 Without stored bytes a connection writes to its transport and this file is not asked. An answer with stored
 bytes goes out piece by piece, the next one when the transport has handed on the last: a peer that reads
@@ -25,8 +25,8 @@ IN_MEMORY = (bytes, bytearray, memoryview)
 class Sender:
     """The queue of one connection.
 
-    `on_sent` is called when everything was handed to the transport, `on_failed` when a disk did not give what
-    was announced: then the connection has to go.
+    `on_sent` is called when everything was handed to the transport, `on_failed` when a disk did not give the
+    bytes announced: then the connection has to go.
     """
 
     __slots__ = ("_on_failed", "_on_sent", "_parts", "_paused", "_transport", "_waits")
@@ -52,7 +52,7 @@ class Sender:
 
     @property
     def left_bytes(self) -> int:
-        """What waits here."""
+        """The bytes that wait here."""
         return sum(map(len, self._parts))
 
     def send(self, parts: Iterable[Buffer | StoredBytes]) -> None:

@@ -1,4 +1,4 @@
-"""What all connections of one broker share: limits, memory and counters."""
+"""The shared state of one broker's connections: limits, memory and counters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger("kafka.network.Processor")
 
 
 class Shared:
-    """What all connections of one broker share, whatever their listeners serve."""
+    """The shared state of one broker's connections, whatever their listeners serve."""
 
     def __init__(
         self,

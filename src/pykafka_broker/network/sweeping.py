@@ -6,9 +6,9 @@ from pykafka_broker.machine.clock import Timer
 from pykafka_broker.network.shared import Shared
 from pykafka_broker.system.descriptors import DescriptorReserve
 
-#: How often connections are looked at; deadlines are this exact.
+#: The interval at which connections are checked; deadlines are this exact.
 SWEEP_MS = 1_000
-#: How often while unsent answers take all the memory they may.
+#: The interval while unsent answers take all the memory they may.
 HURRIED_SWEEP_MS = 250
 
 

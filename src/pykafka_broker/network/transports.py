@@ -1,8 +1,8 @@
-"""How bytes travel between a client's socket and its connection.
+"""The transports of bytes between a client's socket and its connection.
 
 PLAINTEXT sends them as they are. TLS would be a second transport here: it holds the `ssl.SSLContext` of its
-listener, made of the `ssl.*` keys, and passes it to `connect_accepted_socket`; what a client certificate says
-goes to `authentication.py` as a `TransportPeer`.
+listener, made of the `ssl.*` keys, and passes it to `connect_accepted_socket`; a client's certificate goes
+to `authentication.py` as a `TransportPeer`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class TransportPeer(NamedTuple):
-    """What an open transport knows of its peer."""
+    """The facts that an open transport has about its peer."""
 
     #: The client's TLS certificate as `ssl.SSLSocket.getpeercert` shows it; None if it sent none.
     certificate: Mapping[str, object] | None
 
 
 def peer_of(transport: asyncio.BaseTransport) -> TransportPeer:
-    """What `transport`, which is open, knows of its peer."""
+    """The facts that `transport`, which is open, has about its peer."""
     return TransportPeer(transport.get_extra_info("peercert"))
 
 

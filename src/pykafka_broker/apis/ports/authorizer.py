@@ -1,7 +1,8 @@
-"""Which principal may carry out which operation on which resource, in the numbers of Kafka's ACLs.
+"""The authorizer: decides which principal may carry out which operation on which resource, in the numbers of
+Kafka's ACLs.
 
 `AllowAll` is the only authorizer so far. One that reads ACLs implements `Authorizer` and takes its place
-in `broker/node.py`; `apis/needs.py` says how an API declares what it needs.
+in `broker/node.py`; `apis/needs.py` says how an API declares its needs.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ class Requester(Protocol):
 
     #: The authenticated user: "User:ANONYMOUS" on a plain connection.
     principal: str
-    #: What the client calls itself, unauthenticated; None if it gives no name. For quotas, not for ACLs.
+    #: The name that the client gives itself, unauthenticated; None if it gives none. For quotas, not for
+    #: ACLs.
     client_id: str | None
-    #: Where the request came from.
+    #: The connection on which the request came.
     connection: ClientConnection
 
 
@@ -70,7 +72,9 @@ class Authorizer(Protocol):
         ...
 
     def operations(self, requester: Requester, resource_type: AclResourceType, name: str) -> int:
-        """What is allowed on a resource, as answers tell it: a bit field of `AclOperation` numbers."""
+        """The operations allowed on a resource, in the form of answers: a bit field of `AclOperation`
+        numbers.
+        """
         ...
 
 

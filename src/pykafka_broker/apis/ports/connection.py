@@ -33,7 +33,7 @@ class ClientConnection(Protocol):
 
     @property
     def served_apis(self) -> Iterable[ServedApi]:
-        """What the connection's listener serves, in key order."""
+        """The APIs that the connection's listener serves, in key order."""
         ...
 
     @property
@@ -43,11 +43,11 @@ class ClientConnection(Protocol):
 
     @property
     def answer_budget_bytes(self) -> int:
-        """How large an answer may be, given what peers have not read yet; one batch is always allowed."""
+        """The most bytes of an answer, given those that peers have not read; one batch is always allowed."""
         ...
 
     def throttle(self, duration_ms: int) -> None:
-        """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
+        """Start no further request for `duration_ms`, as an answer's throttle_time_ms promises."""
         ...
 
     def reads_ahead(self, change_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""What the fetches of all connections share."""
+"""The shared state of the fetches of all connections."""
 
 from __future__ import annotations
 

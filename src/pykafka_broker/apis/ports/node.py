@@ -37,8 +37,8 @@ class NodePorts(NamedTuple):
     """
 
     clock: Clock
-    #: Where every value of every resource comes from; `configs.current` has the broker's values in force. The
-    #: class itself and no port: DescribeConfigs shows all its layers, and handlers only read them.
+    #: The values of every resource, with the origin of each; `configs.current` has the broker's values in
+    #: force. The class itself and no port: DescribeConfigs shows all its layers, and handlers only read them.
     configs: DynamicConfig
     metadata: Metadata
     controller: ClusterAdministration

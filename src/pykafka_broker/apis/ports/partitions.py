@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 class LedPartition(Protocol):
     """A partition this node leads: its log, and the rules of replication around it.
 
-    What a partition is asked by one name it answers itself. Fetch and ListOffsets read through `log`: a read
-    has a plan, may be parked, and goes to a thread of the log's disk, all of which go by the log.
+    Its own methods are those that handlers call with one call each. Fetch and ListOffsets read through `log`:
+    a read has a plan, may be parked, and goes to a thread of the log's disk, all of which need the log
+    itself.
     """
 
     topic: str
@@ -26,7 +27,7 @@ class LedPartition(Protocol):
     partition: int
     log: PartitionLog
     leader_epoch: int
-    #: What has been appended may be acknowledged, whatever acks a producer asks for.
+    #: Appended records may be acknowledged at once, whatever acks a producer asks for.
     acknowledges_at_once: bool
 
     def append(
@@ -38,7 +39,7 @@ class LedPartition(Protocol):
         now_ms: int,
         guard: int = 0,
     ) -> AppendResult:
-        """Append what a producer sent and, where no other replica has to follow, move the high watermark.
+        """Append a producer's batch and, where no other replica has to follow, move the high watermark.
 
         A transaction's first batch brings the guard under which the coordinator has confirmed it.
 
@@ -92,7 +93,7 @@ class LedPartition(Protocol):
         ...
 
     def limit_for_replica(self, replica_id: int) -> Limit:
-        """How far another broker may read.
+        """The limit of another broker's reads.
 
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER for a broker that is not assigned to the partition.
@@ -112,5 +113,6 @@ class Partitions(Protocol):
         ...
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
-        """Why `partition` is not served here: unknown, led elsewhere, or its log directory is offline."""
+        """The error of a partition not served here: unknown, led elsewhere, or in an offline log directory.
+        """
         ...

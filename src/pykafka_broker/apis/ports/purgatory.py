@@ -1,4 +1,4 @@
-"""Where requests are parked until a partition moves."""
+"""The port to the purgatory, in which requests are parked until a partition's offsets move."""
 
 from __future__ import annotations
 

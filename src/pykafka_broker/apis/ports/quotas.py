@@ -1,9 +1,9 @@
-"""How much a client may use, and how long it has to wait after it used more (KIP-13, KIP-124, KIP-599).
+"""The quotas of clients, and the throttle time of a client that used more (KIP-13, KIP-124, KIP-599).
 
 Quotas are set for users, for client ids, or for both together: an implementation finds its account by the
 `principal` and the `client_id` of the `Requester`.
 
-Two callers record what a request used, each when it knows the amount:
+Two callers record the use of a request, each when it knows the amount:
 
 * `admission.py`: before the handler runs, the record bytes of a Produce request; when the answer is there and
   not yet sent, the record bytes of a Fetch answer and the time the broker spent on the request.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Quota(Enum):
-    """Which quota a request counts to. But for EXEMPT, each counts to REQUEST too."""
+    """The quota that a request counts to. But for EXEMPT, each counts to REQUEST too."""
 
     #: Bytes of records written.
     PRODUCE = "producer_byte_rate"

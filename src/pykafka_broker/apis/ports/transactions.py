@@ -58,12 +58,13 @@ class TransactionCoordinator(Protocol):
 
 
 class TransactionParticipation(Protocol):
-    """What the leader of a partition asks the coordinator of a transaction."""
+    """The question of a partition's leader to the coordinator of a transaction."""
 
     def ask(
         self, write: FirstWrite, how: Participation, *, retries: bool
     ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
-        """Whether partitions are part of the transaction, or take them in; those not to be written to.
+        """Verify that partitions are part of the transaction, or add them; return the errors of those that
+        must not be written to.
 
         With `retries`, an earlier transaction that is just being completed is waited for a little.
         """

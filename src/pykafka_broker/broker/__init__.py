@@ -1,1 +1,1 @@
-"""The broker: what it is built of, its life, and its threads."""
+"""The broker: its parts, its start and stop, and its threads."""

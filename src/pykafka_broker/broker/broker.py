@@ -44,11 +44,11 @@ class Broker:
         self._config = config
         self._clock: Clock = SystemClock() if clock is None else clock
         self._files: FileSystem = OsFileSystem() if files is None else files
-        #: What the start builds on, from its first moment on.
+        #: The foundation of all parts, made first in a start.
         self._foundation: Foundation | None = None
         self._node: Node | None = None
         self._thread: BrokerThread | None = None
-        #: How to undo what the start has done so far.
+        #: The steps that undo the start as far as it has come.
         self._undo = AsyncExitStack()
         self._stopped: asyncio.Task[None] | None = None
 
@@ -65,7 +65,7 @@ class Broker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients of the first listener connect: `host:port`.
+        """The address of the first listener for its clients: `host:port`.
 
         It remains after a stop, so that another broker can be started at the same address.
 
@@ -77,7 +77,7 @@ class Broker:
     async def failed(self) -> None:
         """Return never; raise when the broker cannot go on: metadata, or all data, cannot be written.
 
-        It can be awaited as soon as `start` runs, and raises too what a failed start raises.
+        It can be awaited as soon as `start` runs, and raises the error of a failed start too.
 
         Raises:
             RuntimeError: `start` does not run yet.
@@ -110,7 +110,7 @@ class Broker:
             raise
 
     async def stop(self) -> None:
-        """Answer what is parked, close the connections, sync the logs and mark them as cleanly closed.
+        """Answer parked requests, close the connections, sync the logs and mark them as cleanly closed.
 
         Stopping again is harmless: each call returns when the one stop has ended.
         """

@@ -1,4 +1,4 @@
-"""How a broker lives with few file descriptors: it keeps a reserve, and closes idle log files to fill it."""
+"""The care for file descriptors where they are few: a reserve, filled by closing idle log files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykafka_broker.system.descriptors import DescriptorReserve
 
 #: For logs that roll a segment at the same time while there are no more descriptors.
 RESERVED_DESCRIPTORS = 32
-#: How long log files stay open after all of them were closed for want of descriptors.
+#: The least time between two closings of all log files for want of descriptors.
 RELEASE_INTERVAL_MS = 1_000
 
 

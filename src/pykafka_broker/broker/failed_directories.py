@@ -1,4 +1,4 @@
-"""Log directories that fail: the broker goes on with the others, if they hold what it cannot do without."""
+"""Log directories that fail: the broker goes on with the others if they include that of the metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a broker: the first error after which it cannot go on."""
+"""The failure of a broker: the first error after which it cannot go on."""
 
 from __future__ import annotations
 

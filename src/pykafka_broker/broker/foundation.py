@@ -1,4 +1,4 @@
-"""What every part of a node stands on: configuration, time, files, threads. It does nothing by itself."""
+"""The foundation of every part of a node: configuration, time, files, threads. It does nothing by itself."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Replicas(Protocol):
     """The replicas of this broker."""
 
     def misplaced(self) -> list[DirectoryAssignment]:
-        """Where logs are whose directory the controller does not know."""
+        """The directories of the logs for which the controller has another directory, or none."""
         ...
 
 
@@ -50,7 +50,7 @@ class BrokerLifecycle:
     ) -> None:
         """Register, fenced, with the directories that are in service; a second time amends the first.
 
-        `previous_broker_epoch` is what the last clean stop left behind, -1 otherwise.
+        `previous_broker_epoch` is the epoch noted by the last clean stop, -1 if there is none.
         """
         self.broker_epoch = await self._controller.register_broker(
             incarnation_id=self.incarnation_id,

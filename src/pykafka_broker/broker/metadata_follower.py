@@ -1,4 +1,4 @@
-"""How a node follows the metadata: each published image reaches every part that acts on it, in one order.
+"""Following the metadata: each published image reaches every part of the node that acts on it, in one order.
 
 Configuration first, because the others read it; then replicas, which make and drop logs and take up their
 roles; then the coordinators, for whom topics and partition counts have changed.

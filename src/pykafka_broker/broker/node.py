@@ -75,9 +75,9 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger("kafka.server.BrokerServer")
 
-#: How often periodic work looks whether it is due.
+#: The interval at which periodic work checks whether it is due.
 TICK_MS = 1_000
-#: How long a stop waits for requests that are being served.
+#: The longest time that a stop waits for requests that are being served.
 STOP_GRACE_MS = 5_000
 
 

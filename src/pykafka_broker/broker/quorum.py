@@ -51,7 +51,7 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
 
 
 class NodeMetadata(NamedTuple):
-    """The metadata of a node: what is published, and where changes are asked for."""
+    """The metadata of a node: the published image, and the channel to ask for changes."""
 
     publisher: MetadataPublisher
     controller: ControllerChannel

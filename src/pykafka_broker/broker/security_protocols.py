@@ -20,7 +20,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class ListenerSecurity(NamedTuple):
-    """How the bytes of a listener travel, and how its peers say who they are."""
+    """The transport of a listener, and the authentication of its peers."""
 
     transport: Transport
     authentication: Authentication

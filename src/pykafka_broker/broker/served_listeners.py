@@ -90,7 +90,7 @@ class ServedListeners:
         return {name: one for name, one in listeners.items() if one.endpoint.serves == BROKER_LISTENER}
 
     def registered(self) -> dict[str, metadata.RegisteredEndpoint]:
-        """What the controller is told of the listeners."""
+        """The listeners as registered with the controller, by name."""
         return {
             name: metadata.RegisteredEndpoint(
                 *self._listeners.advertised(name),
@@ -101,13 +101,13 @@ class ServedListeners:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients of the first listener connect: `host:port`."""
+        """The address of the first listener for its clients: `host:port`."""
         name = next(iter(self._of_brokers))
         host, port = self._listeners.advertised(name)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     def reconfigure(self, old: BrokerConfig, new: BrokerConfig) -> None:
-        """Apply what has changed between two configurations."""
+        """Apply the changes between two configurations."""
         listeners = self._listeners
         wanted = {endpoint.name: endpoint for endpoint in endpoints(new)}
         for name, listener in tuple(listeners.listeners.items()):

@@ -1,4 +1,4 @@
-"""What each part of a broker acts on, taken from the configuration: one function for each part.
+"""The settings of each part of a broker, taken from the configuration: one function for each part.
 
 `node.py`, `node_logs.py` and `served_listeners.py` call them when they make a part, and the latter two again
 when the configuration changes.
@@ -25,7 +25,7 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 
 
 def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
-    """Where to listen, what for, and what clients are told.
+    """The endpoints to listen on, with their kinds, advertised addresses and limits.
 
     These are the listeners of clients and of other brokers. Those of controllers would follow here, made of
     `config.controller_listeners`, with `serves=CONTROLLER_LISTENER`.
@@ -55,14 +55,14 @@ def _or_unlimited(limit: int | None) -> int:
 
 
 def connection_limits(config: BrokerConfig) -> ConnectionLimits:
-    """What one connection may take."""
+    """The limits of one connection."""
     return ConnectionLimits(
         request_max_bytes=config["socket.request.max.bytes"], idle_ms=config["connections.max.idle.ms"]
     )
 
 
 def listener_limits(config: BrokerConfig, by_address: Mapping[str, int]) -> ListenerLimits:
-    """Who may connect; `by_address` are the limits of single addresses, already looked up."""
+    """The limits of connections; `by_address` are those of single addresses, already looked up."""
     return ListenerLimits(
         max_connections=config["max.connections"],
         max_connections_per_ip=config["max.connections.per.ip"],
@@ -91,7 +91,7 @@ async def limits_by_address_or(before: Mapping[str, int], config: BrokerConfig) 
 
 
 def log_settings(config: BrokerConfig) -> LogSettings:
-    """How all logs together are worked on."""
+    """The settings of the work on all logs."""
     return LogSettings(
         intervals(config),
         cleaner_settings(config),
@@ -101,7 +101,7 @@ def log_settings(config: BrokerConfig) -> LogSettings:
 
 
 def intervals(config: BrokerConfig) -> Intervals:
-    """How often the work on logs is due."""
+    """The intervals of the work on logs."""
     return Intervals(
         initial_delay_ms=config["log.initial.task.delay.ms"],
         retention_check_ms=config["log.retention.check.interval.ms"],
@@ -114,7 +114,7 @@ def intervals(config: BrokerConfig) -> Intervals:
 
 
 def cleaner_settings(config: BrokerConfig) -> CleanerSettings:
-    """How compaction works."""
+    """The settings of compaction."""
     return CleanerSettings(
         enable=config["log.cleaner.enable"],
         threads=config["log.cleaner.threads"],
@@ -127,5 +127,5 @@ def cleaner_settings(config: BrokerConfig) -> CleanerSettings:
 
 
 def scrub_settings(config: BrokerConfig) -> ScrubSettings:
-    """How often closed segments are read again, and how fast."""
+    """The interval at which closed segments are read again, and the limit of the rate."""
     return ScrubSettings(config["log.scrub.interval.ms"], config["log.scrub.io.max.bytes.per.second"])

@@ -28,7 +28,7 @@ ROOMY = 16
 class StartReserve:
     """The file that keeps room in one directory. Everything here is blocking.
 
-    A reserve that cannot be had is no reason to fail: what is wrong with the disk, other writes find out.
+    A reserve that cannot be had is no reason to fail: if something is wrong with the disk, other writes tell.
     """
 
     def __init__(self, files: FileSystem, directory: str) -> None:

@@ -36,12 +36,12 @@ UNREACHED_CONTROLLER = ("localhost", 9093)
 METADATA_LOG = LogConfig(segment_bytes=64 * 1024 * 1024, cleanup_policy=frozenset())
 
 
-#: What is raised when a metadata log cannot be used by this version.
+#: The errors of a metadata log that this version cannot use.
 UNREADABLE_METADATA = (CorruptMetadataError, MalformedFile, OtherVotersError)
 
 
 def unusable_metadata(config: BrokerConfig, error: Exception) -> LogDirError:
-    """Why a start ends at the metadata log, and what to do."""
+    """The error of a start that cannot use the metadata log, with its cause and the remedy."""
     return LogDirError(
         f"The metadata log in {join(config.metadata_log_dir, METADATA_FOLDER)} cannot be used: {error}. "
         "Start the version of the software that wrote it, or restore the folder from a backup."
@@ -49,7 +49,7 @@ def unusable_metadata(config: BrokerConfig, error: Exception) -> LogDirError:
 
 
 def controller_endpoints(config: BrokerConfig) -> dict[str, tuple[str, int]]:
-    """Where the voters of the quorum find this controller."""
+    """The addresses of this controller for the voters of the quorum, by listener name."""
     if not config.controller_listeners:
         return {config.controller_listener_names[0]: UNREACHED_CONTROLLER}
     return {e.name: (e.host or "localhost", e.port) for e in config.controller_listeners}
@@ -156,7 +156,7 @@ def open_metadata_log(
 
 
 def _sign_of_use(files: FileSystem, config: BrokerConfig) -> str | None:
-    """What the log directories hold that formatting does not make; None if they are as it left them."""
+    """The first thing in the log directories that is not as formatting leaves them; None if all is."""
     for parent in dict.fromkeys((config.metadata_log_dir, *config.log_dirs)):
         for entry in files.entries(parent) if files.exists(parent) else ():
             is_partition = entry.is_directory and parse_partition_folder(entry.name) is not None
@@ -172,7 +172,7 @@ def _has_log(files: FileSystem, directory: str) -> bool:
 
 
 def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
-    """Who this node is in the quorum: its id, and the id of its metadata directory."""
+    """The voter of this node in the quorum: its id, that of its metadata directory, and its endpoints."""
     key = ReplicaKey(config.node_id, logs.dirs.metadata.directory_id)
     return Voter(key, controller_endpoints(config))
 

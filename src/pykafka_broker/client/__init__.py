@@ -1,7 +1,7 @@
 """One Kafka client: a core without I/O, and two thin shells around it.
 
     frames.py         bytes: a request as a frame, a received stream cut into frames, the response in a frame
-    connection.py     one connection: correlation ids, versions, what is unanswered, what opens it
+    connection.py     one connection: correlation ids, versions, unanswered requests, its opening
     conversation.py   exchanges that take several requests, as generators that a shell drives
     addresses.py      HOST:PORT
     retries.py        which errors go away, and when to try again
@@ -9,7 +9,7 @@
     offset.py         a committed offset
     metadata.py       brokers, topics and their leaders
     coordinators.py   the coordinators of groups and transactions
-    producer_state.py what a producer knows of itself: id, epoch, sequence numbers, its open transaction
+    producer_state.py the state of a producer: id, epoch, sequence numbers, its open transaction
     producing.py      how it writes, commits offsets of groups and ends transactions
     stable_offsets.py offsets of a group that no open transaction may change
     blocking.py       shell: sockets, one request at a time

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Where an entry names a port only.
+#: The host of an entry that names a port only.
 DEFAULT_HOST = "127.0.0.1"
 
 
 class Address(NamedTuple):
-    """Where a broker listens."""
+    """The address of a broker."""
 
     host: str
     port: int

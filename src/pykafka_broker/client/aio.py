@@ -33,7 +33,7 @@ from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import api_key_of
 from pykafka_broker.protocol.messages import API_NAMES
 
-#: How much one receive may bring.
+#: The most bytes of one receive.
 LANDING_BYTES = 16 * 1024
 TIMEOUT_MS = 30_000
 SYSTEM_CLOCK = SystemClock()
@@ -44,7 +44,7 @@ SYSTEM_CLOCK = SystemClock()
 
 
 class Receiver(Protocol):
-    """Takes what a stream receives."""
+    """Takes the frames that a stream receives, and its end."""
 
     def frame_received(self, frame: Buffer) -> None:
         """A frame has come, without its length. A `ProtocolError` from here ends the connection."""
@@ -56,7 +56,7 @@ class Receiver(Protocol):
 
 
 class Stream(asyncio.BufferedProtocol):
-    """The bytes of one connection; what is received is cut into frames for `receiver`."""
+    """The bytes of one connection; those received are cut into frames for `receiver`."""
 
     def __init__(self, peer: str, receiver: Receiver) -> None:
         self.peer = peer
@@ -64,7 +64,7 @@ class Stream(asyncio.BufferedProtocol):
         self._cutter = FrameCutter(peer, LANDING_BYTES)
         self._transport: asyncio.Transport | None = None
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        #: Why this side has closed the connection.
+        #: The error with which this side has closed the connection.
         self._reason: Exception | None = None
 
     def write(self, data: bytes) -> None:
@@ -139,7 +139,7 @@ class FrameQueue:
         self._news: asyncio.Future[None] | None = None
 
     async def take(self) -> Buffer:
-        """The next frame; one task at a time may wait for it. Raises what has ended the connection."""
+        """The next frame; one task at a time may wait for it. Raises the error that ended the connection."""
         while not self._frames:
             if self._lost is not None:
                 raise self._lost

@@ -42,11 +42,11 @@ MAX_CORRELATION_ID = (1 << 31) - 1
 
 
 class Identity(NamedTuple):
-    """Who speaks to the broker."""
+    """The identity of a client, as it tells it to the broker."""
 
     client_id: str | None = SOFTWARE_NAME
     software_version: str = "unknown"
-    #: What errors call this side.
+    #: The name of this side in errors.
     kind: str = "client"
 
 
@@ -75,7 +75,7 @@ class _Expected(NamedTuple):
 
 
 class ConnectionState:
-    """What one side knows of a connection."""
+    """The client's state of one connection."""
 
     __slots__ = ("_correlation_id", "_expected", "identity", "peer", "versions")
 
@@ -90,7 +90,7 @@ class ConnectionState:
 
     @property
     def in_flight(self) -> int:
-        """How many requests have no answer yet."""
+        """The number of requests without an answer yet."""
         return len(self._expected)
 
     @property
@@ -99,7 +99,7 @@ class ConnectionState:
         return self._expected[0].api_key
 
     def opening(self) -> Conversation[None]:
-        """What is exchanged before the first request of the caller.
+        """The exchange before the first request of the caller: the broker's versions.
 
         Raises:
             KafkaError: the broker refuses.

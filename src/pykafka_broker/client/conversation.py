@@ -25,7 +25,7 @@ class Ask(NamedTuple):
     node_id: int | None = None
     #: None: in the newest version that both sides know.
     version: int | None = None
-    #: Where no version is named: none newer than this.
+    #: The newest version to use when none is named.
     at_most: int | None = None
 
 
@@ -36,15 +36,15 @@ class Wait(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What a step came to."""
+    """The outcome of a step."""
 
     #: The response message; None after a `Wait`.
     response: Any
-    #: When that was, by a monotonic clock.
+    #: The time of the outcome, by a monotonic clock.
     now_ms: int
 
 
-#: What a shell raises that could not carry out a step.
+#: The errors with which a shell answers a step that it could not carry out.
 CANNOT = (OSError, KafkaError)
 
 Step = Ask | Wait

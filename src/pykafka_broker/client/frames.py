@@ -129,7 +129,7 @@ class FrameCutter:
         self._filled = 0
 
     def get_buffer(self) -> memoryview:
-        """Where the next bytes go; never empty once `next_frame()` has returned None."""
+        """The buffer for the next bytes; never empty once `next_frame()` has returned None."""
         if self._frame is not None:
             return memoryview(self._frame)[self._filled :]
         return self._landing[self._end :]

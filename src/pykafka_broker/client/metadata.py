@@ -17,7 +17,7 @@ from pykafka_broker.protocol.messages.metadata import (
 
 
 class Brokers:
-    """Where the brokers are, as the last response told it."""
+    """The addresses of the brokers, as in the last response."""
 
     __slots__ = ("addresses",)
 

@@ -1,4 +1,4 @@
-"""What is committed for a group."""
+"""The committed offsets of a group."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TopicPartition = tuple[str, int]
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group goes on in a partition, and the text that stands beside it."""
+    """The offset at which a group goes on in a partition, and the text committed with it."""
 
     offset: int
     metadata: str = ""

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, and where groups are: ListOffsets, OffsetFetch and OffsetCommit.
+"""The offsets of partitions and of groups: ListOffsets, OffsetFetch and OffsetCommit.
 
 Over the blocking client, which asks the leader or the coordinator of each. Offsets are committed from outside
 of a group, as tools do and programs that assign themselves partitions: the group must have no members.
@@ -21,7 +21,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 #: From the version behind it on, OffsetFetch and OffsetCommit have the ids of topics instead of names.
 _LAST_WITH_NAMES = 9
 
-#: How a coordinator refuses a commit from outside of a group that has members.
+#: The errors with which a coordinator refuses a commit from outside of a group that has members.
 HAS_MEMBERS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,

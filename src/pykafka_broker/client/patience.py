@@ -1,4 +1,4 @@
-"""Again until it succeeds: what a producer does while a cluster elects, creates, loads or restarts."""
+"""The retries of a producer while a cluster elects, creates, loads or restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 Result = TypeVar("Result")
 
-#: What goes away by itself for those who write, besides what does for all.
+#: The errors that are temporary for producers; those of RETRIABLE are so for all clients.
 TEMPORARY = RETRIABLE | {
     ErrorCode.BROKER_NOT_AVAILABLE,
     ErrorCode.CONCURRENT_TRANSACTIONS,

@@ -29,7 +29,7 @@ from pykafka_broker.client.retries import Attempt, first_attempt
 from pykafka_broker.client.stable_offsets import fetch_stable_offsets
 
 TRANSACTION_TIMEOUT_MS = 60_000
-#: How long each call may try.
+#: The longest time for which each call tries.
 DELIVERY_TIMEOUT_S = 120.0
 
 
@@ -71,7 +71,7 @@ class Producer:
     def committed_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, CommittedOffset]:
-        """What is committed for a group, once no transaction is open on it."""
+        """The committed offsets of a group, once no transaction is open on it."""
         return self._client.run(
             fetch_stable_offsets(self._client.brokers, group, partitions, self._attempt())
         )
@@ -85,7 +85,7 @@ class Producer:
         self._end(committed=False)
 
     def recover(self) -> None:
-        """After `TransactionLost`: abort what may be open, and go on in the next epoch."""
+        """After `TransactionLost`: abort a transaction that may be open, and go on in the next epoch."""
         self._client.run(recover(self._client.brokers, self.state, self._attempt()))
 
     def _end(self, *, committed: bool) -> None:

@@ -1,4 +1,4 @@
-"""What a producer knows of itself: who it is, its sequence numbers, and what its open transaction has. Pure.
+"""The state of a producer: its id and epoch, its sequence numbers, and its open transaction. Pure.
 
 A broker recognises a producer by its id and epoch, and each of its batches by the sequence number of its
 first record, so that a batch that is sent again is stored once. A transactional id is for good: the producer
@@ -65,10 +65,10 @@ class ProducerState:
         self.epoch = NO_PRODUCER_EPOCH
         #: The sequence number of the next record; 0 where none was sent in this epoch.
         self.sequences: dict[TopicPartition, int] = {}
-        #: What may be in the open transaction.
+        #: The partitions, and the groups, that may be part of the open transaction.
         self.partitions: set[TopicPartition] = set()
         self.groups: set[str] = set()
-        #: Who coordinates the transactions; None: to be looked up.
+        #: The node id of the transaction coordinator; None: to be looked up.
         self.coordinator: int | None = None
         #: Topic -> partition -> leader, of topics that need no look-up.
         self.leaders: dict[str, dict[int, int]] = {}

@@ -1,15 +1,15 @@
-"""How a producer writes: InitProducerId, Produce, TxnOffsetCommit and EndTxn, until each is done.
+"""The writes of a producer: InitProducerId, Produce, TxnOffsetCommit and EndTxn, each until it is done.
 
 Conversations over one `ProducerState`, one at a time. Each goes on over brokers that restart, leaders and
-coordinators that move, and markers that are being written, until its attempts end. What is sent again is
-stored once: batches by their sequence numbers, everything else because it says the same.
+coordinators that move, and markers that are being written, until its attempts end. A request that is sent
+again takes effect once: batches by their sequence numbers, everything else because it says the same.
 
-What cannot go on is told apart:
+Three errors tell apart what the producer can do next:
 
     TransactionLost    nothing of the open transaction counts, or the answer to its end is not known:
                        `recover`, then look, then write it again
     ProducerFenced     another producer has taken over
-    KafkaError         the broker refuses what is written; abort, and change it
+    KafkaError         the broker refuses the batch or the offsets; abort, and change them
 
 With brokers of Kafka 2.5 and later. Left out: topics and groups whose names a caller has not got, and several
 requests on their way at once.
@@ -67,12 +67,12 @@ _PRODUCE_WITH_NAMES = 12
 _TXN_OFFSET_COMMIT_ANNOUNCED = 4
 _END_TXN_WITH_ONE_EPOCH = 4
 
-#: How long a broker may wait for its replicas.
+#: The longest time that a broker may wait for its replicas.
 _REPLICATION_TIMEOUT_MS = 30_000
 _ALL_REPLICAS = -1
 
 _FENCED = frozenset({ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH})
-#: What ends a transaction, and not the producer.
+#: Errors that end a transaction, but not the producer.
 _LOST = frozenset(
     {
         ErrorCode.INVALID_PRODUCER_ID_MAPPING,
@@ -82,7 +82,7 @@ _LOST = frozenset(
         ErrorCode.UNKNOWN_PRODUCER_ID,
     }
 )
-#: What a moved coordinator or an unreachable one is answered with.
+#: Errors of a coordinator that has moved or is not available.
 _ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE})
 
 
@@ -92,7 +92,7 @@ _ELSEWHERE = frozenset({ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVA
 
 def initialise(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[None]:
     """Get an id and an epoch. The first call of a transactional producer fences those before it, and ends
-    what they left open; later ones go on in the next epoch.
+    the transaction they left open; later ones go on in the next epoch.
 
     Raises:
         ProducerFenced: another producer has begun since this one did.
@@ -121,7 +121,7 @@ def initialise(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conv
 
 
 def recover(brokers: Brokers, state: ProducerState, attempt: Attempt) -> Conversation[None]:
-    """Abort what may be open, and go on in the next epoch.
+    """Abort a transaction that may be open, and go on in the next epoch.
 
     Raises:
         ProducerFenced: another producer has begun since this one did.
@@ -191,7 +191,7 @@ def produce(
 
 
 def _stored(state: ProducerState, topic: str, answer: PartitionProduceResponse) -> int:
-    """The base offset of what was written, or what became of it."""
+    """Return the base offset of the written batch, or raise the error of its partition."""
     code = answer.error_code
     if not code or code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return answer.base_offset
@@ -369,7 +369,7 @@ def _asked(state: ProducerState, ask: Ask) -> Conversation[Any]:
 
 
 def _check(state: ProducerState, code: int, message: str | None = None) -> None:
-    """Raise what a code of a broker means to this producer."""
+    """Raise the error that a broker's code means to this producer."""
     if not code:
         return
     if code in _ELSEWHERE:

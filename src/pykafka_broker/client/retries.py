@@ -1,4 +1,4 @@
-"""Which errors go away by themselves, and when to try again.
+"""The errors that are temporary, and the times of attempts.
 
 An `Attempt` is a value: the caller reads its own clock and says what time it is. Attempts begin
 `RETRY_PAUSE_MS` apart; the one that begins when there is no time for another is the last, so every
@@ -11,10 +11,10 @@ from pykafka_broker.client.conversation import Conversation, Wait
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How often a request is sent again while the cluster elects, creates or loads something.
+#: The pause before a request is sent again while the cluster elects, creates or loads something.
 RETRY_PAUSE_MS = 100
 
-#: What goes away by itself.
+#: The errors that are temporary.
 RETRIABLE = frozenset(
     {
         ErrorCode.LEADER_NOT_AVAILABLE,

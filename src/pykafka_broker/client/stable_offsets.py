@@ -26,7 +26,7 @@ _AT_MOST = 9
 def fetch_stable_offsets(
     brokers: Brokers, group: str, partitions: Iterable[TopicPartition], attempt: Attempt
 ) -> Conversation[dict[TopicPartition, CommittedOffset]]:
-    """What is committed for these partitions; those without an offset are left out.
+    """The committed offsets of these partitions; those without one are left out.
 
     Raises:
         KafkaError, OSError: that of the last attempt, or one that does not go away.

@@ -43,7 +43,7 @@ from pykafka_broker.config.keys import (
     Voters,
 )
 
-#: What `compression.type` may say; "producer" keeps what was sent.
+#: The values of `compression.type`; "producer" keeps the producer's codec.
 COMPRESSION = OneOf(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"))
 
 # fmt: off
@@ -859,7 +859,7 @@ DYNAMIC_ONLY_KEYS: tuple[Key, ...] = (
         "Ceiling, in bytes per second, of moving partitions between folders."),
 )
 
-#: What Apache Kafka has no key for. DescribeConfigs lists only those that are set, so that a
+#: Keys that Apache Kafka does not have. DescribeConfigs lists only those that are set, so that a
 #: client that reads all keys finds Apache's and no others.
 OWN_KEYS: tuple[Key, ...] = (
     Key("log.scrub.interval.ms", LONG, 604800000, Range(-1), MEDIUM, CLUSTER_WIDE, ACTS,

@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells: each key's value, where it comes from, and what else would set it.
+"""The entries of DescribeConfigs: each key's value, its source, and the synonyms that could set it.
 
 Apache Kafka 4.3's rules, its oddities included, for tools compare: a key of unknown type is taken for a
 secret; a synonym list starts at the entry that bears the described name, so that a value from
@@ -77,7 +77,7 @@ DEFINED_LATER = (
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, numbered as on the wire."""
+    """The source of a value, numbered as on the wire."""
 
     UNKNOWN = 0
     TOPIC = 1

@@ -1,4 +1,4 @@
-"""What a configuration key is: its type, default, bounds and the texts of its errors.
+"""Configuration keys: their types, defaults, bounds and the texts of their errors.
 
 The tables (`broker.py`, `topic.py`, `group.py`, `client_metrics.py`) are tuples of `Key` rows; everything
 else in this package derives from them. Types, parsing, rendering and the words of an error follow Apache
@@ -51,14 +51,14 @@ class ConfigType(IntEnum):
 
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD = list(ConfigType)[1:]
 
-#: How much a key matters to an ordinary installation.
+#: The importance of a key to an ordinary installation.
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 
-#: How a broker key may change while the broker runs: not at all, for one named broker, also for the cluster.
+#: The update modes of a broker key at run time: not at all, for one named broker, also for the cluster.
 READ_ONLY, PER_BROKER, CLUSTER_WIDE = "read-only", "per-broker", "cluster-wide"
 
-#: What this broker makes of a key: acts on it; accepts and names it in the log, for it does no harm unheeded;
-#: refuses any value but the default, for heeding it is what the operator relies on.
+#: The treatment of a key by this broker: it acts on it; it accepts it without effect and names it in the log,
+#: because that does no harm; it refuses any value but the default, because the operator relies on its effect.
 ACTS, UNHEEDED, REFUSED = "acts", "unheeded", "refused"
 
 

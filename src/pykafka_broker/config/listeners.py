@@ -1,4 +1,4 @@
-"""Listeners: where the broker listens, what it tells clients, and by which security protocol."""
+"""Listeners: their addresses, advertised addresses and security protocols."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from pykafka_broker.config.sources import CLUSTER_ID_VARIABLES, DEFAULT_DATA_DIR
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Key -> what is otherwise here, beside what the tables, the refused keys and `STANDALONE` say.
+#: Key -> its difference here from Apache Kafka, unless the tables, the refused keys or `STANDALONE` show it.
 DIFFERENCES = {
     "controller.quorum.bootstrap.servers": "the controller is in this process, and is not looked for.",
     "process.roles": "only `broker,controller`; any other value is refused.",
@@ -109,7 +109,7 @@ Variables of container images that tune a JVM or say where the image keeps its o
 (`KAFKA_CLIENT_USERS`, `KAFKA_TLS_TYPE`, ...) are named in the log as unknown keys: neither is served yet.
 """
 
-#: What the entries of a list are, where a validator looks at them and does not say so.
+#: The form of a list's entries, where a validator checks them without describing them.
 FORMS: dict[type, str] = {Voters: "id@host:port, ...", BootstrapServers: "host:port, ..."}
 
 
@@ -134,7 +134,7 @@ def _valid(key: Key) -> str:
 
 
 def _told(key: Key) -> str:
-    """What the key is for, and what is otherwise here."""
+    """The purpose of a key, and its difference here from Apache Kafka, if there is one."""
     different = DIFFERENCES.get(key.name)
     return key.documentation if different is None else f"{key.documentation} **Here:** {different}"
 

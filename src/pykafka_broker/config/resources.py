@@ -1,4 +1,4 @@
-"""What configuration belongs to: the resource types of the protocol, and the table of keys of each."""
+"""The resources that have a configuration: the types of the protocol, and the table of keys of each."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Which dynamic configurations are accepted: what controller and broker check before a change is recorded.
+"""The rules of dynamic configurations, checked by controller and broker before a change is recorded.
 
-`TableRules` is what the controller asks (`cluster.state.ConfigRules`). `validate_broker_configs` is what
-the broker that receives the request checks first, because only the broker itself knows its static
-configuration.
+The controller asks `TableRules` (`cluster.state.ConfigRules`). The broker that receives the request first
+calls `validate_broker_configs`, because only the broker itself knows its static configuration.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ logger = logging.getLogger("kafka.server.KafkaConfig")
 CLUSTER_WIDE_LISTENER_KEYS = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 )
-#: What a client metrics subscription may select clients by.
+#: The properties by which a client metrics subscription may select clients.
 MATCH_SELECTORS = frozenset(
     {
         "client_instance_id",

@@ -35,7 +35,7 @@ class BrokerConfig(TypedValues):
     """The effective configuration of one broker.
 
     Attributes:
-        originals: what was configured, as written: file, environment, overrides and start-up defaults.
+        originals: the configured values as written: file, environment, overrides and start-up defaults.
         values: every key's typed value.
         cluster_id: the cluster a new data directory shall belong to; None leaves the choice to formatting.
         standalone: no quorum is configured: the only controller is the one in this process.
@@ -96,19 +96,19 @@ class BrokerConfig(TypedValues):
 
     @property
     def log_dirs(self) -> tuple[str, ...]:
-        """Where the data is."""
+        """The log directories."""
         dirs = self["log.dirs"]
         return self["log.dir"] if dirs is None else dirs
 
     @property
     def cordoned_log_dirs(self) -> tuple[str, ...]:
-        """Which of `log_dirs` get no new partitions (KIP-1066)."""
+        """Those of `log_dirs` that get no new partitions (KIP-1066)."""
         named = self["cordoned.log.dirs"]
         return self.log_dirs if "*" in named else named
 
     @property
     def metadata_log_dir(self) -> str:
-        """Where the metadata log is."""
+        """The directory of the metadata log."""
         return self["metadata.log.dir"] or self.log_dirs[0]
 
     @property
@@ -159,7 +159,7 @@ class BrokerConfig(TypedValues):
     # -- reading ---------------------------------------------------------------------------------------------
 
     def _derive(self) -> None:
-        """What is said in several keys, or in a form of its own."""
+        """Derive the attributes that depend on several keys, or on a key that needs parsing."""
         self.node_id = self["node.id"]
         self.process_roles = frozenset(self["process.roles"])
         self.voters = parse_voters(self["controller.quorum.voters"])
@@ -197,7 +197,7 @@ class BrokerConfig(TypedValues):
     # -- checks ----------------------------------------------------------------------------------------------
 
     def _check_roles_and_listeners(self) -> None:
-        """What Kafka checks when it starts, in its order, then what is not served yet."""
+        """Make Kafka's checks of a start, in its order, then refuse values that are not served yet."""
         if self["broker.id"] != self.node_id:
             raise ConfigError("You must set `node.id` to the same value as `broker.id`.")
         if not self.standalone:
@@ -281,7 +281,7 @@ class BrokerConfig(TypedValues):
             )
 
     def _check_served(self) -> None:
-        """What Kafka would accept, but this broker cannot do yet."""
+        """Refuse values that Kafka would accept, but that this broker cannot serve yet."""
         for name in self["group.consumer.assignors"]:
             if assignor_name(name) not in ASSIGNOR_CLASSES.values():
                 raise ConfigError(
@@ -346,7 +346,7 @@ def _check_refused(values: Mapping[str, Any]) -> None:
 
 
 def check_bounds(values: TypedValues) -> None:
-    """What single values must be to each other; Kafka's checks in Kafka's order and words.
+    """Check the relations between values; Kafka's checks in Kafka's order and words.
 
     Raises:
         ConfigError: the first that does not hold.

@@ -1,4 +1,4 @@
-"""Where a broker's static configuration comes from: file, environment, overrides, start-up defaults.
+"""The sources of a broker's static configuration: file, environment, overrides, start-up defaults.
 
 Stronger first: overrides (`--override`, `--listen`, `--data-dir`), environment variables, the properties
 file, and below them Kafka's own defaults. Two choices are ours:
@@ -87,7 +87,7 @@ NOT_KEYS = frozenset(
         "DAEMON_GROUP",
     )
 )
-#: What names the cluster that a new data directory shall belong to, strongest first.
+#: The variables that name the cluster id of a new data directory, strongest first.
 CLUSTER_ID_VARIABLES = ("CLUSTER_ID", "KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID")
 #: Variables with nothing behind the prefix name no key.
 _PREFIXES = ("KAFKA_", "KAFKA_CFG_")
@@ -205,7 +205,7 @@ def key_of_variable(name: str) -> str:
 
 
 def parse_overrides(overrides: Overrides) -> dict[str, str]:
-    """What the overrides set; of `key=value` texts a later one beats an earlier one.
+    """The values that the overrides set; of `key=value` texts a later one beats an earlier one.
 
     Raises:
         ConfigError: a text has no `=` or no key, or a value is something that a properties file cannot hold.

@@ -21,7 +21,7 @@ from pykafka_broker.config.resources import (
 from pykafka_broker.config.settings import LISTENER_PREFIX
 from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 
-#: How much of two names must agree, from 0 to 1, for one to be taken for the other.
+#: The similarity of two names, from 0 to 1, from which one is taken for the other.
 LEAST_SIMILARITY = 0.8
 #: A longer name is none of a key misspelt. Looking for it would take the longer, the longer it is.
 MOST_CHARACTERS = 100
@@ -73,7 +73,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _meanings(resource_type: int) -> dict[str, str]:
-    """What may be written -> the key of the resource type that it means; keys of other resources among it."""
+    """Names that may be written, keys of other resources among them -> the key of the resource type meant."""
     meanings = {key.name: key.name for key in _KEYS.get(resource_type, ()) if not key.internal}
     if resource_type == TOPIC_RESOURCE:
         others = {broker: topic for topic, synonyms in BROKER_SYNONYMS.items() for broker, _ in synonyms}

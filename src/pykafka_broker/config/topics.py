@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("org.apache.kafka.storage.internals.log.LogConfig")
 
-#: What a log acts on and no topic may set for itself.
+#: Keys that a log acts on and that no topic may set for itself.
 BROKER_WIDE_KEYS = ("producer.id.expiration.ms", "transaction.partition.verification.enable")
 
 
@@ -51,10 +51,10 @@ def topic_defaults(config: BrokerConfig | None) -> dict[str, Any]:
 
 
 def log_config_for(topic_overrides: Mapping[str, str], config: BrokerConfig) -> LogConfig:
-    """What the log of a partition acts on.
+    """The configuration of a partition's log.
 
-    Overrides come from the metadata log, where another version may have left what this one does not accept;
-    such a value is reported and the broker's is used.
+    Overrides come from the metadata log, where another version may have left values that this one does not
+    accept; such a value is reported and the broker's is used.
     """
     values = topic_defaults(config)
     for name, text in topic_overrides.items():

@@ -1,7 +1,7 @@
 """Keys that make no difference to this broker: each is named in the log, once.
 
 Those of brokers may also be unknown: Kafka accepts and keeps them, for a plug-in may know them. `name_static`
-names what the broker was started with, `UnheededConfigs` what is set while it runs.
+names the keys that the broker was started with, `UnheededConfigs` those that are set while it runs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def name_static(config: BrokerConfig) -> None:
 
 
 class UnheededConfigs:
-    """Remembers what has been named; `named` are broker keys that have been already."""
+    """Remembers the keys that have been named; `named` are the broker keys named at the start."""
 
     def __init__(self, named: Iterable[str] = ()) -> None:
         self._named = {(BROKER_RESOURCE, name) for name in named}

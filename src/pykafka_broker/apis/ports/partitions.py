@@ -113,6 +113,5 @@ class Partitions(Protocol):
         ...
 
     def why_not_led(self, topic: str, partition: int) -> ErrorCode:
-        """The error of a partition not served here: unknown, led elsewhere, or in an offline log directory.
-        """
+        """The error of a partition not served here: unknown, led elsewhere, or its directory is offline."""
         ...

@@ -28,14 +28,14 @@ used.
 
   from bytes to values
 
-    values.py             what becomes of a bad record; pure
+    values.py             formats, decoders, and the treatment of bad records; pure
     json_values.py        Json, parsed by Arrow; json_schema.py: JSON Schema -> Arrow type
     avro_values.py        Avro, RegistryAvro; avro_types.py: Avro schema -> Arrow type; registry.py: HTTP
     protobuf_values.py    Protobuf
 
   where batches are from
 
-    fetched.py            a fetch request, and what is taken from its answer; pure
+    fetched.py            a fetch request, and the batches taken from its answer; pure
     topic.py              shell: brokers, leaders, one answer in use and one on its way
     segment_file.py       a segment and its indexes
     partition_folder.py   a folder, and a cursor over its segments

@@ -16,18 +16,18 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Assembly(NamedTuple):
-    """What is made of the batches of a topic."""
+    """Makes RecordBatches of the batches of a topic."""
 
     topic: str
-    #: Of the columns as they are stored.
+    #: The schema of the columns as they are stored.
     schema: pa.Schema
     limits: Limits
-    #: Those of them that are decoded.
+    #: The columns that are decoded.
     decoded: Sequence[DecodedColumn] = ()
 
     @property
     def result_schema(self) -> pa.Schema:
-        """Of the RecordBatches."""
+        """The schema of the RecordBatches."""
         return decoded_schema(self.schema, self.decoded)
 
     def record_batches(self, batches: Iterable[StoredBatch]) -> Iterator[pa.RecordBatch]:

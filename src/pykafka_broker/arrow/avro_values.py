@@ -22,7 +22,7 @@ from pykafka_broker.arrow.registry import Registry, RegistrySchema
 from pykafka_broker.arrow.values import OnError, Outcome, decode_each
 from pykafka_broker.log.disk.files import OsFileSystem
 
-#: A schema: the path of a file with it (.avsc), or what is in one.
+#: A schema: the path of a file with it (.avsc), or the content of one.
 AvroSchema = Union[str, PathLike[str], Mapping[str, Any]]
 
 _MAGIC = 0

@@ -1,11 +1,11 @@
-"""From the bytes of record batches to columns of numbers: where keys, values and headers lie, and what the
-varints say. Pure; no step works on a single record.
+"""From the bytes of record batches to columns of numbers: the positions of keys, values and headers, and the
+values of varints. Pure; no step works on a single record.
 
 All batches that are given together are decoded together, however few records each has: their records are
 joined, and each field of all of them is read at once (`varints.py`), 0.1 us a record and 3 us a batch.
 Nothing is believed: a record has to be filled exactly by its fields, its offset has to lie within its
-batch, and each batch has to hold as many records as it says. What fails here is given to the codec of
-single records (`protocol.records`), which says what is wrong with it.
+batch, and each batch has to hold as many records as it says. A batch that fails here is given to the codec of
+single records (`protocol.records`), which raises the exact error.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Section(NamedTuple):
 
 
 class Spans(NamedTuple):
-    """Where the keys, or the values, of the records lie."""
+    """The positions of the keys, or of the values, of the records."""
 
     at: Positions
     ends: Positions
@@ -61,9 +61,9 @@ class Decoded(NamedTuple):
     timestamps: npt.NDArray[np.int64]
     keys: Spans
     values: Spans
-    #: Where each record ends.
+    #: The end position of each record.
     ends: Positions
-    #: Which records have headers, and those; None where none has, or they are not wanted.
+    #: The records with headers, and these headers; None if there are none, or they are not wanted.
     with_headers: npt.NDArray[np.intp] | None
     headers: HeaderSpans | None
     #: The records whose offsets are wanted; None: all of them.
@@ -137,7 +137,7 @@ def _lay_out(sections: Sequence[Section]) -> Layout:
 
 
 def _ends(layout: Layout, starts: Positions) -> Positions:
-    """Where each record has to end: where the next one begins, or where its batch ends."""
+    """The position where each record has to end: the start of the next one, or the end of its batch."""
     ends = np.empty_like(starts)
     ends[:-1] = starts[1:]
     is_filled = layout.counts > 0
@@ -191,7 +191,7 @@ def _wanted(
 
 
 def _explained(sections: Sequence[Section], topic: str, error: InvalidRecord) -> InvalidRecord:
-    """What is wrong with the first bad batch, as Kafka's consumer says it."""
+    """The error of the first bad batch, in the words of Kafka's consumer."""
     bad = ((section, cause) for section in sections if (cause := _cause(section)) is not None)
     section, cause = next(bad, (sections[0], error.message))
     return InvalidRecord(invalid_batch(topic, section.partition, section.header.base_offset, cause))
@@ -210,5 +210,5 @@ def _cause(section: Section) -> str | None:
 
 
 def invalid_batch(topic: str, partition: int, offset: int, cause: str) -> str:
-    """How Kafka's consumer says that a batch cannot be read."""
+    """The words of Kafka's consumer for a batch that cannot be read."""
     return f"Record batch for partition {topic}-{partition} at offset {offset} is invalid, cause: {cause}"

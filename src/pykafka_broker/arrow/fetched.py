@@ -1,4 +1,4 @@
-"""What a reader asks a broker for, and what it takes from the answer. Pure."""
+"""The fetch requests of a reader, and the batches that it takes from the answers. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykafka_broker.protocol.records.batch import iter_batches
 from pykafka_broker.system.named_tuple import NamedTuple
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-#: Where many partitions share an answer, each may have at least so much of it.
+#: The least size of one partition's share where many partitions share an answer.
 LEAST_PARTITION_BYTES = 64 * 1024
 
 

@@ -1,10 +1,10 @@
 """A partition's folder: an iterator over its batches, without a broker. The shell above files.
 
-What the folder holds is read, also what a replica has written and its cluster has not committed yet. A
-reader of committed records goes through the headers of the batches first, for the markers of transactions:
-what they say is in the log itself, so it holds also for a copy without indexes. Where a snapshot of the
-producers lies before the first wanted offset, it begins there; it ends where every transaction that was
-begun before the last wanted offset has ended.
+All records in the folder are read, also those that a replica has written and its cluster has not committed
+yet. A reader of committed records goes through the headers of the batches first, for the markers of
+transactions: these are in the log itself, so a copy without indexes will do. If there is a snapshot of the
+producers before the first wanted offset, it begins there; it ends where every transaction that was begun
+before the last wanted offset has ended.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class FolderReader:
 
 
 def followed(readers: Sequence[FolderReader], limits: Limits) -> Iterator[list[StoredBatch]]:
-    """What the readers find, in turns, until all have read what is wanted; waits for what is still to be
-    written.
+    """Yield the batches of the readers, in turns, until all have read the wanted ones; wait for those that
+    are still to be written.
     """
     while unfinished := [reader for reader in readers if not reader.is_finished]:
         found_any = False
@@ -107,8 +107,8 @@ def followed(readers: Sequence[FolderReader], limits: Limits) -> Iterator[list[S
 
 
 class GrowingEnd:
-    """Where the records of a folder end that a reader may have: everything, or what is committed. Each time
-    only the headers of what was written since are looked at.
+    """The end of the records of a folder for a reader: of all, or of the committed ones. Each look reads only
+    the headers of the batches written since the last one.
     """
 
     def __init__(self, folder: PartitionFolder, isolation_level: int) -> None:

@@ -115,6 +115,6 @@ class JsonDecoder:
 
 
 def _extent(lines: pa.Array, offsets: pa.Buffer) -> tuple[int, int]:
-    """Where the bytes of an array begin and end in its buffer."""
+    """The start and the end of an array's bytes in its buffer."""
     ends = memoryview(offsets).cast("i")
     return ends[lines.offset], ends[lines.offset + len(lines)]

@@ -1,4 +1,4 @@
-"""How much a reader holds in memory, how long it waits, and what it makes of that."""
+"""The limits of a reader: of its memory, of its waiting, and of the RecordBatches it makes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Limits:
     #: and at most so many bytes of records as they are stored, decompressed; a larger record is alone in
     #: its own.
     batch_bytes: int = 4 * 1024 * 1024
-    #: What a broker is asked for, or is read from a file, at once. A larger batch comes alone.
+    #: The most bytes to ask a broker for, or to read from a file, at once. A larger batch comes alone.
     fetch_bytes: int = 8 * 1024 * 1024
     #: A batch that decompresses to more is refused.
     decompressed_bytes: int = DEFAULT_LIMIT_BYTES
-    #: How long a broker may be away, or a partition bring nothing before its end, until that is an error.
+    #: The time for which a broker may be away, or a partition bring nothing before its end, without an error.
     timeout_s: float = 30.0
-    #: How long a reader that follows waits for new records at once.
+    #: The time for which a reader that follows waits for new records at once.
     wait_ms: int = 500
 
     def __post_init__(self) -> None:

@@ -1,6 +1,4 @@
-"""Which transactions of a partition were aborted and which are open, as its batches show from some offset
-on. Pure.
-"""
+"""The aborted and the open transactions of a partition, as its batches show from some offset on. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ class Aborted(NamedTuple):
 
 
 class TransactionScan:
-    """What is known of transactions after some batches, which are noted in the order of the log."""
+    """The transactions after some batches, which are noted in the order of the log."""
 
     __slots__ = ("_open", "aborted")
 

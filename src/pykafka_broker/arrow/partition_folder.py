@@ -57,7 +57,7 @@ class PartitionFolder:
         )
 
     def base_offsets(self) -> list[int]:
-        """Where the segments begin, in order."""
+        """The base offsets of the segments, in order."""
         return [offset for offset, _ in self.files_with(LOG_SUFFIX)]
 
     def read(self, path: str) -> bytes:
@@ -81,7 +81,7 @@ class PartitionFolder:
         return None
 
     def start_offset(self) -> int:
-        """Where the log begins: with its first segment, or behind the records that were deleted."""
+        """The log start offset: that of the first segment, or the one after the records that were deleted."""
         deleted_up_to = 0
         with suppress(FileNotFoundError, MalformedFile):
             offsets = decode_offsets(
@@ -179,7 +179,7 @@ class PartitionFolder:
         """The next batches of a segment, of which the first one has this offset or a later one.
 
         Raises:
-            CorruptRecord: what is there is no batch.
+            CorruptRecord: the bytes there are no batch.
         """
         try:
             return segment.chunk(position, size)
@@ -306,7 +306,7 @@ class Cursor:
         self._at = None
 
     def _next(self) -> tuple[SegmentFile, int] | None:
-        """Where the next batch is; None at the present end of the log."""
+        """The segment and position of the next batch; None at the present end of the log."""
         if self._at is not None:
             # Asked first: the segment is not written to any more if another one follows it.
             is_last = self._folder.base_offsets()[-1:] == [self._at[0].base_offset]

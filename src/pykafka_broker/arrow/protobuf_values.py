@@ -22,7 +22,7 @@ from pykafka_broker.log.disk.files import OsFileSystem
 
 TIMESTAMP = "google.protobuf.Timestamp"
 
-#: What a value of a field becomes.
+#: Converts a value of a field.
 _Convert = Callable[[Any], Any]
 
 

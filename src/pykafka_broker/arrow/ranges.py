@@ -1,4 +1,4 @@
-"""Which records of a topic to read, and how places in time become offsets. Pure."""
+"""The ranges of a topic's records to read, and the offsets of places given as times. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATEST, EARLIEST = -1, -2
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Which records to read: from `start` up to, and without, `end`, each for all partitions or by partition.
+    """The records to read: from `start` up to, and without, `end`, each for all partitions or by partition.
 
     A time stands for the first record of a partition at or after it (milliseconds count; a time without a
     zone is local), and for the end if there is none. As with Kafka itself, records between two times are

@@ -1,4 +1,4 @@
-"""`read_topic` and `read_folder`: what a caller asks for, put together from the parts."""
+"""`read_topic` and `read_folder`, put together from the parts."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_folder(
     partitions in a log directory. No broker is needed, and one may be writing: Apache Kafka or this one.
 
     Partitions come one after the other, with `follow` in turns. Everything else is as in `read_topic`, but
-    what the folder holds is read, also what a replica's cluster has not committed yet.
+    all records in the folder are read, also those that a replica's cluster has not committed yet.
 
     Raises:
         ValueError: there is no such folder, column, place or isolation level.

@@ -22,7 +22,7 @@ Rows = npt.NDArray[np.intp]
 
 
 class Source(NamedTuple):
-    """What was decoded, and of which batches of which topic."""
+    """The decoded records of a topic, with the batches that they are from."""
 
     topic: str
     sections: Sequence[Section]
@@ -35,7 +35,7 @@ def record_batch(schema: pa.Schema, source: Source) -> pa.RecordBatch:
 
 
 def row_bytes(decoded: Decoded) -> npt.NDArray[np.int64]:
-    """How many bytes the wanted records take up to and with each, as they are in their batches."""
+    """The bytes of the wanted records up to and with each, as they are in their batches."""
     return decoded.ends if decoded.wanted is None else decoded.ends[decoded.wanted]
 
 
@@ -191,7 +191,7 @@ def _binary(
 
 
 def _text(names: pa.Array) -> pa.Array:
-    """Names as text; what is not UTF-8 in them becomes U+FFFD, as in Java."""
+    """Names as text; bytes that are not UTF-8 become U+FFFD, as in Java."""
     try:
         return names.cast(pa.string())
     except pa.ArrowInvalid:

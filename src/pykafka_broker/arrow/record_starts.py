@@ -1,11 +1,11 @@
-"""Where the records of many batches begin. Pure.
+"""The start positions of the records of many batches. Pure.
 
 A record begins with its length, so the beginning of each follows from the one before it: a loop in Python,
 0.15 us a record. Most records can be found faster. A record ends in the number of its headers, mostly 0,
 and the next one begins with a length of one or two bytes and its attributes, 0 as none are defined. The
 places where the bytes look so are found by comparing all bytes at once. From the first record on, a place
 is taken if the record before it ends there by its length; where the next place found is another one, the
-loop goes on until it comes to one again. So what is taken is right, and costs 0.06 us a record of 120
+loop goes on until it comes to one again. So every place taken is right, and costs 0.06 us a record of 120
 bytes.
 """
 
@@ -39,8 +39,8 @@ class Layout(NamedTuple):
 
 
 def find_starts(layout: Layout) -> Positions:
-    """Where each record begins. Only the number of them is sure: whether each ends where the next one
-    begins is to be checked by the caller.
+    """The start position of each record. Only the number of them is sure: the caller has to check that each
+    ends where the next one begins.
 
     Raises:
         InvalidRecord: the batches do not hold as many records as they say.
@@ -61,7 +61,7 @@ def find_starts(layout: Layout) -> Positions:
 
 
 def _walk(layout: Layout) -> Positions:
-    """Where each record begins, by going from one to the next."""
+    """The start position of each record, found by going from one to the next."""
     data = layout.data
     starts: list[int] = []
     append = starts.append
@@ -85,7 +85,7 @@ def _walk(layout: Layout) -> Positions:
 
 
 def _guess(layout: Layout, records: int) -> Positions | None:
-    """Where each record begins, by what the bytes there look like; None if that cannot be told."""
+    """The start position of each record, found by the look of the bytes there; None if that is no use."""
     data = layout.data
     if _first_has_headers(data):
         return None
@@ -149,7 +149,7 @@ def _first_has_headers(data: bytes) -> bool:
 
 
 def _following(octets: Octets, starts: Positions) -> Positions:
-    """Where the records that begin at `starts` end, if their lengths have one byte or two."""
+    """The end positions of the records that begin at `starts`, if their lengths have one byte or two."""
     first = octets.take(starts, mode="clip")
     is_two = first >> 7
     following = octets.take(starts + 1, mode="clip").astype(np.int64)

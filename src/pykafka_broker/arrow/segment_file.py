@@ -25,7 +25,7 @@ from pykafka_broker.protocol.records.batch import (
 from pykafka_broker.protocol.records.errors import CorruptRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: What is where no batch is written yet.
+#: The bytes of a header where no batch is written yet.
 _ZEROS = bytes(HEADER_BYTES)
 
 
@@ -56,7 +56,7 @@ class SegmentFile:
         return self._file.size()
 
     def position_of(self, offset: int) -> int:
-        """Where the batch with this offset begins, or the first one behind it; the end of the batches if
+        """The position of the batch with this offset, or of the first one after it; the end of the batches if
         there is none.
         """
         end = self.indexed_position(offset)
@@ -81,7 +81,7 @@ class SegmentFile:
 
     def batches_every(self, size: int, position: int) -> Iterator[tuple[int, int]]:
         """Position and base offset of a batch about `size` bytes behind `position`, of one about as far
-        behind that, and so on. What the index does not know yet is looked for among the headers.
+        behind that, and so on. Batches that the index does not have yet are found by their headers.
         """
         if position + size >= self.size():
             return
@@ -113,7 +113,7 @@ class SegmentFile:
         return header
 
     def headers(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """Position and header of each whole batch from a batch's beginning on, up to what is no batch."""
+        """Position and header of each whole batch from a batch's beginning on, up to bytes that are none."""
         return walk_headers(self._file.pread, position, self.size())
 
     def read(self, size: int, position: int) -> bytes:
@@ -125,7 +125,7 @@ class SegmentFile:
         also where the last batch is not complete yet.
 
         Raises:
-            CorruptRecord: what is there is no batch.
+            CorruptRecord: the bytes there are no batch.
         """
         data = memoryview(self._file.pread(size, position))
         if len(data) >= HEADER_BYTES:

@@ -1,4 +1,4 @@
-"""Record batches as they are fetched or lie in a file, and what it takes to have their records. Pure."""
+"""Record batches as they are fetched or stored in a file, and their unpacking. Pure."""
 
 from __future__ import annotations
 

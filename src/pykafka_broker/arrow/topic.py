@@ -28,8 +28,8 @@ from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 
-#: What a reader hears while the leader of a partition changes, or a broker starts. Where the topic is gone,
-#: or another one has its name, looking for the leaders says so.
+#: The errors that pass while the leader of a partition changes, or a broker starts. Where the topic is gone,
+#: or another one has its name, looking for the leaders raises an error.
 PASSING = RETRIABLE | {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -59,7 +59,7 @@ class TopicReader:
         self._find_leaders()
         #: The connections of the brokers that owe an answer.
         self._asked: dict[int, Connection] = {}
-        #: What is still to be read; the partitions that were answered last come last.
+        #: The offsets still to be read by partition; the partitions that were answered last come last.
         self._ranges: dict[int, OffsetRange] = {}
         #: When a partition last came on.
         self._moved_s = 0.0

@@ -1,7 +1,7 @@
-"""Columns of bytes that become columns of values, and what becomes of the records whose bytes are none. Pure.
+"""Columns of bytes that become columns of values, and the treatment of records that cannot be decoded. Pure.
 
-A `Format` is what a caller names (`Json`, `Avro`, ...), a `ValueDecoder` what it is for one column of one
-topic. Null stays null: a record without a value is no bad one.
+A caller names a `Format` (`Json`, `Avro`, ...), which makes a `ValueDecoder` for each column of a topic. Null
+stays null: a record without a value is no bad one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import pyarrow as pa
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: What becomes of a record that cannot be decoded: `error` ends reading with its partition and offset; with
-#: `null` its value is null; with `keep` too, and its bytes stand with the reason in another column,
+#: The treatment of a record that cannot be decoded: `error` ends reading with its partition and offset;
+#: `null` makes its value null; `keep` does so too, and puts its bytes with the reason into another column,
 #: `value_error`.
 OnError = Literal["error", "null", "keep"]
 ON_ERROR = ("error", "null", "keep")
@@ -26,7 +26,7 @@ BAD = pa.struct(
     [pa.field("reason", pa.string(), nullable=False), pa.field("data", pa.binary(), nullable=False)]
 )
 
-#: Which columns can be decoded.
+#: The columns that can be decoded.
 DECODABLE = ("key", "value")
 
 
@@ -56,11 +56,11 @@ class ValueDecoder(Protocol):
 
 
 class Format(Protocol):
-    """How a column is encoded."""
+    """The encoding of a column."""
 
     @property
     def on_error(self) -> OnError:
-        """What becomes of a bad record."""
+        """The treatment of a bad record."""
 
     def open(self, topic: str, column: str) -> ValueDecoder:
         """The decoder for this column of a topic."""

@@ -5,7 +5,7 @@ have one byte or two: those are read with two gathers over all records, 5 ns a n
 are read byte by byte, as long as any has another byte.
 
 Positions need not lie within the bytes: a gather beyond the end reads the last byte. Callers check where a
-record has ended after they have read all of it; positions never go back, so what was read beyond shows
+record has ended after they have read all of it; positions never go back, so a read beyond the end shows
 there.
 """
 
@@ -20,7 +20,7 @@ Octets = npt.NDArray[np.uint8]
 Positions = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int64]
 
-#: What is left of 64 bits after a shift by one without the sign.
+#: The mask of 64 bits after a shift by one without the sign.
 _WITHOUT_SIGN = np.int64(2**63 - 1)
 _LONGEST_BYTES = 10
 

@@ -15,7 +15,7 @@ from pykafka_broker.spark.poms import version_of
 from pykafka_broker.spark.releases import CONNECTOR, DSTREAMS_CONNECTOR, TOKEN_PROVIDER
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: What the connector needs beside itself that is not among Spark's own jars, with why.
+#: The jars that the connector needs and that are not among Spark's own, with their purpose.
 NEEDED = {
     "kafka-clients": "Kafka's Java client",
     "commons-pool2": "the pool of its consumers",
@@ -23,7 +23,7 @@ NEEDED = {
 _SCALA = re.compile(r"_(2\.1\d)-\d")
 
 
-#: What mends most of it.
+#: The remedy for most faults.
 AGAIN = "Fetch those that fit into an empty folder:\n  pykafka-broker spark jars --dest DIR"
 
 
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
 
 
 def faults(jars: Sequence[str], wanted: Wanted) -> list[Fault]:
-    """What is wrong with the jars on a classpath besides Spark's own.
+    """The faults of the jars on a classpath besides Spark's own.
 
     Args:
         jars: The names of all files.

@@ -1,4 +1,4 @@
-"""What is wrong with a Spark set-up, in words."""
+"""The faults of a Spark set-up, in words."""
 
 from __future__ import annotations
 

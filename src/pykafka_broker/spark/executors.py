@@ -1,8 +1,8 @@
-"""Which addresses the executors of a session reach.
+"""The addresses that the executors of a session reach.
 
 The driver plans a read of Kafka, executors carry it out: from their own machines, and with the addresses that
-the brokers advertise. A job connects from as many tasks as the session runs at once. What runs in a task uses
-nothing but Python's own library, for an executor need not have this package.
+the brokers advertise. A job connects from as many tasks as the session runs at once. The code in a task uses
+nothing but Python's own library, because an executor need not have this package.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _API_VERSIONS_VERSION = 0
 
 
 class Reached(NamedTuple):
-    """How an executor's host got on with an address."""
+    """The result of connecting from an executor's host to an address."""
 
     host: str
     address: Address
-    #: Why it does not reach it; "" if it does.
+    #: The reason why it does not reach it; "" if it does.
     reason: str
 
 

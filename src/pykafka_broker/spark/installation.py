@@ -25,7 +25,7 @@ class Installation(NamedTuple):
 
     #: The version of the Python package.
     pyspark: str
-    #: Where Spark itself is, and the version of its jars.
+    #: The folder of Spark itself, and the version of its jars.
     home: Path
     spark: str
     scala: str
@@ -51,7 +51,7 @@ def pyspark_version() -> str:
 
 
 def spark_home(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where Spark is: SPARK_HOME if that is set, else the folder of the Python package."""
+    """The folder of Spark: SPARK_HOME if that is set, else the folder of the Python package."""
     if home := environ.get("SPARK_HOME"):
         return Path(home)
     spec = find_spec("pyspark")
@@ -61,7 +61,7 @@ def spark_home(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def look(environ: Mapping[str, str] = os.environ) -> Installation:
-    """What is installed.
+    """Find the installed Spark, and the versions of its parts.
 
     Raises:
         SparkError: no Spark, or one without jars.

@@ -28,7 +28,7 @@ class Java(NamedTuple):
     #: 8, 11, 17, ...; None: it does not start.
     version: int | None
     modules: frozenset[str] = frozenset()
-    #: What it said instead of its version.
+    #: Its output instead of a version.
     complaint: str = ""
 
 
@@ -63,7 +63,7 @@ def _output(path: str, option: str) -> str:
 
 
 def faults(java: Java | None, line: Line) -> list[Fault]:
-    """What is wrong with this Java for this line of Spark."""
+    """The faults of this Java for this line of Spark."""
     best = max(version for version in line.java if version <= 17)
     install = (
         f"Install Java {best} (Debian: apt-get install openjdk-{best}-jre-headless) and, if several are "

@@ -45,7 +45,7 @@ KAFKA_TYPES = {
     TIMESTAMP_TYPE: "INT",
     HEADERS: "ARRAY<STRUCT<key: STRING, value: BINARY>>",
 }
-#: What an archive adds.
+#: The columns that an archive adds.
 ARCHIVE_TYPES = {TOPIC_ID: "STRING", DAY: "DATE"}
 
 KAFKA_COLUMNS = tuple(KAFKA_TYPES)

@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Position(NamedTuple):
-    """What was committed last for a query; no offsets, if none were in its time."""
+    """The last commit for a query; without offsets if there were none to commit."""
 
     offsets: Offsets
     metadata: str
@@ -77,7 +77,7 @@ class CommitProgress(StreamingQueryListener):
         self.group = group
         self.query = query
         self.refresh_s = refresh_s
-        #: Why the last commit did not succeed; "" if it did.
+        #: The error of the last commit; "" if it succeeded.
         self.last_error = ""
         #: Id of a query -> its position.
         self._positions: dict[str, _Position] = {}

@@ -28,7 +28,7 @@ Exclusion = tuple[str, str]
 
 
 class Dependency(NamedTuple):
-    """What a POM asks for."""
+    """A dependency that a POM declares."""
 
     coordinates: Coordinates
     exclusions: frozenset[Exclusion] = frozenset()

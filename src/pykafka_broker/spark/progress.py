@@ -1,6 +1,6 @@
-"""How far a query has read, by the progress that Spark tells its listeners. Pure.
+"""The end offsets of a query's batches, by the progress that Spark tells its listeners. Pure.
 
-A source tells the offset behind the last record of a batch, which is what a consumer group commits.
+A source tells the offset after the last record of a batch, as a consumer group commits it.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable
 
 from pykafka_broker.spark.checkpoint.files import Offsets, kafka_offsets
 
-#: How the descriptions of Kafka's sources begin: `KafkaV2[Subscribe[orders]]`.
+#: The beginnings of the descriptions of Kafka's sources: `KafkaV2[Subscribe[orders]]`.
 KAFKA_SOURCES = ("KafkaV2[", "KafkaSource[")
 
 
 def end_offsets(sources: Iterable[tuple[str, str | None]]) -> Offsets:
-    """Where a batch ends: for each partition the smallest offset of the sources that read it.
+    """The end offsets of a batch: for each partition the smallest offset of the sources that read it.
 
     Args:
         sources: The description and the end offset of each source, as Spark tells them.
@@ -42,5 +42,5 @@ def _as_json(end: str) -> str:
 
 
 def described(query: str, batch: int) -> str:
-    """What stands beside the offsets that are committed for a query."""
+    """The metadata of the offsets that are committed for a query."""
     return f"Spark query {query}, batch {batch}"

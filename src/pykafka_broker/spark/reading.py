@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Meaning(NamedTuple):
-    """What an error that matches means; `{0}` in the message is what the pattern's group found."""
+    """The meaning of errors that match a pattern; `{0}` in the message stands for the pattern's group."""
 
     pattern: re.Pattern[str]
     message: str
@@ -103,7 +103,7 @@ MEANINGS = (
 
 
 def explain(error: str) -> Fault:
-    """What an error of Spark means; its last cause, if that is not known here."""
+    """Explain an error of Spark; with its last cause, if its meaning is not known here."""
     for pattern, message, remedy in MEANINGS:
         if match := pattern.search(error):
             return Fault(message.format(*match.groups()), remedy)

@@ -23,7 +23,7 @@ SPARK_GROUP = "org.apache.spark"
 
 
 class Coordinates(NamedTuple):
-    """What Maven calls a jar."""
+    """Maven's name of a jar."""
 
     group: str
     artifact: str
@@ -34,7 +34,7 @@ class Coordinates(NamedTuple):
 
     @property
     def stem(self) -> str:
-        """Where it is in a repository, without the suffix of the file."""
+        """Its path in a repository, without the suffix of the file."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.artifact}-{self.version}"
 
     @property
@@ -154,7 +154,7 @@ def table_package(table: str, version: str, scala: str) -> Coordinates:
 
 
 def packages(version: str, scala: str, tables: Iterable[str] = ()) -> tuple[Coordinates, ...]:
-    """What a session needs: the connector, and the jar of each table format.
+    """The packages of a session: the connector, and the jar of each table format.
 
     Raises:
         SparkError: one of them is not known.

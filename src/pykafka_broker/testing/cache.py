@@ -1,6 +1,6 @@
-"""Where things are kept that are fetched or built once: Apache Kafka's jars, the programs of other clients.
+"""The cache folder for files that are fetched or built once: Apache Kafka's jars, programs of other clients.
 
-In a checkout of the repository that is `.cache` at its top; where the package is installed, `pykafka-broker`
+In a checkout of the repository it is `.cache` at its top; where the package is installed, `pykafka-broker`
 in the user's cache folder (`$XDG_CACHE_HOME`, or `~/.cache`).
 """
 

@@ -30,7 +30,7 @@ from pykafka_broker.testing.memory_files import MemoryFiles
 from pykafka_broker.testing.user import User
 
 DATA = "/data"
-#: How long `until` waits in real time: for worker threads, on a busy machine.
+#: The longest time that `until` waits in real time: for worker threads, on a busy machine.
 PATIENCE_SECONDS = 60
 
 

@@ -14,7 +14,7 @@ The directories below the root are volumes: they are always there.
 
 Threads may use them at once: each operation is one step, and so are `killed` and `power_cut`.
 
-`calls` records every operation in order, so that a test can say what must be synced before what.
+`calls` records every operation in order, so that a test can check their order, such as that of syncs.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class MemoryFiles:
         self.locked: set[str] = set()
         self.calls: list[tuple[str, str]] = []
         self.is_cached = True
-        #: Which files the page cache holds completely although `is_cached` is false.
+        #: Whether the page cache holds a file completely although `is_cached` is false.
         self.is_cached_of: Callable[[str], bool] = lambda path: False
         #: (path, position, bytes) of each `forget`: the page cache need not keep them.
         self.forgotten: list[tuple[str, int, int]] = []
@@ -258,7 +258,7 @@ class MemoryFiles:
                     raise OSError(fault.code, os.strerror(fault.code), path)
 
     def _take_space(self, wanted: int, growth: int) -> int:
-        """How much of a write of `wanted` bytes, `growth` of them new, the disk takes."""
+        """The bytes that the disk takes of a write of `wanted` bytes, `growth` of them new."""
         if self.free_bytes is None:
             return wanted
         if growth > 0 and self.free_bytes == 0:

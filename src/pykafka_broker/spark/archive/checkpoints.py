@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ARCHIVE_TABLE = "archive-table.json"
-#: Where a query began, which Spark keeps before its first batch.
+#: The file with the offsets where a query began, which Spark writes before its first batch.
 _INITIAL = "sources/0/0"
 _LOCAL = "file"
 
@@ -39,7 +39,7 @@ _LOCAL = "file"
 
 
 def read_progress(folder: Path, name: str) -> Progress | None:
-    """What the checkpoint in a folder says; None if no query has begun with it.
+    """The progress noted by the checkpoint in a folder; None if no query has begun with it.
 
     Raises:
         SparkError: it is of a form that is not known here.
@@ -93,7 +93,7 @@ class CheckpointFolder:
         self.name = name
 
     def progress(self) -> Progress | None:
-        """What it says of its job; None if it is new; raises what `read_progress` raises."""
+        """The progress of its job; None if it is new; raises the errors of `read_progress`."""
         if (local := self._local()) is not None:
             return read_progress(local, self.name)
         with TemporaryDirectory() as copy:

@@ -1,4 +1,4 @@
-"""What the brokers say of the topics that are archived.
+"""The state of the archived topics, as the brokers describe it.
 
 They are reached without TLS and SASL, as this package's client has neither.
 """

@@ -33,12 +33,12 @@ class Place(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """What a checkpoint says of the job that wrote it."""
+    """The progress of a job, as noted by its checkpoint."""
 
     folder: str
-    #: Where each source reads next; the job has one.
+    #: The next offsets that each source reads; the job has one source.
     positions: Mapping[int, Offsets]
-    #: Where the newest batch ends, done or not; empty before the first one.
+    #: The end offsets of the newest batch, done or not; empty before the first one.
     planned_ends: Mapping[int, Offsets]
     topic_ids: Mapping[str, str]
     #: The id of the table that it fills; None if no archive job began it.
@@ -52,7 +52,7 @@ class Progress(NamedTuple):
 
 
 class Archive(NamedTuple):
-    """What the table says."""
+    """The state of the table."""
 
     name: str
     archive_id: str | None
@@ -121,7 +121,7 @@ def refuse_to_go_on(progress: Progress, topics: Mapping[str, Topic], archive: Ar
 
 
 def starting_offsets(start: Start, topics: Mapping[str, Topic], archive: Archive | None) -> str:
-    """Where a job with a new checkpoint begins, as `startingOffsets` takes it.
+    """The offsets where a job with a new checkpoint begins, as `startingOffsets` takes them.
 
     Raises:
         SparkError: it would repeat or leave out records; the message says which and what to do.
@@ -204,7 +204,7 @@ def _and_more(unsound: Sequence[State]) -> str:
 
 
 def sentence(state: State) -> str:
-    """What is wrong with a partition."""
+    """The fault of a partition, as a sentence."""
     where, at = f"{state.topic}-{state.partition}", state.position
     match state.standing:
         case Standing.OVERTAKEN:

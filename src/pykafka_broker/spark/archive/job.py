@@ -97,7 +97,7 @@ def archive_topics(
 
 
 class _Beginning(NamedTuple):
-    """Where a job begins."""
+    """The beginning of a job."""
 
     #: As `startingOffsets` takes it, for a new checkpoint.
     offsets: str

@@ -1,4 +1,4 @@
-"""How far an archive job is, by what Spark tells of its batches. Pure."""
+"""The progress of an archive job, by what Spark reports of its batches. Pure."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Batch(NamedTuple):
 
     @property
     def records_per_s(self) -> float:
-        """How fast it was."""
+        """The records per second; 0 if no time was measured."""
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_s(self) -> float:
-        """How fast it was."""
+        """The bytes per second; 0 if no time was measured."""
         return self.bytes / self.seconds if self.seconds else 0.0
 
 
 class Archived(NamedTuple):
-    """What a job has archived since its start."""
+    """The totals that a job has archived since its start."""
 
     batches: int = 0
     records: int = 0
@@ -46,7 +46,7 @@ class Archived(NamedTuple):
 
 
 def ends_of(progress: Mapping[str, Any]) -> Offsets:
-    """Where a batch ends.
+    """The end offsets of a batch.
 
     Args:
         progress: As Spark tells it, the value of its JSON.

@@ -1,4 +1,4 @@
-"""What an archive job is asked for: topics, a table, and how fast it goes. Pure."""
+"""The settings of an archive job: topics, a table, and its rate. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 TableFormat = Literal["delta", "iceberg", "parquet"]
 TABLE_FORMATS: tuple[TableFormat, ...] = ("delta", "iceberg", "parquet")
 
-#: What the job itself says to Spark's source.
+#: The options of Spark's source that the job sets itself.
 _OWN_OPTIONS = frozenset(
     {
         "assign",
@@ -94,7 +94,7 @@ class Table(NamedTuple):
 
 
 class Start(StrEnum):
-    """Where a job begins whose checkpoint is new."""
+    """The beginning of a job whose checkpoint is new."""
 
     #: With the first record of each topic; refused where the table has records of it.
     EARLIEST = "earliest"

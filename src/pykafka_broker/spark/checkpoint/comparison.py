@@ -1,4 +1,4 @@
-"""Where the partitions of a checkpoint stand in their topics, and where each may go on. Pure."""
+"""The comparison of a checkpoint's positions with the topics, and the offsets to go on at. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Standing(StrEnum):
-    """How a position in a checkpoint and the partition of a topic fit together."""
+    """The outcome of comparing a position in a checkpoint with the partition of its topic."""
 
     #: The next record to read is there, or is the next to be written.
     FITS = "fits"
@@ -31,12 +31,12 @@ class Standing(StrEnum):
     MISSING = "missing"
 
 
-#: What a query goes on with as it is.
+#: The outcomes with which a query can go on as it is.
 SOUND = frozenset({Standing.FITS, Standing.NEW})
 
 
 class Whither(StrEnum):
-    """Where a partition goes on whose position means nothing any more."""
+    """The place where a partition goes on whose position means nothing any more."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -49,11 +49,11 @@ class State(NamedTuple):
     topic: str
     partition: int
     standing: Standing
-    #: Where Spark reads next.
+    #: The next offset that Spark reads.
     position: int | None
     log_start: int | None
     log_end: int | None
-    #: Where the repair goes on; None: it takes the partition out of the checkpoint.
+    #: The offset at which the repair goes on; None: it takes the partition out of the checkpoint.
     repaired: int | None
     #: Offsets that the repair passes over, whether they are there or gone.
     skipped: int
@@ -62,9 +62,9 @@ class State(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What to go by in a comparison."""
+    """The facts and choices that a comparison goes by."""
 
-    #: Where each source ends its planned batch, if one is planned.
+    #: The end offsets of each source's planned batch, if one is planned.
     planned_ends: Mapping[int, Offsets]
     #: Topic -> the id that it had, as far as it was remembered.
     topic_ids: Mapping[str, str]

@@ -21,7 +21,7 @@ from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 VERSION = "v1"
-#: Where the ids of topics are kept, in the folder of the checkpoint.
+#: The file with the ids of topics, in the folder of the checkpoint.
 TOPIC_IDS = "kafka-topic-ids.json"
 
 #: A topic and the number of a partition.
@@ -53,7 +53,7 @@ class Batch(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """What is known of a query by its checkpoint."""
+    """The state of a query, as its checkpoint shows it."""
 
     folder: Path
     query_id: str | None
@@ -66,7 +66,7 @@ class Checkpoint(NamedTuple):
     topic_ids: dict[str, str]
 
     def positions(self) -> dict[int, Offsets]:
-        """Where each source of Kafka reads next: a batch that is not done is read again.
+        """The next offsets that each source of Kafka reads: a batch that is not done is read again.
 
         Raises:
             SparkError: no batch is done yet, so that nothing was read for good.
@@ -81,7 +81,7 @@ class Checkpoint(NamedTuple):
         return self.before.kafka_sources()
 
     def planned_ends(self) -> dict[int, Offsets]:
-        """Where each source of Kafka will have read to when the newest batch is done; none if it is."""
+        """The end offsets of each source of Kafka for the newest batch; empty if that batch is done."""
         return {} if self.is_done else self.last.kafka_sources()
 
 
@@ -113,7 +113,7 @@ def offsets_line(offsets: Mapping[TopicPartition, int]) -> str:
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """What is in the folder of a checkpoint.
+    """Read the folder of a checkpoint.
 
     Raises:
         SparkError: it is none, or of a form that is not known here.

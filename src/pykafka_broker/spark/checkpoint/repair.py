@@ -24,7 +24,7 @@ class Rewrite(NamedTuple):
 
 
 def plan(checkpoint: Checkpoint, states: Sequence[State]) -> list[Rewrite]:
-    """What a repair writes; nothing if all is sound."""
+    """The files that a repair writes; none if all is sound."""
     changed = [
         state for state in states if state.standing not in SOUND and state.standing is not Standing.DOUBTFUL
     ]

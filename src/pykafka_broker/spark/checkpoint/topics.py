@@ -1,4 +1,4 @@
-"""What the cluster says of the topics of a checkpoint."""
+"""The topics of a checkpoint, as the cluster describes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Range(NamedTuple):
-    """What a partition holds: offsets from `log_start` to before `log_end`."""
+    """The offsets of a partition: from `log_start` up to, and without, `log_end`."""
 
     log_start: int
     log_end: int

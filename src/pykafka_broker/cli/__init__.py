@@ -49,7 +49,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "completion": ("completion", "completion", "Print what makes a shell complete commands and options."),
 }
 
-#: Exit status when the reader of the output went away: what a shell reports of a process that SIGPIPE ended.
+#: Exit status when the reader of the output went away, as a shell reports a process that SIGPIPE ended.
 READER_GONE = 141
 
 
@@ -165,7 +165,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def expected(error: Exception) -> Failure | None:
-    """What to tell the user about an error, with its notes, that is not a bug of ours; else None."""
+    """The failure to show to the user for an error that is not a bug of ours, with its notes; else None."""
     failure = _described(error)
     if failure is None:
         return None

@@ -1,4 +1,4 @@
-"""What tables and coloured lines are made of; `tables.py` draws the tables."""
+"""The parts of tables and coloured lines; `tables.py` draws the tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Styled(NamedTuple):
     style: str
 
 
-#: What stands in a table; None is shown as "-".
+#: The content of a table's cell; None is shown as "-".
 Cell = str | int | None | Styled
 #: A line, or the parts of one, of which some are coloured where colours are wanted.
 Line = str | tuple[str | Styled, ...]
@@ -36,11 +36,11 @@ class Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows below titles, with what stands above them and a line below."""
+    """Rows below titles, with a heading and details above them and a line below."""
 
     columns: Sequence[Column] = ()
     rows: Sequence[Sequence[Cell]] = ()
     heading: str | None = None
-    #: What holds for all rows, by name: in one line if that is wide enough.
+    #: Facts about all rows, by name: in one line if that is wide enough.
     details: Sequence[tuple[str, Cell]] = ()
     footer: str | None = None

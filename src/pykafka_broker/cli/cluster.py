@@ -1,6 +1,6 @@
 """The cluster that a command talks to: the options that name it, and a client for it.
 
-It tells a person at a terminal what it waits for, and points to `doctor` where there may be no broker.
+At a terminal it shows what it waits for, and points to `doctor` where there may be no broker.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMMAND = Identity(SOFTWARE_NAME, __version__, kind="command")
 
 
 class Cluster(NamedTuple):
-    """Which cluster a command talks to, and how long it waits for its answers."""
+    """The cluster that a command talks to, and the timeout of its answers."""
 
     bootstrap_server: str
     timeout_s: float

@@ -14,7 +14,7 @@ VARIABLE = "_PYKAFKA_BROKER_COMPLETE"
 
 
 class Script(NamedTuple):
-    """What a shell is to run."""
+    """The completion script for a shell."""
 
     shell: str
     script: str

@@ -17,7 +17,7 @@ from pykafka_broker.client.connection import check
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How kafka-configs.sh names the sources of DescribeConfigs.
+#: The names of kafka-configs.sh for the sources of DescribeConfigs.
 SOURCE_NAMES = {
     1: "DYNAMIC_TOPIC_CONFIG",
     2: "DYNAMIC_BROKER_CONFIG",
@@ -48,7 +48,7 @@ GROUP = Kind(32, "group", 8)
 
 
 class Resource(NamedTuple):
-    """What is described or altered. The empty name of a broker means all brokers."""
+    """A resource to describe or alter. The empty name of a broker means all brokers."""
 
     kind: Kind
     name: str
@@ -78,7 +78,7 @@ class ConfigEntry(NamedTuple):
 
 
 class Described(NamedTuple):
-    """What a resource sets, or has; the empty name of a broker means all brokers."""
+    """The configuration of a resource; the empty name of a broker means all brokers."""
 
     resource_type: str
     resource_name: str
@@ -221,7 +221,7 @@ def heading(resource: Resource, *, show_all: bool) -> str:
 
 
 def entry_lines(entry: ConfigEntry) -> Iterator[str]:
-    """One key with what sets it, and what it is for."""
+    """One key with its value, the sources that set it, and its purpose."""
     synonyms = ", ".join(
         f"{synonym.source}:{synonym.name}={_shown(synonym.value)}" for synonym in entry.synonyms
     )

@@ -3,7 +3,7 @@
 The default output is that of kafka-console-consumer.sh with the same parts printed; `--json` prints one
 object a line. With `--group` it starts at the group's committed offsets and commits how far it came, as a
 consumer that assigns partitions to itself: it does not join, so a group with members refuses its commits.
-It commits every few seconds, records or not, and at its end, however that comes; only what it has printed.
+It commits every few seconds, records or not, and at its end, however that comes; only records it has printed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Reader:
         self.topic = topic
         #: The next offset of each partition.
         self.positions = positions
-        #: Where to stop; a partition that is not in here goes on for ever.
+        #: The offsets to stop at; a partition that is not in here goes on for ever.
         self.ends = ends or {}
         self.read_committed = read_committed
         #: Bytes of the answers so far.
@@ -85,7 +85,7 @@ class Reader:
 
     @property
     def distance(self) -> int | None:
-        """How many offsets there are up to the end; None without one."""
+        """The number of offsets up to the end; None without one."""
         if set(self.ends) != set(self.positions):
             return None
         return sum(max(end - self.positions[p], 0) for p, end in self.ends.items())
@@ -168,7 +168,7 @@ class Reader:
 
 
 class Wanted(NamedTuple):
-    """Which records to read; the fields are options."""
+    """The records to read; the fields are options."""
 
     partitions: tuple[int, ...]
     start: str | None
@@ -180,7 +180,7 @@ class Wanted(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """How records are printed as text; the fields are options."""
+    """The text form of printed records; the fields are options."""
 
     parts: str
     key_separator: str
@@ -281,7 +281,7 @@ def consume(
 
 
 class Printer:
-    """Prints what a reader finds, and commits what is printed."""
+    """Prints the records of a reader, and commits those printed."""
 
     def __init__(
         self,
@@ -321,7 +321,7 @@ class Printer:
                 return
 
     def end(self) -> None:
-        """Commit what was printed."""
+        """Commit the printed records."""
         self._out.flush()
         self.commits.commit()
 
@@ -344,7 +344,7 @@ class Places:
                 )
 
     def start(self, where: str | None, group: str | None) -> dict[int, int]:
-        """Where to begin in each partition."""
+        """The offset at which to begin in each partition."""
         if where is None and group is not None:
             committed = committed_offsets(self.client, self.client.coordinator(group), group)
             return {
@@ -451,7 +451,7 @@ class TextOutput:
 
 
 class JsonOutput:
-    """A record as a JSON object. What is not UTF-8 stands in `key_base64` or `value_base64`."""
+    """A record as a JSON object. Bytes that are not UTF-8 are in `key_base64` or `value_base64`."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -476,7 +476,7 @@ class JsonOutput:
 
 
 def _printable(name: str) -> str:
-    """A header's name; bytes of it that are not UTF-8 as the sign for what is unknown."""
+    """A header's name; bytes of it that are not UTF-8 become U+FFFD."""
     return name.encode(errors="surrogateescape").decode(errors="replace")
 
 

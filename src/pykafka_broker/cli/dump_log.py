@@ -95,14 +95,14 @@ def dump_log(
 
 
 def _log_bytes(path: str) -> int:
-    """How many bytes of batches there are to come; other files take no time."""
+    """The number of bytes of batches in a file; 0 for other files, which take no time."""
     with suppress(OSError):
         return os.path.getsize(path) if path.endswith(".log") else 0
     return 0
 
 
 def expand(paths: Iterable[str]) -> list[str]:
-    """The files that are meant: folders stand for what is in them, a comma separates as with Kafka's tool."""
+    """The files that are meant: folders stand for their files, a comma separates as with Kafka's tool."""
     files = []
     for path in (part for entry in paths for part in entry.split(",") if part):
         if os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""What the coordinators know of groups.
+"""The state of groups, as their coordinators describe it.
 
 DescribeGroups describes the members of classic groups, ConsumerGroupDescribe those of consumer groups
 (KIP-848).
@@ -26,7 +26,7 @@ class TopicPartition(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A member and what it is assigned."""
+    """A member and its assignment."""
 
     consumer_id: str
     host: str
@@ -43,7 +43,7 @@ class Coordinator(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Where a group is in a partition; None: nothing is committed, the topic is gone, there is no owner."""
+    """A group's position in a partition; None: nothing is committed, the topic is gone, there is no owner."""
 
     topic: str
     partition: int
@@ -56,7 +56,7 @@ class Position(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What a group is like; `offsets` is None where it was not asked for."""
+    """The description of a group; `offsets` is None if they were not asked for."""
 
     group: str
     state: str
@@ -67,7 +67,7 @@ class Group(NamedTuple):
 
 
 def list_groups(client: Client) -> dict[str, Any]:
-    """What every coordinator lists, by group id."""
+    """The groups that all coordinators list, by group id."""
     from pykafka_broker.protocol.messages.list_groups import ListGroupsRequest
 
     found = {}
@@ -82,7 +82,7 @@ def describe_group(client: Client, coordinator: int, name: str) -> Group:
     """A group of either kind.
 
     Raises:
-        KafkaError: GROUP_ID_NOT_FOUND, or what the coordinator says.
+        KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
     """
     if (group := _consumer_group(client, coordinator, name)) is not None:
         return group

@@ -31,12 +31,12 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: States in which no member holds a partition, so that offsets may be changed from outside.
 INACTIVE = frozenset({"Empty", "Dead"})
-#: How states look on a terminal: work goes on, is interrupted, does not go on.
+#: The styles of states on a terminal: work goes on, is interrupted, does not go on.
 STATE_STYLES = {"Stable": "green", "Empty": "dim", "Dead": "red"}
 
 
 class ListedGroup(NamedTuple):
-    """A group in a list; what the coordinator is too old to tell is None."""
+    """A group in a list; a field is None if the coordinator is too old to tell it."""
 
     group: str
     state: str | None
@@ -51,7 +51,7 @@ class DeletedGroup(NamedTuple):
 
 
 class NewOffset(NamedTuple):
-    """Where a group goes, or with `executed` has gone, in a partition."""
+    """The new offset of a group in a partition; committed if `executed`."""
 
     group: str
     topic: str
@@ -131,7 +131,7 @@ def _described(client: Client, coordinator: int, name: str) -> Group:
     """A group that was asked for by name.
 
     Raises:
-        KafkaError: what the coordinator says; of a group that is not there with the one that may be meant.
+        KafkaError: the coordinator's error; for an unknown group, with the name of the one that may be meant.
     """
     try:
         return describe_group(client, coordinator, name)
@@ -165,7 +165,7 @@ def state_lines(group: Group) -> Iterator[str]:
 
 
 def offset_lines(group: Group) -> Iterator[str]:
-    """Where a group is, a partition a line."""
+    """The positions of a group, one line for each partition."""
     rows = [
         (group.group, *("-" if value is None else str(value) for value in position))
         for position in group.offsets or ()
@@ -197,7 +197,7 @@ def padded(titles: Sequence[str], widths: Sequence[int], rows: Iterable[Sequence
 
 
 def member_table(group: Group) -> Table:
-    """The members of a group with what they are assigned."""
+    """The members of a group with their assignments."""
     columns = (
         Column("CONSUMER ID", is_id=True),
         Column("CLIENT ID", is_id=True, drop=2),
@@ -221,7 +221,7 @@ def _assignment(partitions: Iterable[TopicPartition]) -> str:
 
 
 def state_table(group: Group) -> Table:
-    """What holds for the whole group."""
+    """The facts about the whole group."""
     node_id, host, port = group.coordinator
     details = (
         *_details(group),
@@ -232,7 +232,7 @@ def state_table(group: Group) -> Table:
 
 
 def offset_table(group: Group) -> Table:
-    """Where a group is, with the lag of all partitions whose lag is known."""
+    """The positions of a group, with the total lag of the partitions whose lag is known."""
     columns = (
         Column("TOPIC"),
         Column("PARTITION", is_number=True),
@@ -357,7 +357,7 @@ def chosen_partitions(client: Client, topics: Iterable[str]) -> list[tuple[str, 
     """The partitions that `topic` and `topic:0,1` entries name.
 
     Raises:
-        click.BadParameter: what stands behind a topic is not numbers of partitions.
+        click.BadParameter: the text after a topic is not a list of partition numbers.
         KafkaError: there is no such topic or partition.
     """
     chosen = []
@@ -383,7 +383,7 @@ def new_offsets(
     how: str,
     value: Any,
 ) -> dict[tuple[str, int], int]:
-    """Where each partition goes."""
+    """The new offset of each partition."""
     first = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
     end = list_offsets(client, dict.fromkeys(partitions, LATEST))
     wanted: Callable[[tuple[str, int]], int]

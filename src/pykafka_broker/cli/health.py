@@ -28,12 +28,12 @@ STATUS = "{status}: broker {node_id} of cluster {cluster_id} at {address}"
 DEGRADED_STATUS = 3
 #: A disk with less room refuses a batch of the greatest size that brokers take by default.
 LEAST_USABLE_BYTES = 1 << 20
-#: What a broker says of the room where it does not know it.
+#: The value with which a broker reports that it does not know the room.
 UNKNOWN_BYTES = -1
 
 
 class DiskProblem(NamedTuple):
-    """What is wrong with a log directory: `problem` is "offline" or "full", `text` a sentence."""
+    """A problem of a log directory: `problem` is "offline" or "full", `text` a sentence."""
 
     log_dir: str
     usable_bytes: int
@@ -122,7 +122,7 @@ def _lines(found: Health) -> list[str]:
 
 
 def _disk_problems(client: Client) -> Iterator[DiskProblem]:
-    """What is wrong with the broker's log directories, as far as it tells this client."""
+    """The problems of the broker's log directories, as far as it tells this client."""
     from pykafka_broker.protocol.errors import ErrorCode, KafkaError
     from pykafka_broker.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 
@@ -143,7 +143,7 @@ def _disk_problems(client: Client) -> Iterator[DiskProblem]:
 
 
 def _own_address(file: str | None) -> str:
-    """Where the broker that is configured like this listens for clients."""
+    """The address at which the broker with this configuration listens for clients."""
     from pykafka_broker.config.sources import load_config
 
     endpoint = load_config(file=file, environ=os.environ).broker_listeners[0]

@@ -27,7 +27,7 @@ class Interrupts:
 
     @property
     def exit_status(self) -> int:
-        """What a shell reports of a process that the signal ended; 0 without one."""
+        """The status that a shell reports of a process ended by the signal; 0 without a signal."""
         return 128 + self.number if self.number else 0
 
     def __enter__(self) -> Interrupts:
@@ -53,7 +53,7 @@ class Interrupts:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """What is inside is cut short by a signal, also by one that came before: KeyboardInterrupt."""
+        """In this context a signal, even one that came before it, raises KeyboardInterrupt."""
         self._is_waiting = True
         try:
             if self.number:

@@ -1,4 +1,4 @@
-"""What is in the files of a log: each kind of file as lines, or as JSON values, for `dump-log`.
+"""The content of a log's files: each kind of file as lines, or as JSON values, for `dump-log`.
 
 The lines are those of Apache Kafka's DumpLogSegments. Problems (a batch whose checksum is wrong, an index
 entry that points nowhere) are collected beside the lines; finding any makes the command fail.
@@ -38,9 +38,9 @@ BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 NO_TIMESTAMP = -1
 #: Kinds of items that others than this file need to tell apart.
 BATCH, UNKNOWN_FILE = "batch", "unknown"
-#: What the files of a log are named by: an offset, or an offset and an epoch.
+#: The beginning of the names of a log's files: an offset, or an offset and an epoch.
 _OFFSET_NAME = re.compile(r"\d+(-\d+)?\.")
-#: How DumpLogSegments names the control records of Raft.
+#: The names of DumpLogSegments for the control records of Raft.
 RAFT_RECORDS = {
     ControlRecordType.LEADER_CHANGE: "LeaderChange:",
     ControlRecordType.SNAPSHOT_HEADER: "SnapshotHeader",
@@ -51,7 +51,7 @@ RAFT_RECORDS = {
 
 
 class Options(NamedTuple):
-    """What to show."""
+    """The parts of a file to show."""
 
     records: bool = False
     data: bool = False

@@ -1,4 +1,4 @@
-"""What `log verify`, `log repair` and `log stats` say: lines, JSON, and short tables with totals."""
+"""The output of `log verify`, `log repair` and `log stats`: lines, JSON, and short tables with totals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.log.check.findings import CheckResult, Remedy
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: How many partitions `log stats` shows on a terminal without --all: the largest that have records.
+#: The number of partitions that `log stats` shows on a terminal without --all: the largest with records.
 LARGEST = 20
 REMEDY_STYLES = {Remedy.NONE: "red", Remedy.START: "dim", Remedy.FENCED: "dim"}
 
@@ -40,7 +40,7 @@ class Verified(NamedTuple):
 
 
 class PartitionStats(NamedTuple):
-    """What there is in a partition; timestamps are -1 where no record has one, codecs count batches."""
+    """The statistics of a partition; timestamps are -1 if no record has one, codecs count batches."""
 
     partition: str
     segments: int
@@ -56,7 +56,7 @@ class PartitionStats(NamedTuple):
 
 
 class Report:
-    """Says what was found in partitions: as lines and JSON at once, as tables at the end."""
+    """Reports the findings in partitions: as lines and JSON at once, as tables at the end."""
 
     def __init__(self, output: Output) -> None:
         self.output = output
@@ -65,7 +65,7 @@ class Report:
         self.mended = 0
 
     def add(self, folder: str, checked: CheckResult, *, in_use: bool) -> None:
-        """What was found in a partition."""
+        """Report the findings in a partition."""
         partition, findings = checked
         values = [FindingResult(f.path, f.text, f.remedy.name.lower()) for f in findings]
         result = Verified(os.path.basename(folder), *partition, in_use=in_use, findings=values)
@@ -114,7 +114,7 @@ class Report:
 
 
 def _check_lines(folder: str, checked: CheckResult, *, in_use: bool) -> Iterator[str]:
-    """The verdict on a partition, and what was found."""
+    """The verdict on a partition, and the findings."""
     partition, findings = checked
     verdict = "ok" if not findings else f"{len(findings)} problems"
     read = f", read up to offset {partition.end_offset}" if in_use else ""

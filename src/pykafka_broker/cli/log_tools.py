@@ -36,13 +36,14 @@ from pykafka_broker.system.processes import described
 
 Found = TypeVar("Found")
 
-#: How often a partition is looked into whose files a broker replaces meanwhile.
+#: The number of attempts to read a partition whose files a broker replaces meanwhile.
 ATTEMPTS = 5
-#: What a log directory is known by, besides partitions.
+#: The files by which a log directory is recognised, besides partitions.
 LOG_DIRECTORY_FILES = frozenset(
     {META_PROPERTIES, CLEAN_SHUTDOWN_FILE, RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT}
 )
-#: What a partition's folder is known by: a file of a segment, or one that describes the partition.
+#: The files by which a partition's folder is recognised: one of a segment, or one that describes the
+#: partition.
 _PARTITION_FILE = re.compile(r"\d{20}\.|partition\.metadata$|leader-epoch-checkpoint$")
 
 
@@ -153,7 +154,7 @@ def stats(paths: tuple[str, ...], show_all: bool, output: Output) -> int:
 
 
 def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) -> PartitionStats:
-    """What there is in a partition, by batch headers."""
+    """The statistics of a partition, from its batch headers."""
     from pykafka_broker.log.segment.header_walk import walk_headers
 
     opened = open_segments(OsFileSystem(), folder)
@@ -189,7 +190,7 @@ def _counted(folder: str, advance: Callable[[int], object], is_last_look: bool) 
 
 
 def _check_is_kafkas(paths: Iterable[str]) -> None:
-    """Refuse what is no log directory and no folder of a partition, before anything is done there.
+    """Refuse a folder that is neither a log directory nor a partition's, before anything is done there.
 
     Raises:
         LogDirError: a folder has nothing of Kafka in it.
@@ -241,7 +242,7 @@ def _log_directory(path: str) -> str:
 def _checked(
     paths: tuple[str, ...], in_use: Mapping[str, int], output: Output
 ) -> Iterator[tuple[str, CheckResult]]:
-    """Every partition with what was found in it."""
+    """Every partition with the findings in it."""
     files = OsFileSystem()
 
     def check(folder: str, advance: Callable[[int], object], is_last_look: bool) -> CheckResult:

@@ -77,7 +77,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(told)
 
 
-#: What `start --log-format` takes.
+#: The values of `start --log-format`.
 FORMATTERS: dict[str, type[logging.Formatter]] = {"text": KafkaFormatter, "json": JsonFormatter}
 
 

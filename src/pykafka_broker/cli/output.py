@@ -1,6 +1,6 @@
-"""How a command says its result: one value, in one of three forms.
+"""The output of a command: its result as one value, in one of three forms.
 
-    lines    what Apache Kafka's tools print: whatever is no terminal gets it, the same in every release
+    lines    as Apache Kafka's tools print them: for all that is no terminal, the same in every release
     tables   for a person at a terminal: coloured, as wide as the terminal is (`tables.py`, which loads rich)
     JSON     with `--json`: one object, or one object a line where the command streams
 
@@ -19,13 +19,13 @@ wants to look at something else, its tables:
         found = ...
         output.show_all(found, lines=(group.group for group in found), tables=[Table(...)])
 
-`docs/cli.md` documents the fields; a test compares it with what is declared here. What a person should know
-besides the result is an `output.note` on standard error, in every form. An error is the last line there:
+`docs/cli.md` documents the fields; a test compares it with the declarations here. Notes for a person besides
+the result go to standard error with `output.note`, in every form. An error is the last line there:
 `Error: ...`, or with `--json` an object (`Failure`). Wrong usage (status 2) concerns the author of a script,
 and is always text.
 
-Names and messages come from other people's programs: on a terminal, what is no printable character is shown
-as its escape in every form but JSON. Notes and errors are folded between words there.
+Names and messages come from other people's programs: on a terminal, characters that cannot be printed are
+shown as their escapes in every form but JSON. Notes and errors are folded between words there.
 
 Colours: none with NO_COLOR, CLICOLOR=0 or TERM=dumb. FORCE_COLOR and CLICOLOR_FORCE want them also where the
 output is no terminal, but never turn lines into tables.
@@ -51,7 +51,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Form(Enum):
-    """How results are said."""
+    """The forms of output."""
 
     LINES = "lines"
     TABLES = "tables"
@@ -59,7 +59,7 @@ class Form(Enum):
 
 
 class Failure(NamedTuple):
-    """What went wrong, as `--json` says it; `code` is Kafka's name of the error, if it is one of Kafka's."""
+    """An error, as `--json` shows it; `code` is Kafka's name of the error, if it is one of Kafka's."""
 
     error: str
     code: str | None = None
@@ -170,13 +170,13 @@ def compact_json(value: Any) -> str:
 
 
 class Invocation:
-    """What `main` must know of the command it runs to tell its errors."""
+    """The state of the running command that `main` needs to show its errors."""
 
     as_json = False
 
 
 class JsonOption(click.Option):
-    """`--json`; knows what the command's JSON is made of.
+    """`--json`; knows the form of the command's JSON.
 
     `result` is the named tuple of each object (None: docs/cli.md says it in words), `key` the name under
     which one object has them all. Without a key the objects are lines of a stream if there are several; with

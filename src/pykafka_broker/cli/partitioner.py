@@ -1,4 +1,4 @@
-"""Which partition a record goes to: as the Java client decides it, so that keys stay where they are."""
+"""The partition of a record: as the Java client chooses it, so that keys stay where they are."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class NewRecord(NamedTuple):
 
 
 class Written(NamedTuple):
-    """Where a batch went; offsets are -1 with acks=0."""
+    """The partition and offsets of a written batch; offsets are -1 with acks=0."""
 
     topic: str
     partition: int
@@ -151,14 +151,14 @@ class Writer:
 
 
 class LineFormat(NamedTuple):
-    """How a line, or a VALUE, stands for a record; the fields are options."""
+    """The form of a record in a line, or in a VALUE; the fields are options."""
 
     key: str | None
     key_separator: str | None
     null_marker: str | None
 
     def parser(self) -> Callable[[bytes], NewRecord]:
-        """What turns a line into a record.
+        """The function that turns a line into a record.
 
         Raises:
             click.UsageError: the options exclude each other.
@@ -174,7 +174,7 @@ class LineFormat(NamedTuple):
 
 
 class Sending(NamedTuple):
-    """Where batches go, and how; the fields are options."""
+    """The destination and form of batches; the fields are options."""
 
     headers: tuple[str, ...]
     partition: int | None
@@ -183,7 +183,7 @@ class Sending(NamedTuple):
     acks: str
 
     def writer(self, client: Client, topic: str) -> Writer:
-        """What sends to a topic.
+        """The writer that sends to a topic.
 
         Raises:
             click.BadParameter: an option's value has no meaning.
@@ -268,14 +268,14 @@ def produce(
 
 
 def _how_to_tell(is_asked: bool, *, says_where: bool, is_typed: bool) -> progress.Shown:
-    """How to tell progress; a person who types knows how far that is."""
+    """The form in which to show progress; none to a person who types the input, unless asked for."""
     if is_typed and not is_asked:
         return progress.Shown.NOT
     return progress.shown(is_asked=is_asked, results_come=says_where)
 
 
 def _size_of_input(values: tuple[str, ...]) -> int | None:
-    """How many bytes will be read; None if only the end will tell."""
+    """The number of bytes to be read; None if only the end will tell."""
     if values:
         return None
     try:

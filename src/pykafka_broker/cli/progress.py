@@ -1,4 +1,4 @@
-"""How far work has come that takes longer than a second, or what it waits for: on standard error.
+"""The progress of work that takes longer than a second, or the thing it waits for: on standard error.
 
 A bar is shown on a terminal only, and not where results go to the same terminal while they come. Where it is
 asked for and cannot be drawn, a line a second tells the same.
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 #: Shorter work needs no bar.
 SHOWN_AFTER_S = 1.0
-#: How often lines tell what a bar would show.
+#: The interval of lines that show progress instead of a bar.
 LINE_INTERVAL_S = 1.0
 ERASE_LINE = "\r\x1b[K"
 
 
 class Shown(Enum):
-    """How progress is told."""
+    """The forms in which progress is shown."""
 
     NOT = "not"
     BAR = "bar"
@@ -39,7 +39,7 @@ class Shown(Enum):
 
 
 def shown(*, is_asked: bool = False, results_come: bool = False) -> Shown:
-    """How to tell progress; `results_come` says that results are printed meanwhile."""
+    """The form in which to show progress; `results_come`: results are printed meanwhile."""
     if sys.stderr.isatty() and not (results_come and sys.stdout.isatty()):
         return Shown.BAR
     return Shown.LINES if is_asked else Shown.NOT
@@ -128,7 +128,7 @@ def progress(
 
 @contextmanager
 def waiting_for(what: str) -> Iterator[None]:
-    """Say on a terminal what is waited for, while it is, if that takes longer than a second."""
+    """Show on a terminal what is being waited for, if that takes longer than a second."""
     if not sys.stderr.isatty():
         yield
         return

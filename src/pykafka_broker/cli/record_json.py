@@ -183,7 +183,7 @@ def _types_of(module: Any) -> dict[int, tuple[type, type]]:
 
 
 def _show_members(shown: list[dict[str, Any]], members: Any) -> None:
-    """Replace what the members' clients encoded by what it means."""
+    """Replace the bytes that the members' clients encoded by their decoded content."""
     for entry, member in zip(shown, members, strict=True):
         for name, cls in (
             ("subscription", ConsumerProtocolSubscription),

@@ -48,7 +48,7 @@ def parse_topics(text: str) -> list[NewTopic]:
 
 
 async def create_topics(broker: Broker, topics: list[NewTopic]) -> None:
-    """Create what is missing; what cannot be created is told in the log."""
+    """Create the missing topics; log those that cannot be created."""
     from pykafka_broker.protocol.errors import ErrorCode
 
     for result in await broker.node.controller.create_topics(topics):

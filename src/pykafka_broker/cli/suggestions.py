@@ -53,7 +53,7 @@ def unknown_topic(client: Client, name: str) -> KafkaError:
 
 
 def unknown_group(client: Client, name: str) -> str:
-    """What may be meant by a group that is not there."""
+    """The suggestion of an existing group for one that is not there; "" without one."""
     from pykafka_broker.cli.group_state import list_groups
 
     try:

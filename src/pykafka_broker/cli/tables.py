@@ -1,9 +1,9 @@
 """Tables on a terminal, drawn by rich: columns without borders that fit the width.
 
 What does not fit: ids are shortened in the middle, down to `ID_WIDTH`, and prose is folded, down to
-`PROSE_WIDTH`; then columns are left out in the order of their `drop`, and named in a line below; what is
-still too wide is folded. Text comes from other people's programs: what is no printable character is shown as
-its escape, so that a group's name cannot write to the terminal.
+`PROSE_WIDTH`; then columns are left out in the order of their `drop`, and named in a line below; text
+still too wide is folded. Text comes from other people's programs: characters that cannot be printed are shown
+as their escapes, so that a group's name cannot write to the terminal.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from pykafka_broker.cli.wording import printable
 from pykafka_broker.system.named_tuple import NamedTuple
 
 GAP = 2
-#: How far ids are shortened, and how narrow prose may become.
+#: The least widths of shortened ids and of prose.
 ID_WIDTH, PROSE_WIDTH = 13, 24
 ELLIPSIS = "…"
 
 
 class Fitted(NamedTuple):
-    """Which columns are shown, how wide, and the titles of those that found no room."""
+    """The columns to show, their widths, and the titles of those without room."""
 
     columns: tuple[int, ...]
     widths: tuple[int, ...]
@@ -132,7 +132,7 @@ def fit(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) ->
 
 
 def _least(column: Column, natural: int) -> int:
-    """How narrow a column may become."""
+    """The least width of a column."""
     if column.is_id or column.is_prose:
         wanted = ID_WIDTH if column.is_id else PROSE_WIDTH
         return min(natural, max(wanted, cell_len(column.title)))

@@ -1,4 +1,4 @@
-"""How wide a terminal is, and whether it takes colours."""
+"""The width of a terminal, and whether it takes colours."""
 
 from __future__ import annotations
 

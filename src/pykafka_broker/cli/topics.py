@@ -38,21 +38,21 @@ class TopicName(NamedTuple):
 
 
 class CreatedTopic(NamedTuple):
-    """What became of a topic to be created; with --if-not-exists it may have been there."""
+    """The result for a topic to be created; with --if-not-exists it may have been there."""
 
     topic: str
     created: bool
 
 
 class DeletedTopic(NamedTuple):
-    """What became of a topic to be deleted; with --if-exists it may never have been there."""
+    """The result for a topic to be deleted; with --if-exists it may never have been there."""
 
     topic: str
     deleted: bool
 
 
 class PartitionCount(NamedTuple):
-    """How many partitions a topic has now."""
+    """The number of partitions of a topic after the change."""
 
     topic: str
     partition_count: int
@@ -74,7 +74,7 @@ class Partition(NamedTuple):
 
 
 class Topic(NamedTuple):
-    """A topic with what it sets itself."""
+    """A topic with the configuration it sets itself."""
 
     topic: str
     topic_id: str
@@ -286,7 +286,7 @@ def topic_lines(topic: Topic, *, with_head: bool) -> Iterator[str]:
 
 
 def topic_table(topic: Topic) -> Table:
-    """A topic for a person: its partitions below what it sets."""
+    """A topic for a person: its partitions below the configuration it sets."""
     configs = ", ".join(f"{key}={value}" for key, value in topic.configs.items())
     rows: list[list[Cell]] = [
         [
@@ -370,7 +370,7 @@ def describe_topics(client: Client, names: Sequence[str] | None) -> list[Any]:
 
 
 def topic_overrides(client: Client, names: Sequence[str]) -> dict[str, dict[str, str | None]]:
-    """What each topic has that are not Kafka's defaults."""
+    """The values of each topic that are not Kafka's defaults."""
     from pykafka_broker.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,

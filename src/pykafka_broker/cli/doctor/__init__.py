@@ -1,6 +1,6 @@
 """`doctor`: what keeps clients from working with a cluster, in sentences, each with its remedy.
 
-The checks, each in a file of its own, look at the cluster and then judge what they saw; judging is pure:
+The checks, each in a file of its own, look at the cluster and then judge their findings; judging is pure:
 
     connection   reach.py     who answers at the bootstrap address
     brokers      brokers.py   whether the advertised addresses lead to the brokers
@@ -27,7 +27,7 @@ from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.addresses import parse_addresses
 
-#: How a finding begins.
+#: The beginning of a finding, by its level.
 MARKS = {
     Level.OK: Styled("ok", "bold green"),
     Level.WARNING: Styled("WARNING", "bold yellow"),

@@ -20,7 +20,7 @@ NO_CONTROLLER = -1
 
 
 class Cluster(NamedTuple):
-    """What one answer to Metadata says about the cluster."""
+    """The cluster as described by one answer to Metadata."""
 
     cluster_id: str
     controller_id: int
@@ -29,7 +29,7 @@ class Cluster(NamedTuple):
 
 
 class Advertised(NamedTuple):
-    """What was found at the address that a broker advertises."""
+    """The answer at the address that a broker advertises."""
 
     answer: Answer
     #: The cluster that answers there; "" where none does.
@@ -61,7 +61,7 @@ def _found(address: Address, timeout_s: float) -> Advertised:
 
 
 def judge(bootstrap: Address, cluster: Cluster, found: Mapping[int, Advertised]) -> list[Finding]:
-    """What the advertised addresses mean to a client that came by this bootstrap address."""
+    """Judge the advertised addresses for a client that came by this bootstrap address."""
     if not cluster.brokers:
         return [
             problem(

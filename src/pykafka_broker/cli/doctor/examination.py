@@ -18,13 +18,13 @@ Refusal = (OSError, KafkaError, ProtocolError)
 
 
 class Question(NamedTuple):
-    """What to look at."""
+    """The subjects of an examination."""
 
     addresses: Sequence[Address]
     #: Topics and groups to look at closely; all groups, if none is named.
     topics: Sequence[str]
     groups: Sequence[str]
-    #: How long a broker may take to answer.
+    #: The time that a broker may take to answer.
     timeout_s: float
     #: The time between two looks at a group; should exceed auto.commit.interval.ms, 5 s by default.
     watch_s: float
@@ -84,14 +84,14 @@ def guarded(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, without a full stop."""
+    """The text of an error, without a full stop."""
     if isinstance(error, KafkaError):
         return (error.message or error.code.name).rstrip(".")
     return str(error).rstrip(".")
 
 
 def _refused(client: Client, address: Address) -> Finding | None:
-    """Why the listener at this address is no use to clients; None if it is."""
+    """The finding about a listener at this address that is no use to clients; None if it is of use."""
     refusal: Exception | None = None
     versions: Mapping[int, tuple[int, int]] = {}
     try:

@@ -1,4 +1,4 @@
-"""What a check says: a sentence about what it saw and, where something is wrong, what to do about it."""
+"""The findings of a check: a sentence about the subject and, where something is wrong, the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Level(StrEnum):
-    """How bad a finding is."""
+    """The severity of a finding."""
 
     #: As it should be.
     OK = "ok"
@@ -27,10 +27,10 @@ class Finding(NamedTuple):
     level: Level
     #: The check, one of `CHECKS`.
     check: str
-    #: What was looked at: an address, a topic, a group, a directory.
+    #: The subject of the check: an address, a topic, a group, a directory.
     subject: str
     message: str
-    #: What to do, "" where nothing is wrong. Commands stand on lines of their own.
+    #: The remedy, "" where nothing is wrong. Commands stand on lines of their own.
     remedy: str = ""
 
 

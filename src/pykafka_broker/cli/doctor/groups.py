@@ -44,7 +44,7 @@ def look(client: Client, name: str) -> Look:
     """See where a group is.
 
     Raises:
-        KafkaError: GROUP_ID_NOT_FOUND, or what the coordinator says.
+        KafkaError: GROUP_ID_NOT_FOUND, or another error of the coordinator.
     """
     coordinator = client.coordinator(name)
     return Look(describe_group(client, coordinator, name), committed_offsets(client, coordinator, name))
@@ -83,12 +83,12 @@ def judge_missing(name: str, existing: Sequence[str]) -> Finding:
 def judge(
     before: Look, after: Look, offsets: Mapping[TopicPartition, Offsets], seconds: float
 ) -> list[Finding]:
-    """What keeps a group from getting on, in two looks at it so many seconds apart.
+    """Find the reasons why a group does not get on, from two looks at it so many seconds apart.
 
     Args:
         before: The first look.
         after: The second look.
-        offsets: Where the partitions of `places` begin and end; without those that are gone.
+        offsets: The offsets of the partitions of `places`; without those that are gone.
         seconds: The time between the looks.
     """
     name = after.group.group

@@ -1,6 +1,6 @@
-"""What answers at an address: a Kafka broker, TLS, HTTP, something else, or nothing.
+"""The answer at an address: of a Kafka broker, TLS, HTTP, something else, or none.
 
-`probe` looks, `about_answer` says what it means. The probe sends what every Kafka client sends first,
+`probe` gets it, `about_answer` explains it. The probe sends the first request of every Kafka client,
 ApiVersions. TLS and HTTP servers mostly answer that with an alert or a status line of their own; those that
 close the connection, or stay silent, are asked again in their own language.
 """
@@ -36,7 +36,7 @@ _GREETING_BYTES = 32
 
 
 class Kind(Enum):
-    """What was found at an address."""
+    """The kind of answer at an address."""
 
     KAFKA = "kafka"
     TLS = "tls"
@@ -50,12 +50,12 @@ class Kind(Enum):
     UNREACHABLE = "unreachable"
 
 
-#: What the first bytes of an answer may tell.
+#: The protocols that the first bytes of an answer may show.
 FOREIGN = {"TLS": Kind.TLS, "HTTP": Kind.HTTP}
 
 
 class Answer(NamedTuple):
-    """What was found at an address, with the system's words for an error or the start of a greeting."""
+    """The answer at an address, with the system's words for an error or the start of a greeting."""
 
     kind: Kind
     detail: str = ""
@@ -145,7 +145,7 @@ def _first_bytes(connection: socket.socket, request: bytes) -> bytes | None:
 
 
 def _recognised(start: bytes | None) -> Answer | None:
-    """Who begins like this; None if that cannot be told yet."""
+    """The answer that begins with these bytes; None if that cannot be told yet."""
     if not start:
         return None
     if foreign := foreign_protocol(start[:4]):
@@ -188,11 +188,11 @@ def _speaks_http(address: Address, timeout_s: float) -> bool:
 
 
 def about_answer(address: Address, answer: Answer, listener: str = "") -> Finding:
-    """What an answer at the bootstrap address means.
+    """Explain an answer at the bootstrap address.
 
     Args:
-        address: What was asked.
-        answer: What was found there.
+        address: The bootstrap address.
+        answer: The answer there.
         listener: The process that listens there on this machine, if that is known.
     """
     where = shown(address)

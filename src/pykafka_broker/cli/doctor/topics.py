@@ -45,7 +45,7 @@ class Topic(NamedTuple):
 
 
 class Offsets(NamedTuple):
-    """Where a partition begins and ends."""
+    """The offsets at which a partition begins and ends."""
 
     log_start: int
     #: The end for consumers that read all records: the high watermark.
@@ -117,7 +117,7 @@ def creates_topics(client: Client) -> bool:
 
 
 def offsets(client: Client, topics: Collection[Topic]) -> dict[TopicPartition, Offsets]:
-    """Where the partitions of these topics begin and end, of those that have a leader."""
+    """The start and end offsets of the partitions of these topics that have a leader."""
     partitions = [
         (topic.name, partition.partition)
         for topic in topics
@@ -265,7 +265,7 @@ def _about_replicas(topic: Topic) -> Finding | None:
 
 
 def judge_records(topic: Topic, found: Mapping[TopicPartition, Offsets], retention_ms: str) -> Finding:
-    """How many records a topic has that was asked for; where they went, if it had some once."""
+    """Report the number of records of a topic that was asked for; if they were removed, by what."""
     mine = [o for (name, _), o in found.items() if name == topic.name]
     records = sum(o.end - o.log_start for o in mine)
     removed = sum(o.log_start for o in mine)

@@ -1,4 +1,4 @@
-"""`spark`: what a Spark that reads and writes this or any Kafka cluster needs, and what is wrong with it.
+"""`spark`: set up a Spark that reads and writes this or any Kafka cluster, and find its faults.
 
     archive.py      topics to a lake table
     checkpoint.py   a streaming checkpoint beside its topics, and its repair

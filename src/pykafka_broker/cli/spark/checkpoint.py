@@ -155,7 +155,7 @@ def states_of(
 
 
 def sentence(state: State) -> str:
-    """Where a partition stands."""
+    """The state of a partition, as a sentence."""
     where, at = f"{state.topic}-{state.partition}", state.position
     holds = f"the topic holds {state.log_start} to {state.log_end}"
     match state.standing:
@@ -194,7 +194,7 @@ def sentence(state: State) -> str:
 
 
 def way_on(state: State) -> str:
-    """What a repair does with a partition that does not fit."""
+    """The repair of a partition that does not fit, as a sentence; "" if a repair leaves it alone."""
     if state.standing is Standing.DOUBTFUL:
         return ""
     if state.repaired is None:

@@ -52,7 +52,7 @@ SECURITY_PROTOCOL = "kafka.security.protocol"
 
 
 class Question(NamedTuple):
-    """What to look at."""
+    """The subjects of an examination."""
 
     cluster: Cluster
     topics: Sequence[str] = ()
@@ -60,7 +60,7 @@ class Question(NamedTuple):
     options: Mapping[str, str] = {}
     jars: Path | None = None
     checkpoint: Path | None = None
-    #: Where a session is started; None: no session, and nothing that needs one.
+    #: The master of the session to start; None: no session, and nothing that needs one.
     master: str | None = "local[2]"
 
     @property
@@ -381,7 +381,7 @@ def does_not_start(error: str, printed: str) -> Finding:
 
 
 def _through(session: SparkSession, question: Question, addresses: Sequence[Address]) -> Iterator[Finding]:
-    """What the executors reach, and whether Spark reads."""
+    """Check the addresses that the executors reach, and whether Spark reads."""
     from pykafka_broker.spark.executors import reach
     from pykafka_broker.spark.reading import read_once
 

@@ -1,4 +1,4 @@
-"""What a JVM prints, kept from the terminal: it inherits the descriptors of this process when it starts."""
+"""The output of a JVM, kept from the terminal: it inherits the descriptors of this process when it starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STDERR = 2
 
 @contextmanager
 def kept_output() -> Iterator[Callable[[], str]]:
-    """While it lasts, standard error goes into a file; what is inside can ask what came so far."""
+    """In this context standard error goes into a file; the code inside can ask for its content so far."""
     with tempfile.TemporaryFile() as file:
         sys.stderr.flush()
         saved = os.dup(STDERR)

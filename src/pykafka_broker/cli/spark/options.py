@@ -13,7 +13,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def table_option(command: Command) -> Command:
-    """Which table formats the session uses."""
+    """The table formats that the session uses."""
     return click.option(
         "--table",
         "tables",
@@ -35,7 +35,7 @@ def package_option(command: Command) -> Command:
 
 
 def jars_option(command: Command) -> Command:
-    """Where the jars are that the session uses instead of asking Ivy."""
+    """The folder of jars that the session uses instead of asking Ivy."""
     return click.option(
         "--jars",
         "jars",

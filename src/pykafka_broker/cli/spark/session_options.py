@@ -22,7 +22,7 @@ QUIET = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
 
 
 class SessionOptions(NamedTuple):
-    """Where a job runs, and with what."""
+    """The master, jars and configuration with which a job runs."""
 
     master: str | None
     jars: str | None

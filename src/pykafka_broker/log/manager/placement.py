@@ -34,7 +34,7 @@ class Placement:
         self._preferred[topic, partition] = log_dir
 
     def log_counts(self) -> Counter[str]:
-        """How many logs each directory has, by path."""
+        """The number of logs in each directory, by path."""
         if len(self._dirs.of_partitions) == 1:  # nothing to choose from, so nothing to count
             return Counter()
         return Counter(directory_name(log.directory) for log in self._registry.all())

@@ -194,7 +194,7 @@ def test_a_range_is_divided_into_parts_of_about_the_same_size(
     assert (parts[0].start, parts[-1].end) == wanted
     assert [part.end for part in parts[:-1]] == [part.start for part in parts[1:]]
     sizes = [(part.end - part.start) * 77 for part in parts]
-    assert all(400 < size < 800 for size in sizes[:-1]), sizes
+    assert all(350 < size < 800 for size in sizes[:-1]), sizes
     assert [row for part in parts for row in read(reader(files, *part))] == numbered(*range(*wanted))
 
 

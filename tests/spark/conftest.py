@@ -84,6 +84,12 @@ class Broker:
         self.address = address
         self._process = process
 
+    @property
+    def data_dir(self) -> Path:
+        if self._process is None:
+            pytest.skip("the folders of a broker given by PYKAFKA_BROKER_TEST_BOOTSTRAP are not known")
+        return self._process.data_dir
+
     def restart(self) -> None:
         if self._process is None:
             pytest.skip("a broker given by PYKAFKA_BROKER_TEST_BOOTSTRAP is not ours to restart")

@@ -64,6 +64,11 @@ class FolderReader:
         )
 
     @property
+    def next_offset(self) -> int:
+        """The next wanted offset, behind the batches that were handed out."""
+        return self._cursor.offset
+
+    @property
     def is_finished(self) -> bool:
         """Whether all wanted offsets were read."""
         return self._cursor.offset >= self._end

@@ -156,14 +156,14 @@ class PartitionFolder:
             if filled >= size and base > wanted.start:
                 cuts.append(base)
                 filled = 0
-            last = begin
+            last = begin if wanted.start >= base else -1
             for position, offset in segment.batches_every(size, begin - filled):
                 if offset >= wanted.end:
                     break
                 if position > last and offset > wanted.start:
                     cuts.append(offset)
                     last, filled = position, 0
-            filled += segment.size() - last
+            filled += segment.size() - max(last, begin)
         return [OffsetRange(*both) for both in zip([wanted.start, *cuts], [*cuts, wanted.end], strict=True)]
 
     def _segments(self, wanted: OffsetRange) -> Iterator[SegmentFile]:

@@ -89,8 +89,9 @@ class SegmentFile:
         while index is not None and position + size < known_up_to:
             position += size
             entry = index.entry_at_or_before(position)
-            header = None if entry is None else self._indexed(index, entry[1])
-            if entry is not None and header is not None:
+            if entry is None:
+                yield 0, self.base_offset
+            elif (header := self._indexed(index, entry[1])) is not None:
                 yield entry[1], header.base_offset
         for at, header in self.headers(known_up_to):
             if at >= position + size:

@@ -12,6 +12,7 @@
     executors.py      which addresses the executors of a session reach
     reading.py        one read of Kafka through Spark, and what its failure means
     lag.py            commit_progress(): what a streaming query has read, where tools look for lag
+    kafka_log/        format("kafka_log"): log folders as a data source, without a broker
     progress.py       how far a query has read, by what Spark tells its listeners
     kafka_format.py   the columns of a record, of Spark's own source and of archives
     errors.py         SparkError, and Fault: what is wrong in words, with the remedy
@@ -26,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pykafka_broker.spark.errors import SparkError
+    from pykafka_broker.spark.kafka_log.registration import register_kafka_log
     from pykafka_broker.spark.lag import commit_progress
     from pykafka_broker.spark.session import kafka_session
 
-__all__ = ["SparkError", "commit_progress", "kafka_session"]
+__all__ = ["SparkError", "commit_progress", "kafka_session", "register_kafka_log"]
 
 
 def __getattr__(name: str) -> Any:
@@ -48,4 +50,8 @@ def __getattr__(name: str) -> Any:
         from pykafka_broker.spark.session import kafka_session
 
         return kafka_session
+    if name == "register_kafka_log":
+        from pykafka_broker.spark.kafka_log.registration import register_kafka_log
+
+        return register_kafka_log
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -78,6 +78,14 @@ FIGURES = (
     higher("python_readers.arrow_per_s", "  read_topic, by the clock", "records/s"),
     higher("python_readers.folder_per_core", "read them from the folder: read_folder", "records/core s"),
     higher("python_readers.dump_log_per_core", "  kafka-dump-log", "records/core s"),
+    higher("kafka_log.connector_per_core", "Spark reads 100 B records: its connector", "records/core s"),
+    higher(
+        "kafka_log.kafka_log_per_core", "  kafka_log, of the folder, the column it needs", "records/core s"
+    ),
+    higher("kafka_log.all_columns_per_core", "  kafka_log, all columns", "records/core s"),
+    higher("kafka_log.ratio", "  kafka_log, as a multiple of the connector", "x"),
+    higher("kafka_log.connector_per_s", "  the connector, by the clock", "records/s"),
+    higher("kafka_log.kafka_log_per_s", "  kafka_log, by the clock", "records/s"),
     lower("ping.p50_us", "one record, wait for its ack: p50", "us", X(0.6), KFAKE),
     lower("ping.p99_us", "  p99", "us", X(0.2), KFAKE),
     higher(

@@ -1,6 +1,6 @@
 """AlterConfigs (API key 33): replace all values of a resource; keys not named go back to their defaults.
 
-v2 flexible. Older than IncrementalAlterConfigs and easily misused, but still what some clients send.
+v2 flexible. Older than IncrementalAlterConfigs and easily misused, but some clients still send it.
 """
 
 from __future__ import annotations

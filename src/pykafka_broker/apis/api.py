@@ -11,7 +11,7 @@ A handler is called as `handle(request, ctx)` and comes in two kinds:
   part is done (bytes are appended), the answer comes when the awaitable finishes, and the next request of the
   same connection may start meanwhile; `NO_RESPONSE`: nothing is sent (Produce with acks=0); `CLOSE`: the
   connection is closed, which is how Kafka reports an error to a client that asked for no answer. Where it has
-  to wait after all it returns a coroutine, which is what an `async def` is:
+  to wait after all it returns a coroutine, as an `async def` does:
 * `async def`: the next request of the connection starts when the handler has finished, as in Kafka, where a
   channel is muted while its request is processed. A handler begins at once and becomes a task where it first
   waits: until then there is no current task, so `asyncio.timeout` and task groups need a task of their own.

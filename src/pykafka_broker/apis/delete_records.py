@@ -32,7 +32,7 @@ INVALID_LOW_WATERMARK = -1
     needs=[on_topics(AclOperation.DELETE)],
 )
 def delete_records(request: DeleteRecordsRequest, ctx: RequestContext) -> DeleteRecordsResponse:
-    """Delete what each partition names; of a partition named twice the last offset counts."""
+    """Delete the records below each partition's offset; of a partition named twice the last offset counts."""
     offsets: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         for asked in topic.partitions:

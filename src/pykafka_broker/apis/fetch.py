@@ -12,9 +12,9 @@ until they are sent, a piece at a time. A partition whose disk does not answer i
 without records, and counts as empty until it has. The first non-empty partition gives at least one whole
 batch even above both limits (KIP-74).
 
-Here: the order of events. Sessions are in `fetch_sessions.py`, what to answer now in `fetch_plan.py`, parked
-fetches and slow disks in `fetch_waiting.py`, the response in `fetch_answer.py`. How far a consumer or another
-broker may read is decided by `replication/core/access.py`.
+Here: the order of events. Sessions are in `fetch_sessions.py`, the plan of the answer in `fetch_plan.py`,
+parked fetches and slow disks in `fetch_waiting.py`, the response in `fetch_answer.py`. The limit of reads of
+consumers and of other brokers is decided by `replication/core/access.py`.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def plan_fetch(
     planned.at_once = planned.at_once or not planned.answers
     planned.answers += unknown_ids + unknown_partitions
     if planned.reads and planned.available_bytes < min(request.min_bytes, max_bytes):
-        # The answer ends with a whole batch where it can; what is left out of it counts all the same, or a
+        # The answer ends with a whole batch where it can; the rest up to the limit counts all the same, or a
         # limit that lies inside a batch would never be reached.
         planned.available_bytes = max(planned.available_bytes, min(readable_bytes(planned), max_bytes))
     return planned

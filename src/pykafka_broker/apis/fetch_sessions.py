@@ -1,7 +1,7 @@
-"""Incremental fetch sessions (KIP-227): what a consumer asked for, remembered, so that it need not repeat it.
+"""Incremental fetch sessions (KIP-227): the broker remembers a consumer's partitions between its requests.
 
 (session id, epoch) of a request decides: (any, -1) no session, and an old one is closed; (any, 0) a full
-request that opens a new session; (id, n) an incremental request that lists only what changed. An incremental
+request that opens a new session; (id, n) an incremental request that lists only changes. An incremental
 answer lists only partitions with records, an error, a diverging epoch, or a moved high watermark or log start
 offset.
 

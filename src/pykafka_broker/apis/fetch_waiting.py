@@ -48,7 +48,7 @@ async def park(
         planned = plan_fetch(request, context, max_bytes, ctx, planned)
     while planned.available_bytes < enough_bytes and not planned.at_once:
         watched = [*planned.logs, *planned.late]
-        # Any move gives a reader of one byte what it wants; others are not to be woken for every batch.
+        # Any move satisfies a reader of one byte; others are not to be woken for every batch.
         ready = None if enough_bytes <= 1 else _Enough(planned, enough_bytes)
         moved = await node.purgatory.wait(watched, until_ms, ctx.connection, ready)
         # Others may have been answered meanwhile, and may not have read their answers.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     needs=[partly_on_cluster(AclOperation.DESCRIBE) | on_groups(AclOperation.DESCRIBE)],
 )
 async def list_groups(request: ListGroupsRequest, ctx: RequestContext) -> ListGroupsResponse:
-    """List what passes both filters; an empty filter lets everything through."""
+    """List the groups that pass both filters; an empty filter lets all through."""
     states, types = tuple(request.states_filter), tuple(request.types_filter)
     error, groups = await ctx.node.groups.list_all(lambda token: events.ListGroups(token, states, types))
     return ListGroupsResponse(

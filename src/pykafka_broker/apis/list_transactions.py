@@ -41,7 +41,7 @@ def failed(_request: ListTransactionsRequest, error: KafkaError) -> ListTransact
 async def list_transactions(
     request: ListTransactionsRequest, ctx: RequestContext
 ) -> ListTransactionsResponse:
-    """List what passes every filter; states that do not exist are named in the answer."""
+    """List the transactions that pass every filter; states that do not exist are named in the answer."""
     try:
         matches = _matcher(request.transactional_id_pattern)
     except KafkaError as failure:

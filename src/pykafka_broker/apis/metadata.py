@@ -151,7 +151,7 @@ def _response(
 ) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         for topic in topics:
-            # What may be done with a name does not depend on whether there is such a topic.
+            # The operations allowed on a name do not depend on whether there is such a topic.
             if topic.name is not None:
                 topic.topic_authorized_operations = topic_operations(topic.name, ctx)
     brokers = alive_brokers(ctx)

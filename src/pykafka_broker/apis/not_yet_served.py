@@ -1,4 +1,4 @@
-"""The APIs of Apache Kafka's broker listener that this broker does not serve yet, by what they wait for.
+"""The APIs of Apache Kafka's broker listener that this broker does not serve yet, by the feature they need.
 
 Beside `APIS`, so that each API of Kafka is in one of the two lists. Kafka 4.3 is meant.
 """

@@ -1,4 +1,4 @@
-"""The answer to a Produce request: errors, leader hints, and what acks=0 gets instead of an answer."""
+"""The answer to a Produce request: errors, leader hints, and with acks=0 no response at all."""
 
 from __future__ import annotations
 

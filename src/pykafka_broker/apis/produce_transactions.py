@@ -39,8 +39,8 @@ def transactional_batches(
 ) -> Iterator[tuple[TopicPartition, Any]]:
     """The batches that the coordinator may have to be asked about.
 
-    What will be refused as no batch, or has no partition, must not be asked about: the question would stay
-    open, and keep the producer from writing with a higher sequence number.
+    A payload that will be refused as no batch, or has no partition, must not be asked about: the question
+    would stay open, and keep the producer from writing with a higher sequence number.
     """
     for topic in topics:
         name = name_of(topic, ctx)

@@ -26,8 +26,8 @@ class TopicName(NamedTuple):
 def fetch_request(
     topic: TopicName, positions: Mapping[int, int], isolation_level: int, limits: Limits
 ) -> FetchRequest:
-    """Ask for what follows these offsets of some partitions, in their order: the first ones are answered
-    first.
+    """Ask for the records from these offsets of some partitions on, in their order: the first ones are
+    answered first.
     """
     share = max(limits.fetch_bytes // len(positions), min(LEAST_PARTITION_BYTES, limits.fetch_bytes))
     return FetchRequest(

@@ -7,7 +7,7 @@
     integer, number, boolean                 int64, double, bool
     [type, "null"], oneOf or anyOf with null the other one
 
-`$ref` within the file is followed. What restricts values (required, minimum, pattern, format, ...) is not
+`$ref` within the file is followed. Restrictions of values (required, minimum, pattern, format, ...) are not
 checked: this is for reading, not for refusing. A schema that allows several types, or that contains itself,
 has no Arrow type.
 """

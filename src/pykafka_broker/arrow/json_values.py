@@ -23,7 +23,7 @@ _BEFORE, _BEHIND = b'{"v":[', b"]}\n"
 class Json:
     """Values are JSON texts in UTF-8.
 
-    `schema` is the path of a JSON Schema file (`json_schema.py` says what of it counts), an Arrow schema,
+    `schema` is the path of a JSON Schema file (`json_schema.py` lists the parts that count), an Arrow schema,
     whose fields are those of an object, or any Arrow type. Fields that it does not have are left out,
     missing ones are null.
     """

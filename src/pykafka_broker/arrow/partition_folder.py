@@ -94,7 +94,7 @@ class PartitionFolder:
         """The offset behind the last whole batch.
 
         Raises:
-            KafkaError: CORRUPT_MESSAGE, what follows it is no batch that is being written.
+            KafkaError: CORRUPT_MESSAGE, the bytes after it are no batch that is being written.
         """
         bases = self.base_offsets()
         if not bases:

@@ -79,7 +79,7 @@ def _message_class(path: str, name: str) -> Any:
 
 
 def _message(descriptor: Any, inside: tuple[str, ...]) -> tuple[pa.DataType, _Convert]:
-    """The type of a message, and what makes a row of one."""
+    """The type of a message, and the function that makes a row of one."""
     if descriptor.full_name == TIMESTAMP:
         return pa.timestamp("ns", tz="UTC"), lambda value: value.seconds * 1_000_000_000 + value.nanos
     if descriptor.full_name in inside:

@@ -1,7 +1,7 @@
 """Decoded records as an Arrow RecordBatch: no step works on a single record. Pure.
 
-Keys and values are copied by Arrow alone. An array over the bytes of all records has the values and,
-between them, what lies between; every second element of it is taken: 20 ns a value of 100 bytes.
+Keys and values are copied by Arrow alone. An array over the bytes of all records has the values and the bytes
+between them in turn; every second element of it is taken: 20 ns a value of 100 bytes.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class TopicReader:
         return [key.data for key, _ in ready] or list(self._asked)[:1]
 
     def _next(self, leader: int) -> tuple[list[StoredBatch], Exception | None]:
-        """The batches of a broker's answer, and what will pass that keeps the next one from coming."""
+        """The batches of a broker's answer, and the temporary error that keeps the next one from coming."""
         batches: list[StoredBatch] = []
         passing: Exception | None = None
         try:

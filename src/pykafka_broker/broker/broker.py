@@ -104,7 +104,7 @@ class Broker:
         except BaseException as error:
             await self.stop()
             if isinstance(error, KafkaError):
-                foundation.failure.raise_if_happened()  # what the disk said, rather than what came of it
+                foundation.failure.raise_if_happened()  # the disk's error, rather than its consequence
             if isinstance(error, Exception):
                 foundation.failure.set(error)
             raise

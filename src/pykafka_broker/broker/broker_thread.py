@@ -1,8 +1,8 @@
 """A broker in a thread of its own, with an event loop of its own: for programs that are not asynchronous.
 
-The caller waits for the start and for the stop, and gets what they raise. Ctrl-C during the start undoes what
-has been started. During the stop it ends the wait: if the process ends then, the next start recovers what was
-acknowledged, as after a kill.
+The caller waits for the start and for the stop, and gets the exceptions they raise. Ctrl-C during the start
+undoes the start. During the stop it ends the wait: if the process ends then, the next start recovers all
+acknowledged records, as after a kill.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Reads that may wait for a disk, in threads of that disk; and which logs have a read that is late.
+"""Reads that may wait for a disk, in threads of that disk; and the logs with a read that is late.
 
-When a disk does not answer in time, a fetch is answered with what its other partitions have. The read goes on
-without it and brings its bytes into the page cache. Until the read ends the log counts as late: the next
-fetch waits for it no longer than for a partition without new records. When it ends, the requests parked on
-the log are woken.
+When a disk does not answer in time, a fetch is answered with the records of its other partitions. The read
+goes on without it and brings its bytes into the page cache. Until the read ends the log counts as late: the
+next fetch waits for it no longer than for a partition without new records. When it ends, the requests parked
+on the log are woken.
 """
 
 from __future__ import annotations

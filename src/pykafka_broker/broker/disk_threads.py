@@ -42,6 +42,6 @@ class DiskThreads:
         return asyncio.get_running_loop().run_in_executor(pool, job)
 
     def shutdown(self) -> None:
-        """Wait for what runs, and end the threads."""
+        """Wait for the running jobs, and end the threads."""
         for pool in self._pools.values():
             pool.shutdown()

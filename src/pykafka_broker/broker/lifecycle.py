@@ -66,7 +66,7 @@ class BrokerLifecycle:
         await self._controller.unfence_broker(self.broker_epoch)
 
     async def shut_down(self) -> None:
-        """Hand over what this broker leads and be fenced; it may stop serving when this returns."""
+        """Hand over the partitions that this broker leads, and be fenced; it may stop serving after that."""
         try:
             await self._controller.shut_down_broker(self.broker_epoch)
         except KafkaError as error:
@@ -86,7 +86,7 @@ class BrokerLifecycle:
             self._report(self._report_cordoned(directories))
 
     def report_failed(self, log_dir: LogDir) -> None:
-        """A log directory has failed: what this broker leads there needs another leader."""
+        """A log directory has failed: the partitions that this broker leads there need another leader."""
         self._report(self._report_failed(log_dir))
 
     def report_places(self) -> None:
@@ -123,7 +123,7 @@ class BrokerLifecycle:
             await self._controller.report_failed_directories(self.broker_epoch, [log_dir.directory_id])
         except KafkaError as error:
             logger.warning("The controller could not note the failure of %s: %s", log_dir.path, error)
-        self.report_places()  # what was on its way into this directory has stayed where it was
+        self.report_places()  # logs on their way into this directory have stayed where they were
 
     async def _report_places(self, assignments: Sequence[DirectoryAssignment]) -> None:
         try:

@@ -1,9 +1,9 @@
-"""The kinds of listeners of a node: for each, what such a listener serves.
+"""The kinds of listeners of a node: for each, the service of such a listener.
 
 The place for a further kind. Listeners of controllers are a row with the APIs of `CONTROLLER_LISTENER`; a
 metrics page and a web console are rows with connection factories of their own
-(`network/connection_factory.py`). How bytes travel, and who a peer is, comes from the listener's security
-protocol (`security_protocols.py`). What an endpoint `serves` names its row; `settings.endpoints` reads the
+(`network/connection_factory.py`). The transport and the authentication come from the listener's security
+protocol (`security_protocols.py`). `serves` of an endpoint names its row; `settings.endpoints` reads the
 endpoints from the configuration.
 """
 
@@ -23,7 +23,7 @@ from pykafka_broker.network.kafka_connections import KafkaConnections
 from pykafka_broker.network.listening import ListenerService
 from pykafka_broker.network.shared import Shared
 
-#: Makes what one listener serves. Raises ValueError if its security protocol is not offered.
+#: Makes the service of one listener. Raises ValueError if its security protocol is not offered.
 ListenerKind = Callable[[ListenerEndpoint], ListenerService]
 
 
@@ -34,14 +34,14 @@ def listener_kinds(
     quotas: Quotas,
     broker_ports: Callable[[], NodePorts],
 ) -> Mapping[str, ListenerKind]:
-    """All kinds, by what their endpoints serve.
+    """All kinds, by `serves` of their endpoints.
 
-    Parts of the node are built after its listeners. `broker_ports` returns what handlers may ask for on
+    Parts of the node are built after its listeners. `broker_ports` returns the ports of handlers on
     listeners of brokers; it is called for each connection, and so after `Listeners.start` has been called for
     that kind. A kind that reads other parts is given a closure over them too.
 
     Raises:
-        NotImplementedError: a handler does not ask `authorizer` yet what it has to.
+        NotImplementedError: a handler does not make a check yet that `authorizer` requires of it.
     """
     brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
 

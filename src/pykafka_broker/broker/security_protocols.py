@@ -1,7 +1,7 @@
-"""The security protocols of a node: for each, what makes the transport and the authentication of a listener.
+"""The security protocols of a node: each makes the transport and the authentication of a listener.
 
-The place for a further protocol. A node makes the table once, and calls a row for each listener, so what the
-row makes can be of that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms
+The place for a further protocol. A node makes the table once, and calls a row for each listener, so a row can
+make parts for that listener alone: SSL has an `ssl.SSLContext` of its `ssl.*` keys, SASL the mechanisms
 that `sasl.enabled.mechanisms` allows there. Credentials lie in the metadata, which is read after listeners
 have taken their addresses: a row that reads them is given a closure over it.
 

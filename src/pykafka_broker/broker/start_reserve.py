@@ -3,9 +3,9 @@
 To start, a node writes some hundred bytes of metadata: who votes, who leads, that the broker is here again.
 Where the disk has no byte left, a broker that was killed could not come back, not even to be read from. A
 file in the metadata directory keeps that room: it is removed before a start that finds too little, and made
-again when the start has written what it must, before any producer can take the room.
+again when the start has written its metadata, before any producer can take the room.
 
-What it holds is random, because some file systems store zeros in no space at all.
+Its content is random, because some file systems store zeros in no space at all.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StartReserve:
             logger.warning("The room kept in %s for a start cannot be had: %s", self._directory, error)
 
     def take_back(self) -> None:
-        """Keep room for the next start: what this one was given, or where the disk has plenty."""
+        """Keep room for the next start: the room that this one was given, or any if the disk has plenty."""
         is_given, self._is_given = self._is_given, False
         try:
             if is_given:

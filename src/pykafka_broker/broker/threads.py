@@ -6,7 +6,7 @@ Each kind of work that waits for a disk has threads of its own in each log direc
 * `read`: reads that the page cache cannot serve;
 * `upkeep`: deletions, checkpoints and other work that no client waits for.
 
-`workers` run what belongs to no single disk: opening, formatting, snapshots, regular expressions.
+`workers` run jobs that belong to no single disk: opening, formatting, snapshots, regular expressions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Threads:
         self._workers.submit(job)
 
     def shutdown(self) -> None:
-        """Wait for what runs, and end all threads."""
+        """Wait for the running jobs, and end all threads."""
         for threads in (self.upkeep, self.read, self.sync, self._workers):
             threads.shutdown()
 

@@ -4,9 +4,9 @@ One file per command, imported only when that command is asked for: `start` must
 `health`, which Docker runs every few seconds, for anything. To add a command, write `<file>.py` with a click
 command and name it in `COMMANDS`.
 
-Whatever a user can cause (a broker that is away, a bad configuration, a refused request) ends as one line on
-stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours. `output.py` is how
-commands say their results, docs/cli.md what each says.
+Errors that a user can cause (a broker that is away, a bad configuration, a refused request) end as one line
+on stderr and exit status 1; wrong usage is click's status 2. A traceback means a bug of ours. Commands show
+their results with `output.py`; docs/cli.md describes those of each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pykafka_broker.cli.output import Failure
 
-#: Command -> the module that has it and what to call it there, with the line that `--help` shows.
+#: Command -> the module that has it and its name there, with the line that `--help` shows.
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "start": ("start", "start", "Run a broker."),
     "format": ("format_storage", "format_storage", "Prepare data directories for a new cluster."),
@@ -146,7 +146,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(INTERRUPTED)
     except ReaderGoneError:
-        # As in `consume … | head`. What is still buffered would fail once more when Python ends.
+        # As in `consume … | head`. The rest of the buffer would fail once more when Python ends.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:

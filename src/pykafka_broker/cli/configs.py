@@ -58,7 +58,7 @@ class Resource(NamedTuple):
 
 
 class Synonym(NamedTuple):
-    """A value that a key would have, if those before it were not set, and what sets it."""
+    """A value that a key would have, if those before it were not set, and the source that sets it."""
 
     name: str
     value: str | None
@@ -319,7 +319,7 @@ def alter(
         keys = [change.name for change in changes]
         raise unknown_config(error, keys, resource.kind.resource_type) from None
     for key in deletes:
-        # Brokers delete what was never set without a word.
+        # Brokers do not complain about the deletion of a key that was never set.
         if (meant := meant_config(key, resource.kind.resource_type)) is not None:
             output.note(f"{key!r} is no configuration key of a {resource.kind.word}. Did you mean {meant!r}?")
     if dry_run:

@@ -1,4 +1,4 @@
-"""`dump-log`: show what is in the files of a log, as kafka-dump-log.sh prints it.
+"""`dump-log`: show the content of a log's files, as kafka-dump-log.sh prints it.
 
 Differences on purpose: files are plain arguments, and a folder stands for all files in it; `--json` prints
 an object a line; the exit status is 1 when something is wrong with a file; and the first record of a

@@ -74,7 +74,7 @@ def list_(show_state: bool, cluster: Cluster, output: Output) -> None:
     with cluster.connect() as client:
         listed = list_groups(client)
     found = [
-        # What an old version of the answer lacks has its default, which is no state and no type.
+        # Fields that an old version of the answer lacks have their defaults: no state and no type.
         ListedGroup(name, group.group_state or None, group.group_type or None, group.protocol_type)
         for name, group in sorted(listed.items())
     ]

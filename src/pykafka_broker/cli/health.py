@@ -1,8 +1,9 @@
 """`health`: does a broker answer, and do its disks take records? For container health checks and scripts.
 
 Exit status 0: healthy. 1: no answer. 3: degraded, that is, it answers, but a log directory is out of service
-or takes no more records (2 is click's, for wrong usage). A degraded broker serves what it can, and a restart
-makes no room on a disk, so what restarts containers should count 3 as alive: docker/health does.
+or takes no more records (2 is click's, for wrong usage). A degraded broker goes on serving as well as it can,
+and a restart makes no room on a disk, so a check that restarts containers should count 3 as alive:
+docker/health does.
 
 A broker that accepts connections but does not know itself yet is not healthy, so it is asked for its
 metadata. Only the given address is used, never one the broker advertises: inside a container that may lead

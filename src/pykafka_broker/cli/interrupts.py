@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM for commands that go on until they are told to stop.
 
-A signal may come between any two steps, and what is half done must not be taken for done: that a record is
-counted and not printed, or that an answer is left unread. So the first signal only asks the command to stop.
-It cuts short what waits, and nothing else; a second one ends the command wherever it is.
+A signal may come between any two steps, and half-done work must not be taken for done: a record that is
+counted and not printed, or an answer that is left unread. So the first signal only asks the command to stop.
+It cuts short waits, and nothing else; a second one ends the command wherever it is.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Interrupts:
         return 128 + self.number if self.number else 0
 
     def __enter__(self) -> Interrupts:
-        # What is ignored stays so: a shell's background jobs are not to hear Ctrl-C.
+        # A signal that is ignored stays so: a shell's background jobs are not to hear Ctrl-C.
         self._before = {
             number: signal.signal(number, self._on_signal)
             for number in SIGNALS

@@ -69,7 +69,7 @@ class Item(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Something wrong with a file: under which heading, and what."""
+    """Something wrong with a file: a heading, and the detail below it."""
 
     heading: str
     detail: str | None = None
@@ -271,7 +271,7 @@ def dump_offset_index(path: str, options: Options) -> Dump:
     for at in range(0, len(data) - len(data) % 8, 8):
         offset = base_offset + int.from_bytes(data[at : at + 4], "big", signed=True)
         position = int.from_bytes(data[at + 4 : at + 8], "big", signed=True)
-        # What follows in a preallocated file that was not closed in good order.
+        # The zeros that follow in a preallocated file that was not closed in good order.
         if offset == base_offset and at > 0:
             return
         if options.entries:

@@ -19,7 +19,7 @@ REMEDY_STYLES = {Remedy.NONE: "red", Remedy.START: "dim", Remedy.FENCED: "dim"}
 
 
 class FindingResult(NamedTuple):
-    """A problem of a file; `remedy` says what `log repair` does about it, by its name in `Remedy`."""
+    """A problem of a file; `remedy` is the remedy of `log repair`, by its name in `Remedy`."""
 
     path: str
     problem: str

@@ -258,8 +258,8 @@ def _each(
     output: Output,
     look: Callable[[str, Callable[[int], object], bool], Found],
 ) -> Iterator[tuple[str, Found]]:
-    """Look into every partition, and tell how far this is. Where a broker replaces what is just being read,
-    the look is repeated, and `look` is told which is the last one; a folder that a broker has removed is left
+    """Look into every partition, and show the progress. If a broker replaces files while they are read, the
+    look is repeated, and `look` is told which attempt is the last; a folder that a broker has removed is left
     out.
     """
     from pykafka_broker.system.event_loop import raise_open_file_limit

@@ -1,8 +1,8 @@
-"""Logging of a running broker: Kafka's line format and levels, so that what reads Kafka's logs reads ours.
+"""Logging of a running broker: Kafka's line format and levels, so that readers of Kafka's logs read ours.
 
     [2026-01-02 03:04:05,678] INFO message (logger)
 
-or, for what collects logs, one JSON object a line:
+or, for log collectors, one JSON object a line:
 
     {"time": "2026-01-02T03:04:05.678Z", "level": "INFO", "logger": "kafka.x", "message": "message"}
 
@@ -96,7 +96,7 @@ def set_up_logging(
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(root_level)
-    # What asyncio tells about itself concerns its developers.
+    # Messages of asyncio about itself concern its developers.
     logging.getLogger("asyncio").setLevel(logging.WARNING)
     for name, level in levels.items():
         logging.getLogger("" if name in ("root", "rootLogger") else name).setLevel(level)

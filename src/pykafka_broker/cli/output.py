@@ -131,7 +131,7 @@ class Output:
         click.echo(told(text, sys.stderr), err=True)
 
     def remark(self, text: str) -> None:
-        """Tell what Kafka's tools tell among their lines; among JSON objects it would be out of place."""
+        """Show a remark that Kafka's tools print among their lines; with JSON it goes to standard error."""
         is_among_json = self.form is Form.JSON
         click.echo(told(text, sys.stderr if is_among_json else sys.stdout), err=is_among_json)
 
@@ -148,7 +148,7 @@ class Collecting(Output):
 
 
 def json_value(value: Any) -> Any:
-    """A result as what JSON has: named tuples and mappings are objects, other collections arrays."""
+    """A result in the types of JSON: named tuples and mappings are objects, other collections arrays."""
     if hasattr(value, "_asdict"):
         value = value._asdict()
     if isinstance(value, Mapping):
@@ -223,7 +223,7 @@ def json_option(
 
 
 def show_failure(failure: Failure, as_json: bool) -> None:
-    """Say on standard error what went wrong."""
+    """Show an error on standard error."""
     if as_json:
         click.echo(compact_json(json_value(failure)), err=True)
         return

@@ -1,7 +1,7 @@
 """`produce`: write records to a topic, from arguments or from the lines of standard input.
 
-Lines are sent as they come: what one read returns is one batch per partition, so a pipe of many lines is
-fast and a person at a terminal sees each line go at once. Producers made by this command are not
+Lines are sent as they come: those of one read make one batch per partition, so a pipe of many lines is fast
+and a person at a terminal sees each line go at once. Producers made by this command are not
 idempotent: after a broken connection a batch may or may not have been written, and the command says so and
 stops. Interrupted, it says how many records the brokers have acknowledged.
 """
@@ -333,9 +333,9 @@ def parse_record(
 
 
 def read_lines(stream: BinaryIO) -> Iterator[list[bytes]]:
-    """The lines of a stream, in groups of what comes at once."""
+    """The lines of a stream, in groups of those that come at once."""
     rest = b""
-    # read1 returns what there is instead of waiting for more.
+    # read1 returns the bytes there are instead of waiting for more.
     while chunk := stream.read1(READ_BYTES):  # type: ignore[attr-defined]
         *lines, rest = (rest + chunk).split(b"\n")
         if lines:

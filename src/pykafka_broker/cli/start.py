@@ -2,7 +2,7 @@
 
 The first SIGTERM, SIGINT or SIGHUP (its terminal was closed; not under `nohup`) stops it in good order, as
 it stops Apache Kafka: parked requests are answered, logs are synced, the clean shutdown marker is written.
-A second one ends the process at once; what was acknowledged is recovered at the next start. Lines that
+A second one ends the process at once; acknowledged records are recovered at the next start. Lines that
 tools wait for are Kafka's own and appear once, when the broker really serves.
 """
 
@@ -120,7 +120,7 @@ def start(
 
 
 def report(config: BrokerConfig) -> None:
-    """Name what is otherwise than in Apache Kafka because no properties file is given."""
+    """Log the differences from Apache Kafka that there are because no properties file is given."""
     if DELAY in config.assumed:
         config_logger.info(
             "Without a properties file %s is %d: groups do not wait for more members before they begin",
@@ -159,7 +159,7 @@ async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) ->
 
 
 async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | None:
-    """Wait for the signal to stop, or for what keeps the broker from going on."""
+    """Wait for the signal to stop, or for the failure of the broker, which is returned."""
     import asyncio
 
     stopped = asyncio.ensure_future(stop.wait())

@@ -1,6 +1,6 @@
 """Suggestions for misspelt names: of commands, topics, groups and configuration keys.
 
-Asked for after a mistake only, so what this loads and asks the cluster for costs no other run anything.
+Used after a mistake only, so its imports and its requests to the cluster cost no other run anything.
 """
 
 from __future__ import annotations

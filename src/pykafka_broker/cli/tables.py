@@ -1,6 +1,6 @@
 """Tables on a terminal, drawn by rich: columns without borders that fit the width.
 
-What does not fit: ids are shortened in the middle, down to `ID_WIDTH`, and prose is folded, down to
+To make a table fit, ids are shortened in the middle, down to `ID_WIDTH`, and prose is folded, down to
 `PROSE_WIDTH`; then columns are left out in the order of their `drop`, and named in a line below; text
 still too wide is folded. Text comes from other people's programs: characters that cannot be printed are shown
 as their escapes, so that a group's name cannot write to the terminal.
@@ -148,7 +148,7 @@ def _cell(cell: Cell) -> Text:
 
 
 def _shortened(cell: Text, width: int) -> Text:
-    """An id without its middle, at most `width` wide: what tells ids apart is at their ends."""
+    """An id without its middle, at most `width` wide: ids differ at their ends."""
     plain = cell.plain
     if cell_len(plain) <= width:
         return cell

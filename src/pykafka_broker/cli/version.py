@@ -1,4 +1,4 @@
-"""`version`: which version this is, of what, and run by which Python; for reports of bugs."""
+"""`version`: the versions of this package, of the metadata it formats, and of Python; for reports of bugs."""
 
 from __future__ import annotations
 

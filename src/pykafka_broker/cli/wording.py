@@ -32,9 +32,7 @@ def printable_lines(text: str) -> str:
 
 
 def folded(text: str, width: int) -> str:
-    """Text whose lines are broken between words where they are wider; what continues a line is indented
-    as that is.
-    """
+    """Text whose wider lines are broken between words; the rest of a line is indented as that is."""
     import textwrap
 
     lines = []

@@ -87,7 +87,7 @@ class Stream(asyncio.BufferedProtocol):
     def _closed(self) -> ConnectionError:
         return ConnectionError(f"The connection to {self.peer} is closed")
 
-    # What asyncio calls.
+    # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -332,7 +332,7 @@ async def connect(
 
     Raises:
         OSError: there is no broker, or it does not answer in time.
-        ProtocolError: what answers is no broker.
+        ProtocolError: the answer is not that of a broker.
         KafkaError: the broker refuses.
     """
     state = ConnectionState(str(address), identity)

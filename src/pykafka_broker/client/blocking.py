@@ -3,7 +3,7 @@
     with Client("127.0.0.1:9092") as client:
         response = client.send(MetadataRequest(topics=None))
 
-`Client` is a cluster, `Connection` one broker, `FrameSocket` the bytes below: it sends what it is given and
+`Client` is a cluster, `Connection` one broker, `FrameSocket` the bytes below: it sends bytes as given and
 returns each frame as it came. `ResponseBuffer` is for load generators.
 
 No threads. `Connection.post` and `receive` let a request be on its way while the caller does something
@@ -133,7 +133,7 @@ class FrameSocket:
 
 class ResponseBuffer:
     """Receives responses into the same memory again and again, for callers that measure microseconds: a small
-    response costs 1.5 us less than through a `FrameSocket`. What it returns is valid until the next call.
+    response costs 1.5 us less than through a `FrameSocket`. A response is valid until the next call.
     """
 
     __slots__ = ("_memory",)
@@ -198,7 +198,7 @@ class Connection:
 
         Raises:
             ConnectionError: there is no broker, or it does not answer.
-            ProtocolError: what answers is no broker.
+            ProtocolError: the answer is not that of a broker.
             KafkaError: the broker refuses.
         """
         self._notices = notices
@@ -259,7 +259,7 @@ class Connection:
             self.close()
             raise ConnectionError(f"{self._state.peer} closed the connection") from None
         except BaseException:
-            # What is sent next would be taken for the rest of this request.
+            # The next bytes sent would be taken for the rest of this request.
             self.close()
             raise
         return sent.is_answered
@@ -371,7 +371,7 @@ class Client:
         """One topic's metadata, once all its partitions have a leader.
 
         Raises:
-            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or what its last answer says.
+            KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or the error of the last answer.
         """
         attempt = first_attempt(now_ms(), self._timeout_ms)
         return self.run(find_topic(self.brokers, name, attempt, auto_create=auto_create))

@@ -3,12 +3,12 @@
     frame = request_frame(MetadataRequest(topics=None), 13, correlation_id=1, client_id="me")
     response = read_response(METADATA, 13, frame_that_came_back)
 
-`FrameCutter` cuts a stream into frames: `get_buffer()` says where the next bytes go, `received(n)` how many
-came, and `next_frame()` returns the complete frames one by one, without their lengths. Each frame is memory
-of its own, so records in a decoded response stay valid. With the smallest landing, of `LENGTH_BYTES`, it
-never asks for a byte beyond the frame it reads: what the socket still holds is what has not been read. With
-a larger one, one receive can bring many small frames. The rest of a frame that does not fit the landing is
-received straight into the frame.
+`FrameCutter` cuts a stream into frames: `get_buffer()` gives the buffer for the next bytes, `received(n)`
+tells how many came, and `next_frame()` returns the complete frames one by one, without their lengths. Each
+frame is memory of its own, so records in a decoded response stay valid. With the smallest landing, of
+`LENGTH_BYTES`, it never asks for a byte beyond the frame it reads: all later bytes are still in the socket.
+With a larger one, one receive can bring many small frames. The rest of a frame that does not fit the landing
+is received straight into the frame.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def read_response(api_key: int, version: int, frame: Buffer) -> Response:
 
 
 class FrameCutter:
-    """Cuts what `peer` sends into frames of at most `max_frame_bytes`."""
+    """Cuts the bytes that `peer` sends into frames of at most `max_frame_bytes`."""
 
     __slots__ = ("_end", "_filled", "_frame", "_landing", "_start", "max_frame_bytes", "peer")
 
@@ -135,7 +135,7 @@ class FrameCutter:
         return self._landing[self._end :]
 
     def received(self, size: int) -> None:
-        """`size` bytes were put at the front of what `get_buffer()` returned."""
+        """`size` bytes were put at the front of the buffer that `get_buffer()` returned."""
         if self._frame is not None:
             self._filled += size
         else:

@@ -63,7 +63,7 @@ def find_topic(
     """A topic's metadata, once all its partitions have a leader.
 
     Raises:
-        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or what its last answer says.
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, there is no such topic; or the error of the last answer.
     """
     while True:
         [topic] = (yield from fetch_metadata(brokers, [name], auto_create=auto_create)).topics

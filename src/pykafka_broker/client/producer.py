@@ -7,8 +7,8 @@
         producer.commit_offsets("copies", {("source", 0): CommittedOffset(17)})
         producer.commit()
 
-One request at a time, and what is written is a batch, not a record: how records are gathered, to which
-partition they go and how fast is the caller's business. `producing.py` has what each error means.
+One request at a time, and it writes batches, not records: the caller gathers records, chooses their
+partitions and sets the pace. `producing.py` explains each error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The errors that are temporary, and the times of attempts.
 
-An `Attempt` is a value: the caller reads its own clock and says what time it is. Attempts begin
+An `Attempt` is a value: the caller reads its own clock and passes the time. Attempts begin
 `RETRY_PAUSE_MS` apart; the one that begins when there is no time for another is the last, so every
 time-out allows one.
 """

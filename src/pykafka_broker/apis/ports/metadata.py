@@ -1,4 +1,4 @@
-"""The cluster's metadata as this node knows it, and what clients are told of brokers."""
+"""The cluster's metadata as this node knows it, and the description of brokers for clients."""
 
 from __future__ import annotations
 

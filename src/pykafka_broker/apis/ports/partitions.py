@@ -52,7 +52,7 @@ class LedPartition(Protocol):
     def acknowledged(
         self, next_offset: int, required_acks: int, timeout_ms: int | None = None
     ) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else what to wait for.
+        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
 
         With acks=all that is the high watermark where followers count, but not longer than `timeout_ms`; else
         it is only the sync that `flush.messages` asks for.

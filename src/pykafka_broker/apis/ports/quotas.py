@@ -43,7 +43,7 @@ class Quota(Enum):
 
 
 class Quotas(Protocol):
-    """Keeps account of what each user and client id uses. Event loop only."""
+    """Keeps account of the use of each user and client id. Event loop only."""
 
     def record(self, quota: Quota, requester: Requester, amount: int) -> int:
         """Count `amount`, in the unit of `quota`; 0 only asks.

@@ -1,5 +1,5 @@
-"""The transaction coordinator as handlers ask it, and what transactions need beside it: the question that a
-first write brings to it, markers in partitions led here, and producer ids.
+"""The ports of handlers for transactions: the transaction coordinator, the question that a first write brings
+to it, markers in partitions led here, and producer ids.
 """
 
 from __future__ import annotations

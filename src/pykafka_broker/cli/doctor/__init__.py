@@ -1,4 +1,4 @@
-"""`doctor`: what keeps clients from working with a cluster, in sentences, each with its remedy.
+"""`doctor`: finds what keeps clients from working with a cluster, in sentences, each with its remedy.
 
 The checks, each in a file of its own, look at the cluster and then judge their findings; judging is pure:
 
@@ -8,7 +8,7 @@ The checks, each in a file of its own, look at the cluster and then judge their 
     groups       groups.py    groups that do not get on
     disks        disks.py     full disks, offline directories
 
-A check that needs what an earlier one did not find is left out.
+A check is left out if it needs something that an earlier one did not find.
 """
 
 from __future__ import annotations

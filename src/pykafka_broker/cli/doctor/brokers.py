@@ -1,4 +1,4 @@
-"""The addresses that brokers advertise: what clients use for everything but their first request.
+"""The addresses that brokers advertise, which clients use for everything but their first request.
 
 A client asks its bootstrap server for the cluster's metadata and from then on connects to the advertised
 addresses in it. If these do not lead to the brokers from where the client is, it gets metadata, and then

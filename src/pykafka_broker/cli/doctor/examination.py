@@ -1,4 +1,4 @@
-"""The checks in their order; each uses what those before it found and is left out without it."""
+"""The checks in their order; each uses the findings of those before it, and is left out without them."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ class Level(StrEnum):
     WARNING = "warning"
     #: Clients fail or wait because of it.
     PROBLEM = "problem"
-    #: Not looked at, because of what an earlier check found.
+    #: Not checked, because of the finding of an earlier check.
     SKIPPED = "skipped"
 
 

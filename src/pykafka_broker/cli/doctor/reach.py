@@ -282,7 +282,7 @@ def about_listener(address: Address, apis: Collection[int], refusal: Exception |
     """Whether clients may use the listener that answered ApiVersions; None if nothing keeps them out.
 
     Args:
-        address: What was asked.
+        address: The address that was asked.
         apis: The keys of the APIs that it serves.
         refusal: How Metadata failed, None if it did not.
     """

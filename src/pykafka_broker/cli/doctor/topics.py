@@ -265,7 +265,7 @@ def _about_replicas(topic: Topic) -> Finding | None:
 
 
 def judge_records(topic: Topic, found: Mapping[TopicPartition, Offsets], retention_ms: str) -> Finding:
-    """Report the number of records of a topic that was asked for; if they were removed, by what."""
+    """Report the number of records of a topic that was asked for; if all are gone, how they were removed."""
     mine = [o for (name, _), o in found.items() if name == topic.name]
     records = sum(o.end - o.log_start for o in mine)
     removed = sum(o.log_start for o in mine)

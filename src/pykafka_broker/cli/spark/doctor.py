@@ -1,6 +1,6 @@
 """`spark doctor`: why Spark does not read or write Kafka here, in sentences, each with its remedy.
 
-The checks, in this order; what an earlier one found wrong may leave out a later one:
+The checks, in this order; a problem that an earlier one found may leave out a later one:
 
     java         the Java that Spark would start
     jars         the Spark that is installed, and the connector that fits it
@@ -155,7 +155,7 @@ def examine(question: Question, session: SparkSession | None = None) -> Iterator
 
 
 def _about_this_machine(question: Question, session: SparkSession | None) -> Iterator[Finding]:
-    """Java and the jars; of a session that runs both are what they are."""
+    """Check Java and the jars, unless a session runs with them already."""
     if session is not None:
         return
     from pykafka_broker.spark import installation, java
@@ -344,7 +344,7 @@ def _about_checkpoint(client: Client, folder: Path) -> Iterator[Finding]:
 
 
 def _in_a_session(question: Question, master: str, addresses: Sequence[Address]) -> Iterator[Finding]:
-    """Start a session, and look through it; what its JVM prints is kept from the terminal."""
+    """Start a session, and look through it; the output of its JVM is kept from the terminal."""
     from pykafka_broker.cli.spark.jvm_output import kept_output
     from pykafka_broker.spark.session import kafka_session
 
@@ -367,7 +367,7 @@ def _in_a_session(question: Question, master: str, addresses: Sequence[Address])
 
 
 def does_not_start(error: str, printed: str) -> Finding:
-    """A session that cannot be had, with what its JVM printed last."""
+    """The finding of a session that does not start, with the last output of its JVM."""
     telling = [line.strip() for line in printed.splitlines() if line.strip() and not line.startswith("\tat ")]
     marks = ("unresolved dependency", "not found", "Exception", "Error", "rror:", "refused")
     reasons = [line for line in telling if any(mark in line for mark in marks)]

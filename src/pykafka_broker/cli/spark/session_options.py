@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-#: A job on a terminal says what it does itself; a page of Spark is there for those who ask for one.
+#: A job on a terminal shows its own progress; Spark's pages are there for those who ask for them.
 QUIET = {"spark.ui.showConsoleProgress": "false", "spark.ui.enabled": "false"}
 
 

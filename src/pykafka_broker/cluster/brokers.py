@@ -178,7 +178,7 @@ def _partitions_after_shutdown(
 
 
 def register_controller(state: ControllerState, event: RegisterController) -> Decision:
-    """Write down how a controller is reached and what it can do."""
+    """Record the endpoints of a controller and the features it supports."""
     registration = ControllerRegistration(
         event.controller_id, event.incarnation_id, event.listeners, event.features
     )

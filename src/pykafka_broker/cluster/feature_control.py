@@ -1,5 +1,5 @@
-"""Feature levels: how finalized ones are raised and lowered (KIP-584), and what eligible leader replicas
-demand.
+"""Feature levels: raising and lowering finalized ones (KIP-584), and the configuration that eligible leader
+replicas demand.
 
 A level changes only when every broker and every voter of the quorum supports it. Downgrades of
 metadata.version are refused, as Kafka refuses every one that could lose metadata.
@@ -26,7 +26,7 @@ def update_features(state: ControllerState, event: UpdateFeatures) -> Decision:
 def elr_safety_records(state: ControllerState) -> tuple[object, ...]:
     """With ELR, min.insync.replicas decides on the high watermark: it becomes one value for all brokers.
 
-    What single brokers say is dropped, and the cluster gets the value of this node's file.
+    The values of single brokers are dropped, and the cluster gets the value of this node's file.
     """
     configs = state.image.configs
     removed = tuple(

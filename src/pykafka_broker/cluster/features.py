@@ -1,7 +1,7 @@
-"""Features: which levels this node can work at, and which a new cluster starts with.
+"""Features: the levels that this node can work at, and those that a new cluster starts with.
 
-`SERVED_FEATURES` is the one table to touch when an API family becomes served: its level is what `format`
-finalizes, what the broker registers as its maximum, and what ApiVersions tells clients.
+`SERVED_FEATURES` is the one table to touch when an API family becomes served: `format` finalizes its level,
+the broker registers it as its maximum, and ApiVersions tells it to clients.
 
 A cluster that Apache Kafka formatted has levels that are not served yet. `KEPT_FEATURES` says up to which
 level that does no harm: the level stays in the metadata, its records stay in the logs, its APIs are not

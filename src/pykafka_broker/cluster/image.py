@@ -1,6 +1,6 @@
 """The cluster's metadata as one immutable value, rebuilt by replaying KRaft records.
 
-`ClusterImage` is what every part of a node reads: brokers, topics, configs, features. It is never changed;
+Every part of a node reads the `ClusterImage`: brokers, topics, configs, features. It is never changed;
 `replay` returns a new one and copies each changed table once per call, so that adding one topic to thousands
 costs a few dictionary copies and loading a whole log costs one. Every record type of metadata.version 30
 (Kafka 4.3) is carried. ACLs, SCRAM credentials, quotas and delegation
@@ -41,7 +41,7 @@ class ResourceType(IntEnum):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether a leader still has to repair what an unclean election may have lost (KIP-704)."""
+    """Whether a leader still has to recover from an unclean election, which may lose records (KIP-704)."""
 
     RECOVERED = 0
     RECOVERING = 1
@@ -447,7 +447,7 @@ def changed(partition: PartitionRegistration, record: m.PartitionChangeRecord) -
     """`partition` after `record`.
 
     The partition epoch always grows. The leader epoch grows when the record has a leader, even the old one:
-    that is how a controller fences what an earlier leader still believes.
+    so a controller fences a leader that works on outdated metadata.
     """
     changes: dict[str, Any] = {"partition_epoch": partition.partition_epoch + 1}
     if record.leader != NO_LEADER_CHANGE:

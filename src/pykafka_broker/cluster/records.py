@@ -57,7 +57,7 @@ def encode_record(record: object, metadata_version: int) -> bytes:
 
 
 def decode_record(value: bytes | memoryview | None) -> object:
-    """The record framed in `value`; CorruptMetadataError for what no record of metadata.version 30 is."""
+    """The record framed in `value`; CorruptMetadataError if it is no record of metadata.version 30."""
     if value is None:
         raise CorruptMetadataError("a metadata record has no value")
     record: object

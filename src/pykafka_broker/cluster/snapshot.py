@@ -1,8 +1,8 @@
 """An image as records again: the content of a snapshot of the metadata log.
 
-Replayed from nothing, the records give the image back, except what only the log knew: the offsets at which
-brokers registered. The order is that of Kafka's own writer: features first, for they say how to read the
-rest.
+Replayed from nothing, the records give the image back, except for facts that only the log had: the offsets at
+which brokers registered. The order is that of Kafka's own writer: features first, because the rest is read
+according to them.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ControllerRules(NamedTuple):
     default_partitions: int = 1
     default_replication_factor: int = 1
     session_timeout_ms: int = 9_000
-    #: The voters of the quorum: an update of a feature needs to know what each of them supports.
+    #: The voters of the quorum: an update of a feature depends on the levels that each of them supports.
     voters: tuple[int, ...] = ()
     supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
 

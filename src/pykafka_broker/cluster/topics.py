@@ -43,7 +43,7 @@ DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
 
 
 def check_operation_size(records: Sequence[object]) -> None:
-    """Refuse what would not fit into one batch of the metadata log."""
+    """Refuse records that would not fit into one batch of the metadata log."""
     if len(records) > MAX_RECORDS_PER_OPERATION:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
 

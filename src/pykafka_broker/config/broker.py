@@ -1,8 +1,8 @@
 """Every broker key of Apache Kafka 4.3, one row each, and below them those that only this broker has.
 
 Name, type, default, bounds, importance and dynamic scope are Apache's, checked against its own answer
-by `tests/config/test_against_apache.py`. The last two columns are ours: what this broker makes of the key,
-and what it is for. To make a key take effect, implement it and change its `UNHEEDED` to `ACTS`.
+by `tests/config/test_against_apache.py`. The last two columns are ours: the treatment of the key here,
+and its purpose. To make a key take effect, implement it and change its `UNHEEDED` to `ACTS`.
 
 Left out on purpose: the keys of ZooKeeper mode, which 4.0 removed; they are unknown here as they are there.
 """

@@ -280,7 +280,7 @@ def _default_text(name: str) -> str | None:
 
 
 def broker_key_synonyms(name: str) -> tuple[str, ...]:
-    """The broker keys that set what `name` sets, `name` included, strongest first."""
+    """The broker keys that set the same value as `name`, `name` included, strongest first."""
     if name == "log.flush.interval.ms":
         return ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
     for group in SYNONYMS:

@@ -1,7 +1,7 @@
-"""Every group key of Apache Kafka 4.3, and which broker keys supply defaults and bounds.
+"""Every group key of Apache Kafka 4.3, and the broker keys that supply defaults and bounds.
 
 A group that does not set a key takes the value of `group.<key>` of the broker, where the broker has that key.
-The broker's `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>` bound what a group may ask for.
+The broker's `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>` bound the values of groups.
 """
 
 from __future__ import annotations

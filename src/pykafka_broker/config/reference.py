@@ -1,7 +1,7 @@
 """The page `docs/configuration.md`, from the tables of keys: `python -m pykafka_broker.config.reference`.
 
-What stands in the tables is said there; here are only the sentences around them, and what a value means here
-that it does not mean in Apache Kafka. A test compares the page with what this prints.
+The facts about keys are in the tables; here are only the sentences around them, and the differences from
+Apache Kafka. A test compares the page with the output of this module.
 """
 
 from __future__ import annotations

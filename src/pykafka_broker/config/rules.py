@@ -108,7 +108,7 @@ class TableRules:
         return row is not None and row.type is LIST
 
     def default(self, resource_type: int, key: str) -> str | None:
-        """The value a key has when nothing is set: what APPEND and SUBTRACT start from."""
+        """The value of a key that is not set, from which APPEND and SUBTRACT start."""
         row = TABLES.get(resource_type, {}).get(key)
         return None if row is None or row.default is REQUIRED else render(row.default, row.type)
 

@@ -2,9 +2,9 @@
 
 `config["num.partitions"]` is a dictionary look-up of an already typed value; mypy knows the type
 (`typed_values.py`). The constructor takes the strings of a properties file (whatever their source, see
-`sources.py`) and refuses what Apache Kafka 4.3 refuses, in its words; on top of that it refuses what this
-broker cannot honour and what would be dangerous to ignore. Dynamic changes make a new value (`with_dynamic`,
-see `dynamic.py`).
+`sources.py`) and refuses the values that Apache Kafka 4.3 refuses, in its words; and beyond these the values
+that this broker cannot honour and that it would be dangerous to ignore. Dynamic changes make a new value
+(`with_dynamic`, see `dynamic.py`).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class BrokerConfig(TypedValues):
         """Read and check `originals`.
 
         Raises:
-            ConfigError: they contradict each other, are out of bounds, or ask for what cannot be served.
+            ConfigError: they contradict each other, are out of bounds, or cannot be served.
         """
         self.originals: dict[str, str] = _with_both_ids(originals)
         self.cluster_id = cluster_id

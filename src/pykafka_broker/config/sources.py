@@ -224,7 +224,7 @@ def parse_overrides(overrides: Overrides) -> dict[str, str]:
 def _text(key: str, value: object) -> str:
     """The value as a properties file would have it.
 
-    Others, as None and lists, are refused: what Python shows of them would be taken for the value.
+    Others, as None and lists, are refused: their text in Python would be taken for the value.
     """
     if isinstance(value, (str, int, float)):
         return str(value)
@@ -239,7 +239,7 @@ def _with_client_listener(configured: Mapping[str, str], listen: str) -> str:
     if not colon or not port.isdecimal():
         raise ConfigError(f"{listen!r} is not an address to listen on: write HOST:PORT")
     if host in ("0.0.0.0", "*"):
-        # Every interface; what clients are told is then the address they reached the broker by.
+        # Every interface; clients are then told the address they reached the broker by.
         host = ""
     controllers = configured.get("controller.listener.names", "").split(",")
     kept = [
@@ -263,6 +263,6 @@ def _at_host(host: str, configured: Mapping[str, str]) -> str:
 
 
 def _on_every_interface(advertised: str) -> str:
-    """Listeners for these advertised ones, on all interfaces: what Kafka's image derives."""
+    """Listeners for these advertised ones, on all interfaces, as Kafka's image derives them."""
     entries = (entry.strip().partition("://") for entry in advertised.split(",") if entry.strip())
     return ",".join(f"{name}://0.0.0.0:{address.rpartition(':')[2]}" for name, _, address in entries)

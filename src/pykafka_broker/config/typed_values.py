@@ -1,8 +1,8 @@
-"""Reading a broker's configuration with types: mypy knows what `config["num.partitions"]` is.
+"""Reading a broker's configuration with types: mypy knows the type of `config["num.partitions"]`.
 
 The lists have the broker keys that code reads by name, by the type of their values. Reading any other name is
-an error of type checking, whether it is misspelt or not listed yet. The tables in `broker.py` decide what a
-key is; `tests/config/test_typed_values.py` compares the lists with them. Names that are put together at run
+an error of type checking, whether it is misspelt or not listed yet. The tables in `broker.py` define the
+keys; `tests/config/test_typed_values.py` compares the lists with them. Names that are put together at run
 time are looked up in `values`, which has every key.
 """
 

@@ -33,7 +33,7 @@ _OWNERS = {
 
 
 def name_static(config: BrokerConfig) -> None:
-    """Name the keys of a file, the environment or overrides that do not do what their author may expect."""
+    """Log the keys of a file, the environment or overrides that are unknown or make no difference here."""
     if config.unknown:
         from pykafka_broker.config.suggestions import listed
 

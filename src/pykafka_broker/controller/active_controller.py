@@ -89,9 +89,7 @@ class ActiveController:
             shard.state = shard.state._replace(image=image)
 
     def close(self, error: KafkaError) -> None:
-        """Answer every caller that waits with `error`; the next leader decides what becomes of their
-        records.
-        """
+        """Answer waiting callers with `error`; the next leader decides whether their records count."""
         self._shard.close(error)
 
     def _transition(self, state: ControllerState, event: events.Event) -> Step[ControllerState]:

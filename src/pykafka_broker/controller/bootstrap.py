@@ -1,7 +1,7 @@
-"""The first records of a leader: what brings the metadata log into a state to go on from.
+"""The first records of a leader, which bring the metadata log into a state to go on from.
 
-A metadata transaction that the last leader left half done is aborted. An empty log begins with what
-formatting has put into `bootstrap.checkpoint`: feature levels, perhaps SCRAM credentials.
+A metadata transaction that the last leader left half done is aborted. An empty log begins with the records
+that formatting has put into `bootstrap.checkpoint`: feature levels, perhaps SCRAM credentials.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, decode_snapshot
 
-#: metadata.version 3.6-IV1: readers of older ones do not know what begins or ends a transaction.
+#: metadata.version 3.6-IV1: readers of older ones do not know the records that begin and end a transaction.
 METADATA_TRANSACTIONS_VERSION = 13
 
 

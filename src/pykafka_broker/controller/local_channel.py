@@ -44,7 +44,7 @@ MAX_ASSIGNMENTS = 2_250
 class LocalControllerChannel:
     """Asks the controller in this process, on behalf of the node that `rules` name.
 
-    `metadata/controller_channel.py` says what each question means.
+    `metadata/controller_channel.py` explains each request.
     """
 
     def __init__(self, role: ControllerRole, rules: ControllerRules, scheduler: Scheduler) -> None:
@@ -234,7 +234,7 @@ class LocalControllerChannel:
                 self._scheduler.now_ms(),
                 self._rules.node_id,
                 broker_epoch,
-                # What is appended here has been applied here by the time the answer comes.
+                # Records appended here have been applied here by the time the answer comes.
                 self._role.active.end_offset - 1,
                 want_shutdown=want_shutdown,
                 offline_directories=offline_directories,

@@ -68,7 +68,7 @@ class ControllerRole:
     # -- leadership ------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Read what an empty log is to begin with.
+        """Read the records that an empty log is to begin with.
 
         Raises:
             OSError, MalformedFile, CorruptMetadataError: that cannot be read, or is not for this version.

@@ -96,7 +96,7 @@ class Coordinators:
             topic.lead(partition)
 
     def follow(self, partition: Partition, leader: int) -> None:
-        """Coordinators serve only what this node leads."""
+        """Nothing to do: coordinators serve only partitions that this node leads."""
 
     def resign(self, partition: Partition) -> None:
         """Stop serving a partition."""

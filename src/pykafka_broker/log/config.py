@@ -28,7 +28,7 @@ class LogConfig(NamedTuple):
     preallocate: bool = False
 
     max_message_bytes: int = 1024 * 1024 + 12
-    #: "producer" keeps what the client sent; otherwise the name of the codec to store with.
+    #: "producer" keeps the codec of the client; otherwise the name of the codec to store with.
     compression_type: str = "producer"
     compression_gzip_level: int = -1
     compression_lz4_level: int = 9

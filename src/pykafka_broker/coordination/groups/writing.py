@@ -19,7 +19,7 @@ def write(log: CoordinatorLog, partition: int, records: tuple[Any, ...], *, now_
     """Append records as one batch, deletions as several if they must, and return the log end offset after.
 
     Raises:
-        KafkaError: what `log` raises.
+        KafkaError: any error of `log`.
 
     """
     first = records[0]

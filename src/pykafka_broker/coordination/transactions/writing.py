@@ -11,7 +11,7 @@ def write(log: CoordinatorLog, partition: int, records: tuple[object, ...], *, n
     """Append records as one batch, deletions as several if they must, and return the log end offset after.
 
     Raises:
-        KafkaError: what `log` raises.
+        KafkaError: any error of `log`.
 
     """
     encoded = [(now_ms, *encode_record(record), ()) for record in records if isinstance(record, Record)]

@@ -1,7 +1,7 @@
 """Looking for damage in whole logs.
 
 partition_check.py   on request, all files of a partition: `log verify`
-mend.py              what can be done about the findings: `log repair`
+mend.py              the remedies for the findings: `log repair`
 accept_loss.py       damaged offsets given up for good: `log repair --accept-loss`
 scrubber.py          closed segments, from time to time, in the background
 """

@@ -1,4 +1,4 @@
-"""The findings of a partition's check, and what can be done about each.
+"""The findings of a partition's check, and the remedy for each.
 
 | found | offered |
 |---|---|

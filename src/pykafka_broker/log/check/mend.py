@@ -1,4 +1,4 @@
-"""Doing what the findings of a check offer. The folder must not be in use. Blocking."""
+"""Carrying out the remedies of a check's findings. The folder must not be in use. Blocking."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Checking all files of a partition: reads every byte and changes nothing. Blocking.
 
-What can be found, and what can be done about it: `findings.py`. `mend.py` does it.
+`findings.py` has the possible findings and their remedies, `mend.py` carries the remedies out.
 
 A folder that a broker is using can be checked too. Its last segment is being written, and is read as far as
 it holds whole batches; work that the broker has under way (replaced segments, files to be deleted) is no

@@ -9,7 +9,7 @@ files.
 
 Checkpoints begin with a version line and a count line; an empty file has no entries. Kafka does not start
 when one of them is garbage. Here every reader raises `MalformedFile`, and the owner of the partition sets the
-file aside and goes on with what the log itself says.
+file aside and goes on with the log alone.
 """
 
 from __future__ import annotations

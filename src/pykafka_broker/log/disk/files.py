@@ -2,8 +2,8 @@
 data files.
 
 `OsFileSystem` is the real one; `testing/memory_files.py` keeps files in memory and injects faults.
-The port is deliberately small, so that a recorded list of its calls is a complete account of what a crash
-can tear apart:
+The port is deliberately small, so that a recorded list of its calls is a complete account of all changes that
+a crash can tear apart:
 
 * `File.pwrite` and `File.truncate` change bytes; they are durable only after `File.sync`.
 * `create`, `rename`, `remove` change names; they are durable only after `sync_directory`.

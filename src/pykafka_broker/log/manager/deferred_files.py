@@ -29,7 +29,7 @@ class DeferredFiles:
         return list(self._making.values())
 
     async def make(self, due: NamesDue) -> None:
-        """Have a thread make what an append has missed; it is to be repeated then.
+        """Have a thread make the files that an append has missed; the append is to be repeated then.
 
         Raises:
             KafkaError: KAFKA_STORAGE_ERROR, the disk refuses, or the partition was deleted.

@@ -3,7 +3,7 @@
     /a/orders-0                     the source: served until the swap
     /b/orders-0.<32 hex>-future     the future log: filled with the same batches
 
-The steps, and what the next start does after a crash:
+The steps, and the work of the next start after a crash:
 
 1. The future log is filled. The next start finds both folders and goes on where the copy ends.
 2. It is flushed, the last batches follow, and its folder is renamed to `/b/orders-0`: from this moment on it
@@ -100,7 +100,7 @@ class LogMove:
         return self.divergence() is None and self.lag == 0
 
     def truncate(self, offset: int) -> None:
-        """Remove what the source does not have, from `offset` on. Worker thread."""
+        """Remove the records that the source does not have, from `offset` on. Worker thread."""
         if offset <= self.future.state.segments[0].base_offset:
             self.future.trimmer.reset_to(offset)
         else:

@@ -1,5 +1,5 @@
 """Logs that move between the directories of one broker (KIP-113): begun, carried on, swapped and cleared up
-after, and taken up again by the next start. What a single move does to the files: `future_log.py`.
+after, and taken up again by the next start. The effect of one move on the files is in `future_log.py`.
 """
 
 from __future__ import annotations

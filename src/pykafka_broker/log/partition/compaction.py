@@ -67,7 +67,7 @@ class Compaction:
         #: The log was truncated since the cleaning began: newer records, for which older ones were left out,
         #: may be gone.
         self._is_cut = False
-        #: Cleaned segments that are in place on disk, and what they replace; adopted on the event loop.
+        #: Replaced segments with the cleaned one that is in their place on disk; adopted on the event loop.
         self._swapped: list[tuple[tuple[Segment, ...], Segment]] = []
 
     @property

@@ -18,7 +18,7 @@ class EpochFile:
         self._state = state
         self._environment = environment
         self._folder = folder
-        #: The file says what `LogState.epochs` says.
+        #: The file holds the entries of `LogState.epochs`.
         self.is_saved = True
 
     def begin(self, epoch: int) -> None:

@@ -2,7 +2,7 @@
 
 Appends leave three things to a flush: batches in the page cache, indexes of rolled segments in memory, and
 producer snapshots in memory. A flush runs in a worker thread while the event loop appends; the order is
-FORMAT.md's. The recovery point moves last, so a crash at any moment finds below it only what is on stable
+FORMAT.md's. The recovery point moves last, so at any moment everything below it is on stable
 storage, indexes included.
 
 A sync that failed is never tried again: the kernel may have dropped the pages it could not write, and would

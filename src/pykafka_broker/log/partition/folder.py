@@ -35,7 +35,7 @@ class LogFolder:
             self._unsynced = {join(directory, PARTITION_METADATA), self._epochs_path, directory, parent}
         #: Held while side files are written or renamed in a worker thread.
         self._names_lock = threading.Lock()
-        #: Held while what an append needs is made: producers wait for that, and for nothing else.
+        #: Held while a file is made that an append needs: producers wait for that, and for nothing else.
         self._making_lock = threading.Lock()
         #: Held for a moment only.
         self._unsynced_lock = threading.Lock()

@@ -157,7 +157,7 @@ class PartitionLog:
     def take_over(self, source: PartitionLog, directory: str) -> None:
         """Go on in place of `source`, which has nothing that is not here, in the folder `directory`.
 
-        Its place, its producers with what they have under way, and its waiting readers go on here; `source`
+        Its place, its producers with their open transactions, and its waiting readers go on here; `source`
         can only be read from now on. The new name is durable with the next flush.
 
         Raises:

@@ -2,7 +2,7 @@
 
 Pure. Per producer id it keeps the epoch and the last five batches (KIP-98's window of `max.in.flight`
 requests), so a retried batch is answered with its original offsets instead of being appended twice; a gap
-is refused, an old epoch is fenced. It also keeps what the last stable offset needs: open transactions, and
+is refused, an old epoch is fenced. It also keeps, for the last stable offset, open transactions and
 completed ones whose marker is not yet below the high watermark, and the questions to the transaction
 coordinator that a transaction's first append has to wait for (`transaction_guards.py`).
 
@@ -55,7 +55,7 @@ class AppendOrigin(Enum):
     COORDINATOR = "coordinator"
     #: The raft leader: offsets and epoch are already right.
     RAFT_LEADER = "raft_leader"
-    #: A copy of what the leader has accepted: taken as it is.
+    #: A copy of batches that the leader has accepted: taken as they are.
     REPLICATION = "replication"
 
 
@@ -281,7 +281,7 @@ class ProducerStates:
         if state is None:
             state = self.producers[producer_id] = ProducerState(producer_id)
         first = header.base_sequence
-        # What a coordinator commits in a transaction has no sequence numbers.
+        # The records that a coordinator commits in a transaction have no sequence numbers.
         last = increment_sequence(first, delta) if first != NO_SEQUENCE else NO_SEQUENCE
         batch = BatchSummary(last, first_offset + delta, delta, timestamp)
         if epoch != state.producer_epoch:

@@ -1,7 +1,7 @@
 """A planned read: where the bytes are, decided on the event loop; the bytes, fetched there or in a worker
 thread.
 
-`LogReader.plan_read` makes a plan in a few microseconds from what is in memory. `answer_cached` then
+`LogReader.plan_read` makes a plan in a few microseconds from the state in memory. `answer_cached` then
 answers from the page cache without ever waiting, and when it cannot, `answer` does in a worker thread; either
 leaves larger reads in their file until they are sent (`stored_records.py`). `read` gives the bytes. A plan
 keeps its segment's file open: retention or deletion between plan and read change nothing for it.
@@ -28,8 +28,8 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.records.batch import BatchHeader, read_records
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: Check what a segment (with the base offset behind it) holds between two positions; if it is not sound, its
-#: damages are known then.
+#: Checks the batches of a segment (given the next base offset) between two positions; after that the damages
+#: of the segment are known.
 CheckOld = Callable[[Segment, Union[int, None], int, int], None]
 
 
@@ -322,7 +322,7 @@ def _checked_headers(
             if not segment.trust.is_verified(position, position + header.size_in_bytes):
                 check_old(segment, next_base_offset, position, position + header.size_in_bytes)
                 start, is_checked = position, False
-                break  # what the header said before does not count
+                break  # the header that was read before does not count
             yield position, header
 
 

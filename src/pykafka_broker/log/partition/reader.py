@@ -51,7 +51,7 @@ class LogReader:
     def plan_read(
         self, offset: int, max_bytes: int, *, limit: Limit = "high_watermark", minimum_one_batch: bool = True
     ) -> ReadPlan:
-        """Decide what a fetch at `offset` returns; OFFSET_OUT_OF_RANGE outside [log start, log end].
+        """Plan the read of a fetch at `offset`; OFFSET_OUT_OF_RANGE outside [log start, log end].
 
         Without `minimum_one_batch`, a first batch of more than `max_bytes` gives an empty plan. 1 us among
         the newest batches, 6 us through the index; with the read, 1 MiB takes 20 us more than copying it.
@@ -112,10 +112,10 @@ class LogReader:
     def _place(
         segment: Segment, offset: int, limit_offset: int, next_offset: int
     ) -> tuple[int, int, int] | None:
-        """(start of the batch that holds `offset`, its size, end of what may be read); None if that is not
-        known here.
+        """(start of the batch that holds `offset`, its size, end of the bytes that may be read); None if that
+        is not known here.
 
-        `next_offset` is where the segment ends. Only memory and page cache are asked.
+        `next_offset` is the end offset of the segment. Only memory and page cache are asked.
         """
         start, size = segment.indexes.tail_batch(offset, segment.size)
         if start < 0 or segment.trust.damages:

@@ -3,11 +3,11 @@
     log start offset <= last stable offset <= high watermark <= log end offset
 
 * log end offset: the next offset to assign; moves at append.
-* high watermark: what all in-sync replicas have; moves when the caller says so (`advance_high_watermark`);
+* high watermark: all in-sync replicas have the records below; moved by the caller (`advance_high_watermark`);
   consumers see nothing past it.
 * last stable offset: the high watermark, or the start of the oldest transaction whose outcome is not below
   it; read-committed consumers see nothing past it.
-* log start offset: what retention or DeleteRecords left.
+* log start offset: the first offset left by retention or DeleteRecords.
 * recovery point: everything below is on stable storage.
 
 `LogReader` reads the state, `LogWriter` makes the log grow, `LogTrimmer` makes it shrink, `Flusher` makes it
@@ -95,7 +95,7 @@ class LogState:
         #: As Kafka prints it: "orders-3".
         self.name = identity.name
         self.reconfigure(config)
-        #: Oldest first, never empty; replaced, not changed, so that a held tuple stays what it was.
+        #: Oldest first, never empty; replaced, not changed, so that a held tuple stays as it was.
         self.segments = opened.segments
         #: The last segment, the one that is appended to.
         self.active = opened.segments[-1]
@@ -129,8 +129,7 @@ class LogState:
         """Go by these settings from now on."""
         #: Replaced here only: `roll_ms` follows from it.
         self.config = config
-        # What is still being written cannot be compacted: max.compaction.lag.ms bounds the age of a segment
-        # too.
+        # The active segment cannot be compacted: max.compaction.lag.ms bounds its age too.
         lag_ms = config.max_compaction_lag_ms if config.is_compacted else LONG_MAX
         self.roll_ms = min(config.segment_ms, lag_ms)
 

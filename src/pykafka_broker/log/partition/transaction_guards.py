@@ -3,7 +3,7 @@
 A producer's first batch in a transaction is appended only if the transaction coordinator has just confirmed
 that the partition is part of it. Between the question and the append a marker may arrive that ends the very
 transaction, so the question is given a number of its own, the *guard*: an append has to bring the guard of
-the question that still stands, and what ends or continues a transaction strikes the question out.
+the question that still stands, and every batch that ends or continues a transaction cancels the question.
 
 Once a transaction is open in a log, that is proof enough and no guard is needed.
 """

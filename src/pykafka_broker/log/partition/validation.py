@@ -8,9 +8,9 @@ than 100 MB when decompressed.
 
 In the common case (CreateTime, `compression.type=producer`, a topic that is not compacted) the header, the
 checksum and the structure of every record are checked (`protocol/records/checking.py`), and base offset and
-leader epoch are written into the payload, outside what the checksum covers. Of 1 MiB the checksum takes 40 us
-and the records, with the copy they need, 0.15 ms (100 bytes each, all of one size), 2.6 ms (of all sizes),
-0.06 ms (1 KB, one size) or 0.3 ms. Compressed batches are decompressed first, within a budget.
+leader epoch are written into the payload, outside the bytes that the checksum covers. Of 1 MiB the checksum
+takes 40 us and the records, with the copy they need, 0.15 ms (100 bytes each, all of one size), 2.6 ms (of
+all sizes), 0.06 ms (1 KB, one size) or 0.3 ms. Compressed batches are decompressed first, within a budget.
 
 maxTimestamp is worked out from the records, because retention, look-ups by time and the bound on the future
 rest on it, and producers get it wrong: kafkajs sends the largest of the timestamps it was given, kafka-go
@@ -78,7 +78,7 @@ SMALLEST_RECORD_BYTES = 7
 #: The most bytes that one compressed byte can stand for, by codec number.
 LARGEST_RATIOS = (1, 1032, 22, 255, 32768)
 
-#: Least length of what follows the batch length in any format, v0 included.
+#: The least number of bytes after the batch length in any format, v0 included.
 SMALLEST_LENGTH_OF_ANY_FORMAT = 14
 
 #: Values of the topic configuration compression.type, but for "producer".

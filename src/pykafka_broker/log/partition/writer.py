@@ -1,8 +1,8 @@
 """A log as its writers see it: batches are validated here, get their offsets, and are written.
 
-Everything runs on the event loop thread and never waits for a disk, except what is documented otherwise.
+Everything runs on the event loop thread and never waits for a disk, unless documented otherwise.
 Appends do not sync: `AppendResult.flush_due` and `Flusher.flush` let the caller hold an acknowledgement back
-until the bytes are durable. After a crash only what is past the recovery point is scanned.
+until the bytes are durable. After a crash only the log past the recovery point is scanned.
 
 Figures in docstrings: a 2-core VM, CPython 3.11.
 """
@@ -140,7 +140,7 @@ class LogWriter:
                     duplicate.timestamp,
                     state.log_start_offset,
                     True,
-                    # What a crash left in the page cache: it was never acknowledged, nor synced.
+                    # A crash may have left the batch in the page cache: never acknowledged, nor synced.
                     state.unflushed_messages >= config.flush_messages,
                 )
         try:
@@ -312,7 +312,7 @@ class LogWriter:
 
 
 def _as_it_came(batch: Buffer) -> None:
-    """Take out of a client's batch what the append has written into it, for the next attempt."""
+    """Undo the changes of an append to a client's batch, for the next attempt."""
     _BASE_OFFSET.pack_into(batch, BASE_OFFSET_OFFSET, 0)
     view = memoryview(batch)
     if view[ATTRIBUTES_OFFSET + 1] & TIMESTAMP_TYPE_BIT:

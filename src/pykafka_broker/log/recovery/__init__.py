@@ -1,1 +1,1 @@
-"""Opening what lies in log directories: by a glance after a clean stop, by reading it after a crash."""
+"""Opening log directories: after a clean stop by a look at the ends of logs, after a crash by scanning."""

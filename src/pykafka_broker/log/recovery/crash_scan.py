@@ -5,7 +5,7 @@ is cut off, damage is fenced. Before that the notes beside the log are compared 
 
 * the note of density (`density.py`) is believed unless offsets are missing where it says that none is;
 * the leader epochs are believed unless the batches contradict them;
-* the recovery point is believed unless it is past what the last batch, cut off, can have held.
+* the recovery point is believed unless it is past any offset that the last batch, cut off, can have held.
 """
 
 from __future__ import annotations

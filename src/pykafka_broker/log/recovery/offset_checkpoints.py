@@ -30,10 +30,10 @@ CHECKPOINTS = (
 
 
 def read_offsets(files: FileSystem, log_dir: LogDir, name: str) -> dict[PartitionKey, int]:
-    """A checkpoint's entries. One that is garbage is set aside: without it we start from what the logs say.
+    """A checkpoint's entries. One that is garbage is set aside: the start then depends on the logs alone.
 
     Raises:
-        OSError: the disk refuses to say.
+        OSError: the disk cannot be read.
     """
     path = join(log_dir.path, name)
     try:

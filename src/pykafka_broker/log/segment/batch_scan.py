@@ -1,9 +1,10 @@
 """Reading batches without trusting the bytes: is each one sound, and if not, is it damaged or torn?
 
 Pure: bytes come from a `read(size, position)` callable. Every batch must have the right magic, length and
-CRC-32C, and also agree in what the CRC does not cover. Base offsets must ascend, and where they jump, as
-after compaction, the next batch must agree. Leader epochs must be those of the leader-epoch-checkpoint,
-which is written before the first batch of an epoch (or must not go back, where the checkpoint is lost).
+CRC-32C, and also agree in the fields that the CRC does not cover. Base offsets must ascend, and where they
+jump, as after compaction, the next batch must agree. Leader epochs must be those of the
+leader-epoch-checkpoint, which is written before the first batch of an epoch (or must not go back, where the
+checkpoint is lost).
 
 * `verified_end` is for batches that are most likely sound: it is fast, and stops at the first that is odd.
 * `BatchScan` is for a file that may be damaged: it finds where.
@@ -122,12 +123,12 @@ class BatchScan:
         self._base_offset = base_offset
         #: The epoch under which an offset was appended, as far as the leader-epoch-checkpoint knows; else -1.
         self._epoch_of = epoch_of or no_epoch_known
-        #: Whether a jump to the very last batch is believed where nothing tells what offset follows.
+        #: Whether a jump to the very last batch is believed if the following offset is not known.
         self._gaps_allowed = gaps_allowed
         #: The first offset behind the file, if it is known.
         self._following_offset = following_offset
         self._is_searching = False
-        #: End of the last good batch: what lies behind it is a torn tail.
+        #: End of the last good batch: bytes after it are a torn tail.
         self.valid_end = start_position
         self.next_offset = base_offset if start_offset is None else start_offset
         self.damages: list[Damage] = []
@@ -272,7 +273,7 @@ class BatchScan:
         return crc32c(self._read(end - start, start)) if end >= position + HEADER_BYTES else -1
 
     def _good_behind(self, position: int) -> BatchHeader | None:
-        """As `_good_batch`, where a gap in the offsets is what one expects after damage."""
+        """As `_good_batch`, after damage, where a gap in the offsets is to be expected."""
         self._is_searching = True
         try:
             return self._good_batch(position)

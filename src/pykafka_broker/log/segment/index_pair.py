@@ -76,7 +76,7 @@ class IndexPair:
         #: The indexes as far as they are in memory.
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
-        #: The files hold what memory holds.
+        #: The files hold the same entries as memory.
         self.is_saved = True
         self.bytes_since_entry = 0
         #: Max timestamp of the first batch, which decides when to roll by time; -1 while empty or unknown.
@@ -139,7 +139,7 @@ class IndexPair:
         self.tail_last_offsets.append(last_offset)
 
     def truncate_to(self, log: IndexedLog, offset: int) -> None:
-        """Forget what points at or past `offset`, where the log has just been made to end.
+        """Remove the entries that point at or past `offset`, where the log has just been made to end.
 
         Both indexes must be in memory: their files still describe the longer log.
         """

@@ -145,7 +145,7 @@ class Segment:
         self.indexes.note_batch(self, position, size, last_offset, max_timestamp, offset_of_max_timestamp)
 
     def cut_torn_tail(self) -> None:
-        """Remove what a failed append left behind the end; OSError while the disk refuses even that."""
+        """Remove the bytes that a failed append left after the end; OSError if the disk refuses even that."""
         self.file.truncate(self.size)
         self.has_torn_tail = False
 
@@ -315,7 +315,7 @@ class Segment:
         return copy
 
     def adopt(self, scanned: Segment) -> None:
-        """Take over what the scan of a copy has found. Worker-safe."""
+        """Take over the findings of the scan of a copy. Worker-safe."""
         self.indexes.hold(scanned.index, scanned.time_index)
         self.trust.note_scanned(scanned.trust.damages)
 

@@ -100,7 +100,7 @@ def verify_batches(
     """Verify batches that were written before this process began: from the one at `start`, or an indexed one
     before it, up to `end` or further, so that the next reader finds it done.
 
-    False if anything is odd, in the log or in the index; `fence_damages` finds out what.
+    False if anything is odd, in the log or in the index; `fence_damages` finds the fault.
     """
     size = segment.trust.unverified_end
     entry = segment.index.entry_at_or_before(start)

@@ -2,8 +2,8 @@
 LeaveGroup (KIP-848).
 
 To such a member the group looks like a classic one in which it never leads: its generation is its member
-epoch, it joins again whenever its assignment is to change, and SyncGroup brings the assignment at once. What
-it owns it says in its subscription.
+epoch, it joins again whenever its assignment is to change, and SyncGroup brings the assignment at once. Its
+subscription names the partitions it owns.
 """
 
 from __future__ import annotations

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
-from pykafka_broker.arrow import KAFKA_COLUMNS, read_topic
+from pykafka_broker.arrow import KAFKA_COLUMNS, Json, RegistryAvro, read_topic
+from pykafka_broker.arrow.values import Format
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from pykafka_broker.protocol.records.batch import build_batch
-from pykafka_broker.spark.archive import Batch, Pace, Start, Table, Topics, archive_topics
+from pykafka_broker.spark.archive import (
+    Batch,
+    Pace,
+    Start,
+    Table,
+    Topics,
+    archive_topics,
+    compact,
+    dead_letters,
+)
 from pykafka_broker.spark.archive.settings import TABLE_FORMATS, TableFormat
 from pykafka_broker.spark.archive.tables import table_of
 from pykafka_broker.spark.errors import SparkError
+from tests.arrow.registry import served_registry
 from tests.cli.conftest import run_command
 from tests.spark.kafka import NOON, Kafka
 
@@ -37,9 +50,15 @@ class Job:
         self.checkpoint = str(folder / "checkpoint")
         self.batches: list[Batch] = []
 
-    def run(self, *topics: str, start: Start = Start.EARLIEST, pace: Pace = Pace(), **options: str) -> int:  # noqa: B008
+    def run(
+        self,
+        *topics: str,
+        start: Start = Start.EARLIEST,
+        pace: Pace = Pace(),  # noqa: B008
+        decode: Mapping[str, Format] = MappingProxyType({}),
+    ) -> int:
         """Archive what is there; how many records that were."""
-        source = Topics(self.kafka.bootstrap, topics, options)
+        source = Topics(self.kafka.bootstrap, topics)
         archived = archive_topics(
             self.spark,
             source,
@@ -47,6 +66,7 @@ class Job:
             self.checkpoint,
             start=start,
             pace=pace,
+            decode=decode,
             report=self.batches.append,
         )
         return archived.records
@@ -60,6 +80,12 @@ class Job:
         """The records of the table, as Arrow has them, by place."""
         frame = table_of(self.spark, self.table).rows().select(*KAFKA_COLUMNS)
         return by_place(frame.toArrow())
+
+    def decoded(self) -> list[tuple[Any, ...]]:
+        """What values became, by offset: the fields, and whether there is a reason."""
+        frame = table_of(self.spark, self.table).rows().orderBy("offset")
+        found = frame.select("value_data", "value_error").toArrow().to_pylist()
+        return [(row["value_data"], row["value_error"] is not None) for row in found]
 
     def topic_ids(self) -> Counter[tuple[str, str]]:
         found = table_of(self.spark, self.table).rows().select("topic", "topic_id").collect()
@@ -206,3 +232,93 @@ def test_a_job_refuses_what_would_lose_or_repeat_records(
     shutil.rmtree(tmp_path / "table")
     assert "is not there any more" in job.refusal(topic)
     assert job.refusal("missing") == "Topic 'missing' does not exist."
+
+
+LINES = pa.list_(pa.struct([("price", pa.float64())]))
+#: A schema, then one with another field here and there, then one that has lost one.
+FIRST = pa.schema([("id", pa.int64()), ("at", pa.timestamp("ms", "UTC")), ("lines", LINES)])
+SECOND = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("lines", pa.list_(pa.struct([("price", pa.float64()), ("count", pa.int64())]))),
+        ("note", pa.string()),
+    ]
+)
+
+
+@pytest.mark.parametrize("format_", ["iceberg", "parquet"])
+def test_json_becomes_columns_that_grow_with_its_schema(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, format_: TableFormat
+) -> None:
+    job = new_job(spark, kafka, tmp_path, format_)
+    topic = kafka.topic()
+    kafka.send(topic, ['{"id": 1, "at": "2026-01-01T00:00:00Z", "lines": [{"price": 2.5}]}', '{"id": "x"}'])
+    kafka.send(topic, [None], key=b"k")
+    assert job.run(topic, decode={"value": Json(FIRST)}) == 3
+    kafka.send(topic, ['{"id": 2, "lines": [{"price": 1, "count": 3}], "note": "n"}', "no JSON"])
+    assert job.run(topic, decode={"value": Json(SECOND)}) == 2
+    kafka.send(topic, ["not decoded"])
+    assert job.run(topic) == 1
+    assert job.rows() == in_topic(kafka, topic)
+    new_year = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    lines = [{"price": 2.5, "count": None}]
+    assert job.decoded() == [
+        ({"id": 1, "at": new_year, "lines": lines, "note": None}, False),
+        (None, True),
+        (None, False),
+        ({"id": 2, "at": None, "lines": [{"price": 1.0, "count": 3}], "note": "n"}, False),
+        (None, True),
+        (None, False),
+    ]
+    letters = dead_letters(table_of(spark, job.table).rows()).orderBy("offset").collect()
+    assert [(letter.offset, bytes(letter.value)) for letter in letters] == [
+        (1, b'{"id": "x"}'),
+        (4, b"no JSON"),
+    ]
+    assert all(letter.reason.startswith("value: JSON parse error") for letter in letters)
+
+    tomorrow = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1)
+    if format_ == "parquet":
+        with pytest.raises(SparkError, match="cannot be replaced in one step"):
+            compact(spark, job.table, before=tomorrow)
+        return
+    wrong = Json(pa.schema([("id", pa.string())]))
+    with pytest.raises(SparkError, match=r"value_data\.id is bigint in the table, and string in the schema"):
+        job.run(topic, decode={"value": wrong})
+
+
+def test_avro_of_a_registry_becomes_columns_and_small_files_large_ones(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    job = new_job(spark, kafka, tmp_path, "delta")
+    topic = kafka.topic()
+    order = {"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}
+    note = {"name": "note", "type": ["null", "string"], "default": None}
+    with served_registry() as registry:
+        registry.add(f"{topic}-value", 1, order)
+        decode = {"value": RegistryAvro(registry.url)}
+        send_bytes(kafka, topic, [b"\0\0\0\0\1\x02", b"\0\0\0\0\x63\x02", b"{}"])
+        assert job.run(topic, decode=decode) == 3
+        registry.add(f"{topic}-value", 2, {**order, "fields": [*order["fields"], note]})
+        send_bytes(kafka, topic, [b"\0\0\0\0\1\x04", b"\0\0\0\0\2\x06\x02\x02n"])
+        assert job.run(topic, decode=decode) == 2
+    expected = [
+        ({"id": 1, "note": None}, False),
+        (None, True),
+        (None, True),
+        ({"id": 2, "note": None}, False),
+        ({"id": 3, "note": "n"}, False),
+    ]
+    assert job.decoded() == expected
+
+    today = dt.datetime.now(dt.UTC).date()
+    assert compact(spark, job.table, before=today).removed == 0
+    compacted = compact(spark, job.table, before=today + dt.timedelta(days=1))
+    assert compacted.removed > compacted.added == 1
+    assert job.decoded() == expected
+    assert job.rows() == in_topic(kafka, topic)
+    assert job.run(topic) == 0
+
+
+def send_bytes(kafka: Kafka, topic: str, values: Iterable[bytes]) -> None:
+    produce_batch(kafka, topic, [(NOON_MS, None, value, []) for value in values])

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import BytesIO
 from os import PathLike, fspath
 from typing import Any, Union
@@ -52,9 +52,9 @@ class RegistryAvro:
     """Values begin with a header that names their schema in a registry, Confluent's or one that answers
     like it.
 
-    The columns are those of `schema`; without one, of the newest schema of `subject`, which is
-    `<topic>-value` (or `-key`) unless it is given. `headers` are sent with each request, as for
-    authorization; a URL may have user and password in it.
+    The columns are those of `schema`; without one, of the schema with the id `schema_id`; without that, of
+    the newest schema of `subject`, which is `<topic>-value` (or `-key`) unless it is given. `headers` are
+    sent with each request, as for authorization; a URL may have user and password in it.
     """
 
     url: str
@@ -63,6 +63,24 @@ class RegistryAvro:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_s: float = 30.0
     on_error: OnError = "error"
+    schema_id: int | None = None
+
+    def pinned(self, topic: str, column: str) -> RegistryAvro:
+        """The same, with the schema that its columns have now, whatever the registry gets later.
+
+        Raises:
+            ConnectionError: the registry does not answer.
+            OSError: the file of the schema cannot be read.
+            ValueError: it has no such subject, or does not tell the id of its schema.
+        """
+        if self.schema is not None:
+            return replace(self, schema=_loaded(self.schema))
+        if self.schema_id is not None:
+            return self
+        found = Registry(self.url, self.headers, self.timeout_s).newest(self.subject or f"{topic}-{column}")
+        if found.number is None:
+            raise ValueError(f"the registry {self.url} does not tell the id of schema {found.name}")
+        return replace(self, schema_id=found.number)
 
     def open(self, topic: str, column: str) -> RegistryAvroDecoder:
         """The decoder; asks the registry.
@@ -75,6 +93,8 @@ class RegistryAvro:
         registry = Registry(self.url, self.headers, self.timeout_s)
         if self.schema is not None:
             reader = _parsed(_loaded(self.schema), {})
+        elif self.schema_id is not None:
+            reader = _registered(registry, registry.schema(self.schema_id))
         else:
             reader = _registered(registry, registry.newest(self.subject or f"{topic}-{column}"))
         return RegistryAvroDecoder(registry, reader)

@@ -32,6 +32,8 @@ class RegistrySchema(NamedTuple):
     text: str
     #: Subject and version of those that it refers to.
     references: tuple[tuple[str, int], ...]
+    #: Its id, where the registry tells it.
+    number: int | None = None
 
 
 class Registry:
@@ -89,6 +91,7 @@ class Registry:
                 found.get("schemaType", "AVRO"),
                 found["schema"],
                 tuple((each["subject"], int(each["version"])) for each in found.get("references") or ()),
+                found.get("id"),
             )
         except HTTPError as error:
             error.close()

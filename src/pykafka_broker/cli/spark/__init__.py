@@ -2,7 +2,9 @@
 
     archive.py      topics to a lake table
     checkpoint.py   a streaming checkpoint beside its topics, and its repair
+    compact.py      small files of an archive become large ones
     conf.py         settings of a session that fits the installed Spark
+    dead_letters.py records of an archive that could not be decoded
     doctor.py       why Spark does not read or write Kafka here
     jars.py         the jars of a session in a folder
 
@@ -16,7 +18,9 @@ import click
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.spark.archive import archive
 from pykafka_broker.cli.spark.checkpoint import checkpoint
+from pykafka_broker.cli.spark.compact import compact
 from pykafka_broker.cli.spark.conf import conf
+from pykafka_broker.cli.spark.dead_letters import dead_letters
 from pykafka_broker.cli.spark.doctor import doctor
 from pykafka_broker.cli.spark.jars import jars
 
@@ -28,6 +32,8 @@ def spark() -> None:
 
 spark.add_command(archive)
 spark.add_command(checkpoint)
+spark.add_command(compact)
 spark.add_command(conf)
+spark.add_command(dead_letters)
 spark.add_command(doctor)
 spark.add_command(jars)

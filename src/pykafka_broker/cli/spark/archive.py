@@ -9,9 +9,9 @@ import click
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.options import Seconds, gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.cli.spark.session_options import SessionOptions, session_options
+from pykafka_broker.cli.spark.session_options import SessionOptions, format_option, session_options
 from pykafka_broker.cli.wording import counted, human_size
-from pykafka_broker.spark.archive.settings import TABLE_FORMATS, Start, TableFormat
+from pykafka_broker.spark.archive.settings import Start, TableFormat
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -32,9 +32,10 @@ class _Target(NamedTuple):
     """The table, and the checkpoint of the job that fills it."""
 
     table: str
-    format: TableFormat
+    table_format: TableFormat
     checkpoint: str
     start: str
+    decode: tuple[str, ...]
 
 
 class _Pace(NamedTuple):
@@ -54,9 +55,7 @@ class _Pace(NamedTuple):
     metavar="TABLE",
     help="A path (Delta, Parquet), or a name in a catalog (Delta, Iceberg); made if it does not exist.",
 )
-@click.option(
-    "--format", type=click.Choice(TABLE_FORMATS), default="delta", show_default=True, help="Its format."
-)
+@format_option
 @click.option("--checkpoint", required=True, metavar="DIR", help="Where the job keeps how far it is.")
 @click.option(
     "--start",
@@ -64,6 +63,12 @@ class _Pace(NamedTuple):
     default=Start.EARLIEST.value,
     show_default=True,
     help="Where a job begins whose checkpoint is new.",
+)
+@click.option(
+    "--decode",
+    multiple=True,
+    metavar="COLUMN=KIND:SCHEMA",
+    help="Decode key or value into columns: value=json:FILE, value=avro:FILE or value=registry:URL.",
 )
 @click.option("--follow", is_flag=True, help="Go on with what comes, until it is interrupted.")
 @click.option(
@@ -109,19 +114,16 @@ def archive(
     not start, and says why.
     """
     from pykafka_broker.spark.archive import Pace, Table, Topics, archive_topics
+    from pykafka_broker.spark.archive.formats import parse_format
 
     source = Topics(cluster.bootstrap_server, topics, dict(pairs(options, "--option"))).checked()
-    table = Table(target.format, target.table).checked()
-    reported = 0
+    table = Table(target.table_format, target.table).checked()
+    decode = dict(map(parse_format, target.decode))
 
     def report(batch: Batch) -> None:
-        nonlocal reported
-        reported += 1
         output.show(ArchivedBatch(*batch), [sentence(batch)])
 
-    with session.opened(
-        f"archive to {table.name}", [] if table.format == "parquet" else [table.format]
-    ) as spark:
+    with session.opened(f"archive to {table.name}", table.jars) as spark:
         archived = archive_topics(
             spark,
             source,
@@ -129,6 +131,7 @@ def archive(
             target.checkpoint,
             start=Start(target.start),
             pace=Pace(pace.follow, pace.every_s, pace.batch_records),
+            decode=decode,
             report=report,
         )
     output.remark(

@@ -10,6 +10,7 @@ import click
 
 from pykafka_broker.cli.options import gathered, pairs
 from pykafka_broker.cli.spark.options import jars_option, package_option
+from pykafka_broker.spark.archive.settings import TABLE_FORMATS
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -51,6 +52,18 @@ class SessionOptions(NamedTuple):
             yield spark
         finally:
             spark.stop()
+
+
+def format_option(command: Command) -> Command:
+    """Of which format a table of an archive is."""
+    return click.option(
+        "--format",
+        "table_format",
+        type=click.Choice(TABLE_FORMATS),
+        default="delta",
+        show_default=True,
+        help="Its format.",
+    )(command)
 
 
 def session_options(command: Command) -> Command:

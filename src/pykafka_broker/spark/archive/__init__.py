@@ -3,35 +3,59 @@
     settings.py      what a job is asked for: topics, table, start, pace
     job.py           archive_topics()
     tables.py        the tables of Delta, Iceberg and Parquet
+    compaction.py    compact(): many small files become few
     rows.py          the rows: Spark's kafka format, the topic's id, the day
+    decoding.py      JSON, Avro and Protobuf as columns
+    bad_records.py   dead_letters(): the records that could not be decoded
+    formats.py       how keys and values are encoded, in words
+    evolution.py     what a table lacks for the rows of a job
     checkpoints.py   the checkpoint of a job
     cluster.py       what the brokers say of the topics
     progress.py      how far a job is; pure
     guard.py         whether a job may start, or has to stop; pure
     classic.py       the JVM of a classic session
 
-`archive_topics` and what imports pyspark is imported on first use.
+What imports pyspark is imported on first use.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.spark.archive.progress import Archived, Batch
 from pykafka_broker.spark.archive.settings import Pace, Start, Table, Topics
 
 if TYPE_CHECKING:
+    from pykafka_broker.spark.archive.bad_records import dead_letters
+    from pykafka_broker.spark.archive.compaction import Compacted, compact
     from pykafka_broker.spark.archive.job import archive_topics
 
-__all__ = ["Archived", "Batch", "Pace", "Start", "Table", "Topics", "archive_topics"]
+__all__ = [
+    "Archived",
+    "Batch",
+    "Compacted",
+    "Pace",
+    "Start",
+    "Table",
+    "Topics",
+    "archive_topics",
+    "compact",
+    "dead_letters",
+]
+
+_MODULES = {
+    "Compacted": "compaction",
+    "archive_topics": "job",
+    "compact": "compaction",
+    "dead_letters": "bad_records",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "archive_topics":
-        from pykafka_broker.spark.installation import pyspark_version
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from pykafka_broker.spark.installation import pyspark_version
 
-        pyspark_version()  # says how to install it, where an import would only fail
-        from pykafka_broker.spark.archive.job import archive_topics
-
-        return archive_topics
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    pyspark_version()  # says how to install it, where an import would only fail
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

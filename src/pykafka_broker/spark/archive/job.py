@@ -10,28 +10,34 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.types import StructField, StructType
 
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.spark.archive import guard, progress, rows
 from pykafka_broker.spark.archive.checkpoints import CheckpointFolder
 from pykafka_broker.spark.archive.cluster import Cluster
+from pykafka_broker.spark.archive.evolution import additions
 from pykafka_broker.spark.archive.settings import Pace, Start, Table, Topics
 from pykafka_broker.spark.archive.tables import ArchiveTable, table_of
 from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.spark.kafka_format import ARCHIVE_TYPES, KAFKA_TYPES, OFFSET, PARTITION, TOPIC, TOPIC_ID
+from pykafka_broker.spark.kafka_format import ARCHIVE_DDL, OFFSET, PARTITION, TOPIC, TOPIC_ID
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from pykafka_broker.arrow.values import Format
+    from pykafka_broker.spark.archive.decoding import Decoder
 
 #: Seconds between two looks at a running job, and between two at its topics.
 LOOK_S, GUARD_S = 1, 2.0
@@ -48,6 +54,7 @@ def archive_topics(
     *,
     start: Start = Start.EARLIEST,
     pace: Pace = Pace(),  # noqa: B008 - a frozen value
+    decode: Mapping[str, Format] = MappingProxyType({}),
     report: Report | None = None,
 ) -> progress.Archived:
     """Append the records of topics to a table, exactly once; returns when the job has ended.
@@ -59,6 +66,8 @@ def archive_topics(
         checkpoint: A folder of the job's own, where it keeps how far it is.
         start: Where a job begins whose checkpoint is new.
         pace: Whether it ends, and how much it reads at once.
+        decode: How `key` or `value` are encoded, by the formats of `pykafka_broker.arrow`: they become the
+            columns `value_data` and `value_error`, beside the bytes.
         report: Told of each batch that is archived.
 
     Raises:
@@ -72,15 +81,14 @@ def archive_topics(
     guard.refuse_missing(topics.names, found)
     beginning = _examine(folder, target, found, start)
     topic_ids = {name: topic.topic_id for name, topic in found.items()}
-    if not target.exists():
-        target.create(KAFKA_TYPES | ARCHIVE_TYPES, str(uuid.uuid4()))
-    archive_id = target.archive_id()
-    if archive_id is None:
-        raise SparkError(
-            f"{table.name} was not made by an archive job: name a table that does not exist yet."
-        )
+    decoder = _decoder(decode, topics.names) if decode else None
+    archive_id = _made_or_grown(target, [] if decoder is None else decoder.fields)
     folder.remember(topic_ids, archive_id)
-    frame = rows.archived(rows.stream(spark, topics, beginning.offsets, pace), topic_ids)
+    columns = target.columns()
+    stream = rows.stream(spark, topics, beginning.offsets, pace)
+    if decoder is not None:
+        stream = decoder.applied(stream, columns)
+    frame = rows.in_columns(rows.archived(stream, topic_ids), columns)
     query = target.write(frame, checkpoint, pace)
     watch = _Watch(query, cluster, topic_ids, beginning.verified, report or (lambda batch: None))
     try:
@@ -124,6 +132,31 @@ def _examine(
     guard.refuse_to_go_on(known, topics, archive)
     # Spark goes on where its checkpoint says, and begins new topics and partitions at their beginning.
     return _Beginning(Start.EARLIEST.value, known.ends)
+
+
+def _decoder(formats: Mapping[str, Format], topics: Sequence[str]) -> Decoder:
+    from pykafka_broker.spark.archive.decoding import Decoder  # needs pyarrow, and nothing else here does
+
+    return Decoder.of(formats, topics)
+
+
+def _made_or_grown(target: ArchiveTable, decoded: Sequence[StructField]) -> str:
+    """Make the table if there is none, or add what it lacks; its id.
+
+    Raises:
+        SparkError: it is not one of an archive, or has a column of another type.
+    """
+    plain = cast("StructType", StructType.fromDDL(ARCHIVE_DDL))
+    wanted = StructType([*plain.fields, *decoded])
+    if not target.exists():
+        target.create(wanted, str(uuid.uuid4()))
+    archive_id = target.archive_id()
+    if archive_id is None:
+        raise SparkError(
+            f"{target.table.name} was not made by an archive job: name a table that does not exist yet."
+        )
+    target.add(list(additions(target.columns() or wanted, wanted)))
+    return archive_id
 
 
 def _ends_in_table(

@@ -16,6 +16,7 @@ from pykafka_broker.spark.kafka_format import DAY, HEADERS, KAFKA_COLUMNS, KEY, 
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 #: The name of the numbers that each batch counts, and those numbers.
 OBSERVED, BYTES = "archive", "bytes"
@@ -50,6 +51,19 @@ def archived(frame: DataFrame, topic_ids: Mapping[str, str]) -> DataFrame:
     """The records with the id of their topic and the day; their bytes are counted by batch."""
     return frame.select("*", _topic_id(topic_ids).alias(TOPIC_ID), F.expr(_TODAY).alias(DAY)).observe(
         OBSERVED, F.expr(_payload_bytes()).alias(BYTES)
+    )
+
+
+def in_columns(frame: DataFrame, columns: StructType | None) -> DataFrame:
+    """The rows with the columns of the table, in its order; null in those that the job does not fill."""
+    if columns is None:
+        return frame
+    filled = set(frame.columns)
+    return frame.select(
+        *(
+            F.col(field.name) if field.name in filled else F.lit(None).cast(field.dataType).alias(field.name)
+            for field in columns.fields
+        )
     )
 
 

@@ -81,6 +81,11 @@ class Table(NamedTuple):
         return self
 
     @property
+    def jars(self) -> list[str]:
+        """The table formats that a session needs jars of."""
+        return [] if self.format == "parquet" else [self.format]
+
+    @property
     def is_path(self) -> bool:
         """Whether it is named by its path."""
         return "/" in self.name

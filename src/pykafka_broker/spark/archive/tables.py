@@ -9,13 +9,16 @@ A table has an id of its own among its properties, by which a checkpoint knows i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from pyspark.sql.types import DateType, StringType, StructField, StructType
+
 from pykafka_broker.spark.archive.classic import exists
+from pykafka_broker.spark.archive.evolution import Addition, quoted, sql_type
 from pykafka_broker.spark.archive.settings import Pace, Table
 from pykafka_broker.spark.errors import SparkError
-from pykafka_broker.spark.kafka_format import ARCHIVE_TYPES, DAY, KAFKA_TYPES, TOPIC
+from pykafka_broker.spark.kafka_format import DAY, TOPIC
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -37,8 +40,14 @@ class ArchiveTable(Protocol):
     def exists(self) -> bool:
         """Whether it was made already."""
 
-    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+    def create(self, columns: StructType, archive_id: str) -> None:
         """Make it, with these columns."""
+
+    def columns(self) -> StructType | None:
+        """Its columns; None if each of its files has its own."""
+
+    def add(self, additions: Sequence[Addition]) -> None:
+        """Add columns and fields."""
 
     def archive_id(self) -> str | None:
         """The id that it was made with; None if it was not made as an archive."""
@@ -88,8 +97,14 @@ class DeltaTable:
                 return False
             raise
 
-    def create(self, types: Mapping[str, str], archive_id: str) -> None:
-        _create(self._spark, self.table, types, archive_id)
+    def create(self, columns: StructType, archive_id: str) -> None:
+        _create(self._spark, self.table, columns, archive_id)
+
+    def columns(self) -> StructType | None:
+        return self.rows().schema
+
+    def add(self, additions: Sequence[Addition]) -> None:
+        _add(self._spark, self.table, additions)
 
     def archive_id(self) -> str | None:
         return _archive_id(self._spark, self.table)
@@ -115,10 +130,16 @@ class IcebergTable:
     def exists(self) -> bool:
         return self._spark.catalog.tableExists(self.table.identifier)
 
-    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+    def create(self, columns: StructType, archive_id: str) -> None:
         namespace = self.table.name.rpartition(".")[0]
         self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-        _create(self._spark, self.table, types, archive_id)
+        _create(self._spark, self.table, columns, archive_id)
+
+    def columns(self) -> StructType | None:
+        return self.rows().schema
+
+    def add(self, additions: Sequence[Addition]) -> None:
+        _add(self._spark, self.table, additions)
 
     def archive_id(self) -> str | None:
         return _archive_id(self._spark, self.table)
@@ -146,16 +167,24 @@ class ParquetFolder:
         """Whether it has a batch."""
         return exists(self._spark, f"{self.table.name}/_spark_metadata")
 
-    def create(self, types: Mapping[str, str], archive_id: str) -> None:
+    def create(self, columns: StructType, archive_id: str) -> None:
         """The first batch makes it."""
+
+    def columns(self) -> StructType | None:
+        return None
+
+    def add(self, additions: Sequence[Addition]) -> None:
+        """Files have the columns that they were written with."""
 
     def archive_id(self) -> str | None:
         return self.table.name
 
     def rows(self) -> DataFrame:
-        # Spark would take a topic that is called 2026 for a number.
-        ddl = ", ".join(_columns(KAFKA_TYPES | ARCHIVE_TYPES))
-        return self._spark.read.schema(ddl).parquet(self.table.name)
+        found = self._spark.read.option("mergeSchema", "true").parquet(self.table.name).schema
+        # By the names of folders, Spark would take a topic that is called 2026 for a number.
+        by_folder = {TOPIC: StringType(), DAY: DateType()}
+        fields = [StructField(f.name, by_folder.get(f.name, f.dataType)) for f in found.fields]
+        return self._spark.read.schema(StructType(fields)).parquet(self.table.name)
 
     def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
         return (
@@ -163,15 +192,18 @@ class ParquetFolder:
         )
 
 
-def _create(spark: SparkSession, table: Table, types: Mapping[str, str], archive_id: str) -> None:
+def _create(spark: SparkSession, table: Table, columns: StructType, archive_id: str) -> None:
+    ddl = ", ".join(f"`{quoted(field.name)}` {sql_type(field.dataType)}" for field in columns.fields)
     spark.sql(
-        f"CREATE TABLE {table.identifier} ({', '.join(_columns(types))}) USING {table.format} "
+        f"CREATE TABLE {table.identifier} ({ddl}) USING {table.format} "
         f"PARTITIONED BY ({', '.join(PARTITIONED_BY)}) TBLPROPERTIES ('{ARCHIVE_ID}' = '{archive_id}')"
     )
 
 
-def _columns(types: Mapping[str, str]) -> Iterable[str]:
-    return (f"`{name}` {type_}" for name, type_ in types.items())
+def _add(spark: SparkSession, table: Table, additions: Sequence[Addition]) -> None:
+    if additions:
+        columns = ", ".join(addition.sql for addition in additions)
+        spark.sql(f"ALTER TABLE {table.identifier} ADD COLUMNS ({columns})")
 
 
 def _archive_id(spark: SparkSession, table: Table) -> str | None:

@@ -1,0 +1,36 @@
+"""The records of an archive that could not be decoded.
+
+A bad record is a row of the table like any other, with its bytes and the reason: Delta and Iceberg have no
+commit of two tables at once, so that a table of its own for them would lack records, or have them twice,
+after a crash in between. So all rows are still the topic, for a replay, and a schema that is mended later
+can be applied to the bytes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.kafka_format import KEY, VALUE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+#: How the columns end that are decoded, and those with the reasons.
+DATA, ERROR = "_data", "_error"
+REASON = "reason"
+
+
+def dead_letters(rows: DataFrame) -> DataFrame:
+    """The rows of an archive whose key or value could not be decoded, with the column `reason`.
+
+    Raises:
+        SparkError: no job has decoded any.
+    """
+    columns = [name for name in (KEY, VALUE) if f"{name}{ERROR}" in rows.columns]
+    if not columns:
+        raise SparkError("No key and no value of this table was decoded.")
+    reasons = (F.concat(F.lit(f"{name}: "), F.col(f"{name}{ERROR}")) for name in columns)
+    return rows.withColumn(REASON, F.concat_ws("; ", *reasons)).where(F.col(REASON) != "")

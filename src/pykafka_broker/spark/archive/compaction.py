@@ -1,0 +1,54 @@
+"""compact(): many small files of an archive become few large ones, with the same rows.
+
+The days before today are done with, and no job appends to them, so that each is rewritten once. The tables
+rewrite in a commit of their own, beside jobs that run. The old files stay until VACUUM (Delta) or
+`expire_snapshots` (Iceberg) removes them, for readers of older versions of the table.
+
+A folder of Parquet is refused: its `_spark_metadata` names every file, and readers that do not look at it
+would find each row twice, as long as old and new files are there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from pykafka_broker.spark.archive.settings import Table
+from pykafka_broker.spark.archive.tables import require_archive, table_of
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.kafka_format import DAY
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Compacted(NamedTuple):
+    """How many files became how many."""
+
+    removed: int
+    added: int
+
+
+def compact(spark: SparkSession, table: Table, before: dt.date | None = None) -> Compacted:
+    """Rewrite the files of the days before this one; today in UTC, if None.
+
+    Raises:
+        SparkError: it is no archive, or a folder of Parquet.
+    """
+    target = table_of(spark, table)
+    if target.table.format == "parquet":
+        raise SparkError(
+            f"{table.name} is a folder of Parquet, whose files are named in its _spark_metadata and cannot "
+            "be replaced in one step. Archive to Delta or Iceberg."
+        )
+    require_archive(target)
+    day = (before or dt.datetime.now(dt.UTC).date()).isoformat()
+    if target.table.format == "delta":
+        [row] = spark.sql(f"OPTIMIZE {target.table.identifier} WHERE {DAY} < '{day}'").collect()
+        return Compacted(row.metrics.numFilesRemoved, row.metrics.numFilesAdded)
+    catalog, _, name = target.table.name.partition(".")
+    [row] = spark.sql(
+        f"CALL {catalog}.system.rewrite_data_files(table => '{name}', where => \"{DAY} < '{day}'\")"
+    ).collect()
+    return Compacted(row.rewritten_data_files_count, row.added_data_files_count)

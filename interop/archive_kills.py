@@ -45,6 +45,8 @@ PROPERTIES = {"num.partitions": str(PARTITIONS), "log.retention.ms": "-1", "log.
 REFUSED = 3
 #: Records a second.
 RATE = 400
+#: Of a batch, so that there are many.
+BATCH_RECORDS = 2_000
 PATIENCE_S = 300.0
 
 
@@ -95,7 +97,7 @@ def work(told: Work) -> int:
         print(json.dumps(batch._asdict()), flush=True)
 
     topics = Topics(told.bootstrap, (TOPIC,))
-    pace = Pace(is_endless=not told.dump, every_s=0.0, batch_records=2_000)
+    pace = Pace() if told.dump else Pace(is_endless=True, every_s=0.0, batch_records=BATCH_RECORDS)
     try:
         archive_topics(spark, topics, table, str(folder / "checkpoint"), pace=pace, report=report)
     except SparkError as error:

@@ -45,8 +45,11 @@ class Carts(StatefulProcessor):
         self._handle = handle
         self._last_click = handle.getValueState("last_click", "at_ms BIGINT")
 
-    def handleInputRows(  # noqa: N802 - the name is Spark's
-        self, key: Any, rows: Iterator[pd.DataFrame], timers: Any
+    def handleInputRows(  # noqa: N802 - the names are Spark's
+        self,
+        key: Any,
+        rows: Iterator[pd.DataFrame],
+        timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
@@ -69,8 +72,11 @@ class Carts(StatefulProcessor):
             self._last_click.clear()
         yield _left(key, left_ms)
 
-    def handleExpiredTimer(  # noqa: N802 - the name is Spark's
-        self, key: Any, timers: Any, expired: Any
+    def handleExpiredTimer(  # noqa: N802 - the names are Spark's
+        self,
+        key: Any,
+        timerValues: Any,
+        expiredTimerInfo: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         (last_ms,) = self._last_click.get()
         self._last_click.clear()

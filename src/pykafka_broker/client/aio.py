@@ -1,6 +1,6 @@
 """The client's shell for asyncio: many requests on their way over one connection.
 
-    async with await connect("127.0.0.1:9092") as connection:
+    async with await connect(Address("127.0.0.1", 9092)) as connection:
         first = connection.start(MetadataRequest(topics=None))
         second = await connection.send(ListGroupsRequest(), timeout_ms=5_000)
         response = await first

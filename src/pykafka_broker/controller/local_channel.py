@@ -40,6 +40,10 @@ from pykafka_broker.raft.format import random_uuid
 #: Replicas whose directories are told in one event.
 MAX_ASSIGNMENTS = 2_250
 
+#: A broker that stops waits no longer for the others to learn who leads instead: the default of
+#: `broker.session.timeout.ms`, after which a broker without heartbeats counts as gone.
+SHUTDOWN_PATIENCE_MS = 9_000
+
 
 class LocalControllerChannel:
     """Asks the controller in this process, on behalf of the node that `rules` name.
@@ -193,8 +197,23 @@ class LocalControllerChannel:
         await self._heartbeat(broker_epoch)
 
     async def shut_down_broker(self, broker_epoch: int) -> None:
+        give_up_ms = self._scheduler.now_ms() + SHUTDOWN_PATIENCE_MS
+        pause_ms = 0  # a broker that is alone may stop after its second heartbeat
         while not (await self._heartbeat(broker_epoch, want_shutdown=True)).should_shut_down:
-            pass
+            if self._scheduler.now_ms() >= give_up_ms:
+                text = "other brokers have not confirmed that they know who leads now"
+                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
+            if pause_ms:
+                await self._sleep(pause_ms)
+            pause_ms = min(2 * pause_ms + 50, 1_000)
+
+    async def _sleep(self, duration_ms: int) -> None:
+        over = asyncio.get_running_loop().create_future()
+        timer = self._scheduler.call_at(self._scheduler.now_ms() + duration_ms, lambda: over.set_result(None))
+        try:
+            await over
+        finally:
+            timer.cancel()
 
     async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
         await self._heartbeat(broker_epoch, offline_directories=tuple(directories))

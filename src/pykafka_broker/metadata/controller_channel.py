@@ -118,6 +118,9 @@ class BrokerReports(Protocol):
         """The broker stops: give its leaderships to others and fence it.
 
         It may stop serving when this returns.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT, the other brokers have not learned in time who leads now.
         """
         ...
 

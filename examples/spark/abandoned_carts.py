@@ -45,11 +45,11 @@ class Carts(StatefulProcessor):
         self._handle = handle
         self._last_click = handle.getValueState("last_click", "at_ms BIGINT")
 
-    def handleInputRows(  # noqa: N802 - the names are Spark's
+    def handleInputRows(
         self,
         key: Any,
         rows: Iterator[pd.DataFrame],
-        timerValues: Any,  # noqa: N803
+        timerValues: Any,
     ) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
@@ -72,11 +72,11 @@ class Carts(StatefulProcessor):
             self._last_click.clear()
         yield _left(key, left_ms)
 
-    def handleExpiredTimer(  # noqa: N802 - the names are Spark's
+    def handleExpiredTimer(
         self,
         key: Any,
         timerValues: Any,
-        expiredTimerInfo: Any,  # noqa: N803
+        expiredTimerInfo: Any,
     ) -> Iterator[pd.DataFrame]:
         (last_ms,) = self._last_click.get()
         self._last_click.clear()

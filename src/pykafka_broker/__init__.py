@@ -8,7 +8,7 @@
     with Broker(load_config(data_dir="data", listen="127.0.0.1:0")) as broker:  # in a thread of its own
         print(broker.bootstrap_servers)
 
-`load_config` reads what a start on the command line reads: a properties file, environment variables,
+`load_config` reads the same sources as a start on the command line: a properties file, environment variables,
 overrides. Without a file a group's first member does not wait for others, as tests and development want it
 (`overrides={"group.initial.rebalance.delay.ms": 3000}` for Kafka's default).
 

@@ -1,7 +1,7 @@
-"""Time as the server sees it: a port, so that tests decide what time it is.
+"""Time as the server sees it: a port, so that tests set the time.
 
-`now_ms` is the wall clock (record timestamps, retention); `monotonic_ms` never goes back and is what
-deadlines are measured with. Nothing else in the server reads the time.
+`now_ms` is the wall clock (record timestamps, retention); `monotonic_ms` never goes back and measures
+deadlines. Nothing else in the server reads the time.
 """
 
 from __future__ import annotations

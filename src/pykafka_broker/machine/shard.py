@@ -1,19 +1,19 @@
-"""The shell around a pure core: it appends what a transition decided, waits for the commit, then answers.
+"""The shell around a pure core: it appends the records of a transition, waits for the commit, then answers.
 
 A core is a function `transition(state, event) -> Step`. The shell owns everything a core must not know: the
 log (`append`), the commit offset, the callers that wait (futures, which the core knows as integer tokens),
 and the timers. There is no task and no queue behind a shard: a transition runs inside the call that submits
 its event, so an idle shard costs nothing and fifty of them cost fifty small objects.
 
-What the shell guarantees, and its tests show:
+The guarantees of the shell, which its tests check:
 
 * A failed append installs nothing. The next state exists only after its records are in the log; the caller
   gets the error, all others keep waiting as before, and a timer whose append failed is delivered again a
   little later. Where others wait for the same records, `refused_event` tells the core that they were
   refused, and the core answers.
 * An answer never overtakes an earlier write. A reply waits until everything appended before it, by any
-  caller, has been committed, even when its own transition wrote nothing: no caller reads what may still be
-  lost.
+  caller, has been committed, even when its own transition wrote nothing: no caller reads state that may still
+  be lost.
 * A commit that does not come fails the answers that wait for it after `commit_timeout_ms` with
   REQUEST_TIMED_OUT: their writes may still succeed. Replies that a core holds back itself (a parked
   JoinGroup) are not affected.
@@ -166,7 +166,7 @@ class Shard(Generic[State, Event]):
         return answer
 
     def tell(self, event: Event) -> None:
-        """Submit an event; raises what `append` raises, and then nothing has happened."""
+        """Submit an event; raises the error of a failed `append`, and then nothing has happened."""
         if self._closed is not None:
             raise self._closed
         step = self._transition(self.state, event)

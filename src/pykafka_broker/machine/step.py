@@ -3,7 +3,7 @@
 A core decides `(state, event) -> Step(state, records, effects)`. It does no I/O, reads no clock and rolls no
 dice: events carry `now_ms` and whatever randomness they need. `records` are durable facts, appended before
 the new state is installed; `replay(state, record)` alone rebuilds the durable part of a state. `effects` are
-what the shell does once the records are committed.
+carried out by the shell once the records are committed.
 
 A token is a number that the shell maps to the caller that waits for the answer, so cores stay comparable
 with `==`.
@@ -46,7 +46,7 @@ class CancelTimer(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Let the owner of the core begin `work`; what comes of it comes back as an event."""
+    """Let the owner of the core begin `work`; its outcome comes back as an event."""
 
     work: object
 

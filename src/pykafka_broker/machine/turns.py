@@ -1,6 +1,6 @@
 """Timers of many shards that are due at the same moment: one for each turn of the event loop.
 
-A coordinator's shards look for what is too old at the same time, and slices of long work are due at once.
+A coordinator's shards all look for expired state at the same time, and slices of long work are due at once.
 Each of them is short, but fifty are not.
 """
 

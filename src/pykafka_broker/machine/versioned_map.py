@@ -3,8 +3,8 @@
 A core's state is a value: a transition returns the next one and the shell keeps the old one until the records
 are in the log. Copying a dict of every committed offset for each commit would make that dear, so the tables
 of a core are `VersionedMap`s (Baker's rerooting): the newest version owns the dict, an older one only notes
-what to undo to get back from the next newer version. Reading and changing the newest version costs what a
-dict costs. Reading an older one first moves the dict over to it, which costs as much as the changes in
+the changes to undo from the next newer version. Reading and changing the newest version costs as much as with
+a dict. Reading an older one first moves the dict over to it, which costs as much as the changes in
 between: it happens after a failed append and in tests, never in the run of things.
 
 Values compare with `==` like any mapping. Not for threads. An iteration ends when the map changes version.
@@ -27,7 +27,7 @@ _NOTHING: Final[dict[Any, Any]] = {}
 class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
     """An immutable mapping; `with_changes` makes the next version in time proportional to the changes."""
 
-    # Exactly one version of a family has `_data`; every other has `_newer` and what to `_undo` from it.
+    # Exactly one version of a family has `_data`; every other has `_newer` and the changes to `_undo`.
     __slots__ = ("_data", "_newer", "_undo")
 
     def __init__(self, data: Mapping[Key, Value] | None = None) -> None:
@@ -91,7 +91,7 @@ class VersionedMap(Mapping[Key, Value], Generic[Key, Value]):
         """The keys that the next version has removed, if its one change was to remove."""
         return list(self._undo)
 
-    # What is done for each commit looks at `_data` before it asks: a call costs more than what is looked up.
+    # Code that runs for each commit looks at `_data` before it calls this: a call costs more than a look-up.
     def _dict(self) -> dict[Key, Value]:
         if self._data is not None:
             return self._data

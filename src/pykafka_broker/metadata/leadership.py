@@ -38,7 +38,7 @@ class Leadership(Protocol):
     """Decides on metadata while this node leads the metadata log."""
 
     def prepare(self) -> None:
-        """The node is about to stand for election. Raises what keeps it from leading."""
+        """The node is about to stand for election. Raises the error that keeps it from leading."""
         ...
 
     def begin(self, log: LeaderLog) -> None:

@@ -3,8 +3,8 @@
     committed batch -> image -> prepared for -> published to subscribers -> told to watchers
 
 Every part of a node that acts on metadata subscribes, and sees each image once, with the one before it.
-Watchers come after all subscribers: they answer requests, so a client that asks this node next sees what its
-request has changed. What takes long to make true (folders of thousands of new partitions) is done before an
+Watchers come after all subscribers: they answer requests, so a client that asks this node next sees the
+changes of its request. Work that takes long (making folders of thousands of new partitions) is done before an
 image is published, while the node goes on with the image it has: see `prepare_with`.
 """
 
@@ -93,7 +93,7 @@ class MetadataPublisher:
         """Return when everything below `offset` has been published.
 
         Raises:
-            Exception: what `fail` was told meanwhile.
+            Exception: the error that `fail` was told meanwhile.
         """
         if self._published_offset < offset:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -106,7 +106,7 @@ class MetadataPublisher:
         Before the quorum has a leader, that is not known, and this waits for one.
 
         Raises:
-            Exception: what `fail` was told meanwhile.
+            Exception: the error that `fail` was told meanwhile.
         """
         if not self._high_watermark:
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -114,7 +114,7 @@ class MetadataPublisher:
             await waiter
         await self.published(self._high_watermark)
 
-    # -- what the raft host tells ----------------------------------------------------------------------
+    # -- calls of the raft host ------------------------------------------------------------------------
 
     def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
         """Start over from a snapshot, which replaces all that came before; the next commit publishes it."""
@@ -163,7 +163,7 @@ class MetadataPublisher:
     # -- publishing ------------------------------------------------------------------------------------
 
     def _publish_committed(self) -> None:
-        """Publish what is committed, up to an image that takes long to prepare for."""
+        """Publish the committed images, up to one that takes long to prepare for."""
         while self._unpublished:
             next_offset, image = self._unpublished[0]
             preparation = self._prepare(image)

@@ -1,11 +1,11 @@
 """The replica of the metadata log on this node, and the committed records it hands over.
 
-    load    the newest snapshot, and what else is known to be committed     -> listener.start_over, replay
+    load    the newest snapshot, and other records known to be committed    -> listener.start_over, replay
     boot    take up the role that the files give                            -> leadership.begin, if it leads
     commit  everything below an offset is committed                         -> listener.commit, batch by batch
 
-The listener gets committed records in the order of the log, whether this node has led them or another one
-has: what this node appended as leader is handed over as the records it was given, everything else is read
+The listener gets committed records in the order of the log, whether this node or another one has appended
+them: those that this node appended as leader are handed over as it was given them, all others are read
 from the log and decoded. So a batch is decoded at most once, and never by the node that wrote it.
 
 At a start the high watermark is unknown until the quorum has a leader, so only the snapshot is handed over.
@@ -114,7 +114,7 @@ class RaftHost:
     # -- life ------------------------------------------------------------------------------------------
 
     def load(self) -> None:
-        """Read the files, and hand over what is known to be committed. May take long.
+        """Read the files, and hand over the records known to be committed. May take long.
 
         Raises:
             CorruptMetadataError, MalformedFile: the files cannot be understood.
@@ -177,7 +177,7 @@ class RaftHost:
             try:
                 end_offset = self._driver.append(values[start : start + MAX_RECORDS_PER_OPERATION])
             except KafkaError as error:
-                # Half of a decision is in the log: what is in memory does not say the same.
+                # Half of a decision is in the log: the state in memory differs from it.
                 self.fail("written", error)
                 raise
         self._led.append(MetadataBatch(base_offset, end_offset, self.epoch, records))
@@ -220,7 +220,7 @@ class RaftHost:
         if epoch == self._led_epoch:
             return
         if self._led_epoch is not None:
-            # The next leader decides what becomes of what is not committed: the log will say it.
+            # The next leader decides whether uncommitted records count: the log will show it.
             self._led.clear()
             self._leadership.end(KafkaError(ErrorCode.NOT_CONTROLLER))
         self._led_epoch = epoch

@@ -35,7 +35,7 @@ class ReplicaPorts(NamedTuple):
 
 
 class MetadataReplica:
-    """The replica of the metadata log on this node. `publisher` shows what it holds."""
+    """The replica of the metadata log on this node. `publisher` shows its content."""
 
     def __init__(
         self,

@@ -3,16 +3,16 @@
     endpoint.py            the configuration of a listener; addresses.py, host_names.py: hosts looked up
     listeners.py           all listeners: bound, advertised, stopped
     listening.py           one listener and its sockets
-    connection_factory.py  what listeners ask of a connection; kafka_connections.py: those that speak Kafka
+    connection_factory.py  connections as listeners see them; kafka_connections.py: those that speak Kafka
     accepting.py           letting clients in as far as limits and rates (creation_rate.py) allow
     transports.py          bytes between socket and connection; authentication.py: who a peer is
     connection.py          one client: frames in, answers out, in order
     dispatch.py            from API key and version to decoder, handler and encoder
     sending.py             answers that are read from their files while they are sent
     purgatory.py           parked fetches, and other requests that wait for a log to move
-    limits.py, patience.py what one connection may take, and how long its peer may take
-    account.py, memory.py  memory: what one connection takes, and what all together may take
-    shared.py              what all connections share; counters.py, faults.py
+    limits.py, patience.py the limits of one connection, and the deadlines of its peer
+    account.py, memory.py  memory: the use of one connection, and the bounds of all together
+    shared.py              the shared state of all connections; counters.py, faults.py
     sweeping.py            looks at every connection now and then
 
 Where additions belong:
@@ -21,7 +21,7 @@ Where additions belong:
   client's certificate reaches the authentication, which begins when the handshake is over.
 * SASL: a row there, with an authentication here; authentication.py says in which order it works.
 * Listeners of controllers: `KafkaConnections` with a `Dispatch` of the APIs of that kind of listener, and a
-  `node` that has what their handlers ask for.
+  `node` with the ports of their handlers.
 * Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), which `Listeners.add` gets
   as a `ListenerService`, together with a transport. For each client that is let in it makes an asyncio
   protocol that reads the HTTP request, and an `OpenConnection` through which limits, the sweep and the stop

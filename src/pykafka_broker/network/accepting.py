@@ -158,7 +158,7 @@ class Acceptor:
         Raises:
             OSError: no client waits any more, or accepting failed.
         """
-        # Before the reserve is whole again, a client would take what was freed for logs.
+        # Before the reserve is whole again, a client would take descriptors that were freed for logs.
         if self._reserve.refill():
             try:
                 client: tuple[socket.socket, tuple[str, int]] = sock.accept()

@@ -1,7 +1,7 @@
 """Authentication: the principal of a connection's peer, and the requests it may send before that is known.
 
 In order: the transport opens, and with TLS its handshake is over; the connection asks the authentication of
-its listener to begin, and tells it what the transport knows of the peer, such as a client certificate; the
+its listener to begin, and passes on the transport's facts about the peer, such as a client certificate; the
 `Identity` that comes back is set on the connection before it reads a request. An identity is a principal,
 which every request carries, and the routes the peer may use. The connection keeps both in attributes of its
 own, so authentication adds no cost per request.
@@ -55,7 +55,7 @@ class Authentication(Protocol):
     def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
         """The identity that a connection begins with; its transport has just opened.
 
-        `dispatch` is what its listener serves to users.
+        `dispatch` has the routes that its listener serves to users.
         """
         ...
 

@@ -3,7 +3,7 @@
 An `asyncio.BufferedProtocol` around two cores: `FrameReader` cuts the bytes into frames, `Dispatch` finds the
 handler of each. This file keeps the order of requests and answers, and the limits.
 
-**A round** is what one wake-up brings: every complete frame is decoded, handed to its handler and answered
+**A round** is the work of one wake-up: every complete frame is decoded, handed to its handler and answered
 into one output buffer, which goes to the transport in one write. `records` are never copied: they are a view
 of the receive buffer on the way in, and on the way out a buffer of their own in `writelines` or, if there are
 many, still in their file (`sending.py`).
@@ -20,9 +20,9 @@ theirs and this request's may be large, the peer is throttled, a long round give
 the connection is closing. Bytes that come meanwhile are kept up to `read_ahead_bytes`; then the connection
 stops reading, and TCP tells the peer.
 
-**Limits** are in `limits.py` and, over all connections, in `memory.py`; `account.py` counts what this
-connection takes. Nothing has a timer of its own: the sweep calls `check()`, and `patience.py` knows how long
-is too long.
+**Limits** are in `limits.py` and, over all connections, in `memory.py`; `account.py` counts the use
+of this connection. Nothing has a timer of its own: the sweep calls `check()`, and `patience.py` knows the
+deadlines.
 
 **Errors** are counted and logged in `faults.py`. A fault of the peer closes its connection; an exception
 out of a handler is answered if the API has an `error_response`. Other connections never notice.
@@ -198,7 +198,7 @@ class Connection(asyncio.BufferedProtocol):
     def __repr__(self) -> str:
         return f"{self.listener_name}-{self.peer_host}:{self.peer_port}"
 
-    # What handlers and the rest of the server see.
+    # For handlers and the rest of the server.
 
     @property
     def outstanding_answers(self) -> int:
@@ -240,7 +240,7 @@ class Connection(asyncio.BufferedProtocol):
         self._routes = identity.dispatch.routes
 
     def throttle(self, duration_ms: int) -> None:
-        """Start no further request for `duration_ms`: what an answer's throttle_time_ms promises."""
+        """Start no further request for `duration_ms`, as an answer's throttle_time_ms promises."""
         clock = self._shared.clock
         until_ms = clock.monotonic_ms() + duration_ms
         self._throttled_until_ms = max(until_ms, self._throttled_until_ms)
@@ -593,7 +593,7 @@ class Connection(asyncio.BufferedProtocol):
         self._let_go(SENDING)
 
     def _cannot_send(self, error: OSError) -> None:
-        """A disk did not give what an answer had announced: only the end of the connection can say so."""
+        """A disk did not give the bytes that an answer announced: only a closed connection can tell that."""
         self._shared.faults.of_disk(self, error)
         self.abort()
 

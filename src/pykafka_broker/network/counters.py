@@ -1,4 +1,4 @@
-"""Counts of what all connections of a broker did, for metrics."""
+"""The counters of all connections of a broker, for metrics."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Faults:
         self._complaints.log(logging.WARNING, kind, connection.peer_host, text)
 
     def of_disk(self, connection: Faulty, error: OSError) -> None:
-        """A disk did not give what an answer had announced; the connection is closed."""
+        """A disk did not give the bytes that an answer announced; the connection is closed."""
         text = f"Closing connection {connection!r}: a log cannot be read while it is sent: {error}"
         self._complaints.log(logging.ERROR, type(error).__name__, connection.peer_host, text)
 

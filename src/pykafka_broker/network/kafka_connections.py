@@ -15,7 +15,7 @@ from pykafka_broker.network.shared import Shared
 class KafkaConnections:
     """The connection factory of one listener.
 
-    `dispatch` has the APIs of its kind, and `node` returns what their handlers may ask for. It is called for
+    `dispatch` has the APIs of its kind, and `node` returns the ports of their handlers. It is called for
     each connection, so the node may be built after the listener and before its first connection.
     """
 

@@ -100,7 +100,7 @@ class RequestMemory:
         if holder is self._owner:
             self._owner = None
         self._still.discard(holder)
-        # What it held may have been a whole request whose turn came.
+        # Its bytes may have been a whole request whose turn came.
         self._forget_waiting(holder)
 
     def _forget_waiting(self, holder: Holder) -> None:

@@ -1,8 +1,8 @@
 """Parked requests: handlers that wait until a log moves, a deadline passes or their client goes away.
 
-A parked handler costs one entry per log it watches, one timer and its own coroutine; nothing polls. What
-moves a log (its high watermark, last stable offset or start) wakes the handlers parked on it in the same turn
-of the event loop. A handler leaves every table when its wait ends, however it ends.
+A parked handler costs one entry per log it watches, one timer and its own coroutine; nothing polls. A move of
+a log (of its high watermark, last stable offset or start) wakes the handlers parked on it in the same turn of
+the event loop. A handler leaves every table when its wait ends, however it ends.
 
 A handler may bring `ready`, a cheap question asked on each move about the log that moved; only a true answer
 wakes the handler. Ten thousand fetches that want a gigabyte each then cost an append ten thousand questions,

@@ -76,7 +76,7 @@ class Source:
 
 
 class Block:
-    """`with source.block("if x:"):` indents what is written inside."""
+    """`with source.block("if x:"):` indents the lines written inside."""
 
     __slots__ = ("source",)
 
@@ -198,11 +198,11 @@ class CodecSource(Source):
 
 
 class DecoderSource(CodecSource):
-    """Writes `def struct_X(buf, pos, end, left) -> (message, pos)` per struct, and what callers call.
+    """Writes `def struct_X(buf, pos, end, left) -> (message, pos)` per struct, and the function for callers.
 
-    `end` is where the bytes end that may be read, `left` holds how many elements the message may still have.
-    Reading a fixed-width value or a single byte past the buffer's end raises by itself; a slice does not, so
-    every slice is checked before it is taken.
+    `end` is the end of the bytes that may be read, `left` the number of elements that the message may still
+    have. Reading a fixed-width value or a single byte past the buffer's end raises by itself; a slice does
+    not, so every slice is checked before it is taken.
     """
 
     def __init__(self, cls: type, version: int) -> None:

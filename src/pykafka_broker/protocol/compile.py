@@ -5,8 +5,8 @@
     parts = encode_parts(message, 12)      # for writelines: `records` stay separate buffers
 
 `decoder(cls, version)` and `encoder(cls, version)` are the compiled functions behind them, for hot paths.
-They are compiled on first use (about half a millisecond) and kept. Their text is what one reads in a
-traceback or steps through in pdb, one function per struct, and can be printed:
+They are compiled on first use (about half a millisecond) and kept. Their text shows in tracebacks
+and in pdb, one function per struct, and can be printed:
 `print(decoder(MetadataRequest, 12).source)`.
 
 Decoding trusts nothing: every length is compared with the bytes that are left before anything is allocated or
@@ -58,7 +58,7 @@ class Decoder(Protocol[M_co]):
 
 
 class Encoder(Protocol[M_contra]):
-    """Appends one message to `out`, and what belongs between its bytes (see `Cut`) to `cuts`."""
+    """Appends one message to `out`, and the content that belongs between its bytes (see `Cut`) to `cuts`."""
 
     source: str
 

@@ -212,4 +212,4 @@ class KafkaError(Exception):
 
 
 class ProtocolError(Exception):
-    """The peer sent what no correct peer sends: close the connection."""
+    """The peer sent bytes that break the protocol: close the connection."""

@@ -1,4 +1,4 @@
-"""Framing: a stream of bytes cut into Kafka's frames, without I/O and without copying what need not move.
+"""Framing: a stream of bytes cut into Kafka's frames, without I/O and with as little copying as possible.
 
 A frame is a 4-byte big-endian length and that many bytes of request or response:
 
@@ -6,9 +6,9 @@ A frame is a 4-byte big-endian length and that many bytes of request or response
     | length: int32 | length bytes               |
     +---------------+----------------------------+
 
-`FrameReader` is fed the way `asyncio.BufferedProtocol` works: `get_buffer()` says where the next bytes go,
-`received(n)` says how many came, `next_frame()` yields the complete frames one by one, and `settle()` ends
-the round. Frames are writable memoryviews into the buffer; they are valid until `settle()`.
+`FrameReader` is fed the way `asyncio.BufferedProtocol` works: `get_buffer()` gives the buffer for the next
+bytes, `received(n)` tells how many came, `next_frame()` returns the complete frames one by one, and
+`settle()` ends the round. Frames are writable memoryviews into the buffer; they are valid until `settle()`.
 
 Where the bytes lie:
 
@@ -16,11 +16,12 @@ Where the bytes lie:
   round runs from `get_buffer()` to `settle()` without any other reader in between. Most rounds hold whole
   frames, which are served where they landed; an idle connection owns no buffer at all.
 * A small rest (a cut frame, or frames whose turn has not come) is kept as exactly its bytes, and is put back
-  in front of the next bytes that land. A peer that announces 100 MB and falls silent costs what it sent.
+  in front of the next bytes that land. A peer that announces 100 MB and falls silent costs only the bytes it
+  sent.
 * A large rest moves once into a buffer of the reader's own, which grows by doubling with the bytes received,
-  never by what was announced. Reading stops at the end of a large frame, so the next one starts at the front
-  again and a steady flow of large frames is never moved. The buffer is given back when frames have become
-  small, or by `release()` when the connection rests.
+  never by the length announced. Reading stops at the end of a large frame, so the next one starts at the
+  front again and a steady flow of large frames is never moved. The buffer is given back when frames have
+  become small, or by `release()` when the connection rests.
 
 A length of zero or less, or above the limit, is the peer's fault: `ProtocolError`, before anything is
 allocated.
@@ -39,7 +40,7 @@ LENGTH_BYTES = 4
 LANDING_BYTES = 256 * 1024
 #: A rest of up to this many bytes is kept as bytes and landed again; a larger one gets a buffer.
 SMALL_REST_BYTES = 16 * 1024
-#: When more than this is missing from a frame, reading stops at its end: what follows would have to be moved.
+#: If more than this is missing from a frame, reading stops at its end: later bytes would have to be moved.
 LARGE_FRAME_BYTES = 64 * 1024
 #: So many rounds with only small frames, and a reader gives its own buffer back.
 SMALL_ROUNDS_BEFORE_RELEASE = 32
@@ -121,7 +122,7 @@ class FrameReader:
         return own[end:]
 
     def received(self, size: int) -> None:
-        """`size` bytes were put at the front of what `get_buffer()` returned."""
+        """`size` bytes were put at the front of the buffer that `get_buffer()` returned."""
         self._end += size
         if self._rest:
             self._end += len(self._rest)
@@ -160,7 +161,7 @@ class FrameReader:
         self._start -= LENGTH_BYTES + len(frame)
 
     def settle(self) -> None:
-        """End the round: keep what was not consumed; the frames handed out are not valid any more."""
+        """End the round: keep the bytes not consumed; the frames handed out are not valid any more."""
         if self._own is None:
             size = self._end - self._start
             if size:

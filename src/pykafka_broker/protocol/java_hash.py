@@ -61,7 +61,7 @@ def state_walked(keys: Iterable[str]) -> list[str]:
         signed = value if value < 0x80000000 else value - 0x100000000
         return (signed * _FIBONACCI & 0xFFFFFFFFFFFFFFFF) >> shift
 
-    # What shares a slot is walked from the last to the first.
+    # Entries that share a slot are walked from the last to the first.
     listed.reverse()
     listed.sort(key=slot)
     return listed

@@ -57,7 +57,7 @@ class Message:
 
 
 # The field declarations. `versions` says which versions have the field, `nullable` in which it may be None
-# (True: in all of them), `tag` makes it a tagged field, `entity` says what the value names.
+# (True: in all of them), `tag` makes it a tagged field, `entity` is the kind of thing that the value names.
 
 
 def i8(versions: str = "", *, default: Any = REQUIRED, tag: int | None = None) -> Any:

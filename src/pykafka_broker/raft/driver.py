@@ -140,7 +140,7 @@ class RaftDriver:
                 self._flushed = end_offset
                 self._carry_out(transitions.step(self.state, Flushed(end_offset)))
         except (KafkaError, OSError) as error:
-            # What is on disk is unknown now, so nothing may be acknowledged any more.
+            # The content of the disk is unknown now, so nothing may be acknowledged any more.
             self._failed = error
             self._on_failure(error)
         finally:

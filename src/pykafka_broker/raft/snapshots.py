@@ -4,7 +4,7 @@
     batches         the metadata records, offsets from 0 on, the epoch is the snapshot's
     control batch   SnapshotFooter: without it the file is torn
 
-`bootstrap.checkpoint` has the same form without voters; what it says becomes the first records of the log.
+`bootstrap.checkpoint` has the same form without voters; its records become the first records of the log.
 The snapshot with id (0, 0) holds nothing but the first voters.
 """
 

@@ -10,7 +10,7 @@ Fetches of assigned followers come in through `apis/fetch_plan.py`: `Partition.f
 `AlterPartition`, to the port `IsrChanges`. With acks=all, `Partition.acknowledged` waits for the high
 watermark where followers count.
 
-Every partition has one replica so far, and no broker follows another. What replication between brokers adds:
+Every partition has one replica so far, and no broker follows another. Replication between brokers will add:
 
 * AlterPartition in `metadata/controller_channel.py`, and an `IsrChanges` that asks for it in place of
   `broker/isr_changes.py` `RefusedIsrChanges`.

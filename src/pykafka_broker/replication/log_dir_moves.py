@@ -137,7 +137,7 @@ class LogDirMoves:
                 await self._alter(topic, partition, path)
             except KafkaError as error:
                 logger.warning("Unable to alter log dirs for %s-%d: %s", topic, partition, error.message)
-                # What other requests call NOT_LEADER_OR_FOLLOWER has its older name here.
+                # NOT_LEADER_OR_FOLLOWER of other requests has its older name here.
                 if error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER:
                     return ErrorCode.REPLICA_NOT_AVAILABLE
                 return error.code

@@ -1,10 +1,10 @@
 """One partition held by this node: its log, and the rules of replication around it.
 
 The core (`core/`) decides when the high watermark moves and who may do what; a `Partition` carries that out
-on the log. A partition without followers commits what is appended at once or, where `flush.messages` asks for
-that, as soon as it is on disk. Appends and consumers' fetches read flags that are worked out when the
+on the log. A partition without followers commits appended records at once or, where `flush.messages` asks for
+that, as soon as they are on disk. Appends and consumers' fetches read flags that are worked out when the
 leadership changes, so that replication costs them nothing. Fetches of followers and the lag check go through
-`core.transitions.transition`, and what it asks of the controller goes to `IsrChanges`.
+`core.transitions.transition`, whose requests to the controller go to `IsrChanges`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Partition:
         self.acknowledges_at_once = False
         self._ports = ports
         self._leadership: Leadership | None = None
-        # What appends look at, worked out by `_lead`.
+        # Flags that appends read, worked out by `_lead`.
         self._commits_at_once = False
         self._is_under_min_isr = False
         #: Producers can wait for a file to be made; coordinators append in the middle of a transition.
@@ -186,7 +186,7 @@ class Partition:
         self._commit()
 
     def _take(self, event: Event) -> None:
-        """Let the core decide what `event` changes, and carry that out."""
+        """Let the core decide on `event`, and carry the decision out."""
         assert self._leadership is not None
         step = transition(self._leadership, event)
         self._lead(step.state)
@@ -266,7 +266,7 @@ class Partition:
     def acknowledged(
         self, next_offset: int, required_acks: int, timeout_ms: int | None = None
     ) -> Awaitable[ErrorCode] | None:
-        """None if everything below `next_offset` may be acknowledged now, else what to wait for.
+        """None if everything below `next_offset` may be acknowledged now, else an awaitable for that moment.
 
         With acks=all that is the high watermark where followers count: REQUEST_TIMED_OUT after `timeout_ms`,
         NOT_LEADER_OR_FOLLOWER if another broker leads first. All else waits only for the sync that
@@ -382,7 +382,7 @@ class Partition:
             self._commit()
 
     def _commit(self) -> None:
-        """Move the high watermark as far as it may, and acknowledge what that allows."""
+        """Move the high watermark as far as it may, and acknowledge the requests that this allows."""
         leadership = self._leadership
         if leadership is not None:
             offset = self._local_offset()

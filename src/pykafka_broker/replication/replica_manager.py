@@ -31,7 +31,7 @@ logger = logging.getLogger("kafka.server.ReplicaManager")
 
 
 class Roles(Protocol):
-    """Told what this node does for each partition that it holds.
+    """Told the role of this node for each partition that it holds.
 
     `resign` ends a role before another begins, and also where none does: the partition has no leader, or was
     deleted.
@@ -75,7 +75,7 @@ class ReplicaManager:
         self._next_lag_check_ms = 0
 
     def subscribe(self, roles: Roles) -> None:
-        """Tell `roles` what this node leads and follows from now on."""
+        """Tell `roles` from now on which partitions this node leads and follows."""
         self._roles.append(roles)
 
     def led(self, topic: str, partition: int) -> Partition | None:
@@ -159,7 +159,7 @@ class ReplicaManager:
                     yield topic, self._log_config(image.config(ResourceType.TOPIC, name))
 
     def apply(self, image: ClusterImage) -> None:
-        """Make logs and roles what `image` says; what did not change since the last image costs nothing."""
+        """Bring logs and roles in line with `image`; topics unchanged since the last image cost nothing."""
         changed_topics = list(self._changed_topics(image))
         old, self._image = self._image, image
         if image.topics is not old.topics:

@@ -1,24 +1,24 @@
-"""Spark beside any Kafka cluster: sessions that fit, what is wrong with a set-up, checkpoints.
+"""Spark beside any Kafka cluster: sessions that fit, faults of a set-up, checkpoints.
 
     session.py        kafka_session(): a session with the connector that fits the installed Spark
     releases.py       the lines of Spark, and the coordinates of connector and tables for each
     installation.py   the Spark that Python would run
     java.py           the Java that it would start
-    poms.py           what a jar needs besides itself
+    poms.py           the dependencies of a jar
     repository.py     files of a Maven repository, checked
     jars.py           the jars of a session in a folder, for sessions without Ivy
     classpath.py      whether jars fit together
     checkpoint/       a streaming checkpoint beside the topics that it reads, and its repair
-    executors.py      which addresses the executors of a session reach
-    reading.py        one read of Kafka through Spark, and what its failure means
-    lag.py            commit_progress(): what a streaming query has read, where tools look for lag
+    executors.py      the addresses that the executors of a session reach
+    reading.py        one read of Kafka through Spark, and the meaning of its failure
+    lag.py            commit_progress(): the progress of a streaming query, where tools look for lag
     kafka_log/        format("kafka_log"): log folders as a data source, without a broker
-    progress.py       how far a query has read, by what Spark tells its listeners
+    progress.py       the end offsets of a query's batches, by the progress that Spark tells its listeners
     kafka_format.py   the columns of a record, of Spark's own source and of archives
-    errors.py         SparkError, and Fault: what is wrong in words, with the remedy
+    errors.py         SparkError, and Fault: a problem in words, with its remedy
 
-Needs the extra `spark`; only what starts or uses a session imports pyspark. Everything is imported on first
-use.
+Needs the extra `spark`; only modules that start or use a session import pyspark. Everything is imported on
+first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Whether jars fit together: the connector, what it needs, and the Spark that loads them. Pure.
+"""Whether jars fit together: the connector, its dependencies, and the Spark that loads them. Pure.
 
-Jars are known by their file names, as Maven gives them. What does not fit shows in Spark as
+Jars are known by their file names, as Maven gives them. Jars that do not fit show in Spark as
 `Failed to find data source: kafka`, as a NoClassDefFoundError or a NoSuchMethodError, often only when the
 first batch runs.
 """

@@ -10,7 +10,7 @@ class SparkError(Exception):
 
 
 class Fault(NamedTuple):
-    """Something that is wrong, and what to do about it; commands stand on lines of their own, indented."""
+    """A problem and its remedy; commands stand on lines of their own, indented."""
 
     message: str
     remedy: str

@@ -38,7 +38,7 @@ class Reached(NamedTuple):
 def reach(
     session: SparkSession, addresses: Sequence[Address], timeout_s: float, *, speaks_plain: bool = True
 ) -> list[Reached]:
-    """Connect to each address from the executors; what each host found, once.
+    """Connect to each address from the executors; return the result of each host once.
 
     Args:
         session: Classic or of Spark Connect.

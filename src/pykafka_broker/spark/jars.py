@@ -34,11 +34,11 @@ def fetch_jars(
     repository: Repository,
     report: Callable[[Jar], None] = lambda jar: None,
 ) -> list[Jar]:
-    """Put these packages, and what they need that is not `provided` by Spark, into a folder.
+    """Put these packages, and all their dependencies that are not `provided` by Spark, into a folder.
 
     Args:
         folder: Made if it does not exist. Other files in it are left alone.
-        packages: What is wanted.
+        packages: The packages wanted.
         provided: The names of Spark's own jars.
         repository: Where they come from.
         report: Told of each jar as it is there.

@@ -17,7 +17,7 @@ VECTOR_MODULE = "jdk.incubator.vector"
 #: The first line that starts its JVM so.
 _VECTOR_SINCE = "4.0"
 TIMEOUT_S = 60.0
-#: `1.8.0_392` is Java 8; `17.0.9`, `21`, `25-ea` are what they begin with.
+#: `1.8.0_392` is Java 8; `17.0.9`, `21`, `25-ea` begin with their number.
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 
 

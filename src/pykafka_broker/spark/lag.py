@@ -1,4 +1,4 @@
-"""The lag of streaming queries where operators look: a listener commits what each batch has read to a group.
+"""The lag of streaming queries where operators look: a listener commits the end of each batch to a group.
 
     from pykafka_broker.spark import commit_progress
 
@@ -9,8 +9,8 @@ see nothing of it. The commits of this listener are for them alone: a query goes
 whatever the group says.
 
 Offsets are committed after a batch is done, without being a member of the group, each beside a text that says
-which query of Spark it was. While a query is idle they are committed anew, so that they do not expire. What
-goes wrong is logged and kept in `last_error`, and does not disturb the query: the next batch tries again.
+which query of Spark it was. While a query is idle they are committed anew, so that they do not expire. An
+error is logged and kept in `last_error`, and does not disturb the query: the next batch tries again.
 
 On Spark Connect the listener may run in a process of the server (Spark 3.5), which then needs this package,
 and shares no variables with the program that has added it. Brokers are reached without TLS and SASL, as this

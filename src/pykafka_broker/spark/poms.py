@@ -1,4 +1,4 @@
-"""POMs: what a jar needs besides itself, and what those need. Pure; the caller reads the files.
+"""POMs: the dependencies of a jar, and theirs in turn. Pure; the caller reads the files.
 
 As much of Maven as the connector and the tables of Spark take: dependencies of the scopes compile and runtime
 with their versions, exclusions, the nearest of two versions. Not done: versions that a parent POM or a bill
@@ -96,7 +96,7 @@ def version_of(artifact: str, jar: str) -> str | None:
 def closure(
     roots: Iterable[Coordinates], provided: Collection[str], read_pom: Callable[[Coordinates], str]
 ) -> list[Coordinates]:
-    """The roots and all that they need, without what is among the jars `provided`.
+    """The roots and all their dependencies, without those among the jars `provided`.
 
     Raises:
         SparkError: a version cannot be told, or there is no end to it.

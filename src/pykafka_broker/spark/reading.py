@@ -1,4 +1,4 @@
-"""One read of Kafka through Spark itself, and what its failure means.
+"""One read of Kafka through Spark itself, and the meaning of its failure.
 
 Spark's errors are chains of Java exceptions, of which the last is mostly the reason. `explain` knows those
 that a wrong set-up causes.
@@ -117,11 +117,11 @@ def explain(error: str) -> Fault:
 
 
 def read_once(session: SparkSession, options: Mapping[str, str], timeout_s: float) -> Fault | None:
-    """Read a record, or find that there is none; what is wrong if that fails.
+    """Read a record, or find that there is none; return the fault if that fails.
 
     Args:
         session: Any session, with or without the connector.
-        options: Of the source: kafka.bootstrap.servers, subscribe and what else a program gives.
+        options: Of the source: kafka.bootstrap.servers, subscribe and others that a program gives.
         timeout_s: How long Kafka's client may take.
     """
     limits = {

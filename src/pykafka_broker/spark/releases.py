@@ -1,8 +1,9 @@
-"""The releases of Spark: what each line runs on, and the coordinates of its Kafka connector and of tables.
+"""The releases of Spark: the versions that each line runs on, and the coordinates of its Kafka connector and
+of tables.
 
-Pure. The connector has the version of Spark itself, and the Scala version of Spark's jars. What the connector
-needs besides (a Java client of Kafka, the provider of tokens, pools) is not said here: its POM says it, and
-differs from patch to patch.
+Pure. The connector has the version of Spark itself, and the Scala version of Spark's jars. The dependencies
+of the connector (a Java client of Kafka, the provider of tokens, pools) are in its POM, and differ from patch
+to patch.
 
 The releases of Delta and Iceberg are those that this package was written with; a newer one of the same line
 can be given as a package of one's own.

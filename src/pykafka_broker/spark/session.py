@@ -6,7 +6,7 @@
     spark = kafka_session("orders", jars="jars")                 # from a folder: `pykafka-broker spark jars`
     spark = kafka_session("orders", tables=["delta"], conf={"spark.sql.shuffle.partitions": "4"})
 
-A session of Spark Connect has the jars of its server: start that with what
+A session of Spark Connect has the jars of its server: start that with the settings that
 `pykafka-broker spark conf` prints.
 """
 
@@ -72,8 +72,8 @@ def kafka_session(
     """A session with the Kafka connector that fits the installed Spark.
 
     Args:
-        app_name: What Spark's pages call it.
-        master: As of Spark; if None what spark-submit or the configuration says, else `local[*]`.
+        app_name: Its name on Spark's pages.
+        master: As of Spark; if None that of spark-submit or of the configuration, else `local[*]`.
         tables: Table formats that the session uses, of `delta` and `iceberg`.
         packages: Other packages, as `group:artifact:version`.
         jars: A folder made by `pykafka-broker spark jars --dest`, so that Ivy is not asked.

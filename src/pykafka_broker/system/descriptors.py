@@ -2,8 +2,8 @@
 
 A log needs some to roll a segment, and turning a client away needs one, because a connection has to be
 accepted before it can be closed. The reserve lends its descriptors for that. When all are lent, the owner
-closes files that can be opened again later, and what this frees fills the reserve first. New clients are let
-in only while the reserve is full.
+closes files that can be opened again later, and the freed descriptors fill the reserve first. New clients are
+let in only while the reserve is full.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class DescriptorReserve:
                         raise
 
     def _reclaim(self) -> bool:
-        """Have files closed, and lend what that frees; False if that is nothing."""
+        """Have files closed, and lend the freed descriptors; False if there are none."""
         with self._reclaim_lock:
             if not self._held:
                 self.close_files()

@@ -34,7 +34,8 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def raise_open_file_limit() -> int | None:
-    """Lift the soft limit of open files to the hard one; returns what is in force now, None if nothing is.
+    """Lift the soft limit of open files to the hard one; return the limit now in force, None if there is
+    none.
 
     A broker needs a descriptor per connection and several per partition; the usual soft limit of 1024 is a
     precaution for programs that use select(2).

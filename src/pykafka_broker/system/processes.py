@@ -44,7 +44,7 @@ def _command_of(process_id: int) -> str:
     command = " ".join(words)
     if len(command) <= SHOWN_COMMAND:
         return command
-    # What runs stands in front, its configuration file at the end.
+    # The program is named in front, its configuration file at the end.
     return f"{command[: SHOWN_COMMAND // 2]} ... {command[-SHOWN_COMMAND // 2 :]}"
 
 

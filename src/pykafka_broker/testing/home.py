@@ -58,7 +58,8 @@ class Home:
         listen: str | None = "127.0.0.1:0",
         cluster_id: str | None = None,
     ) -> None:
-        #: `MemoryFiles`, unless others were given; Any, so that a test may use what only its own have.
+        #: `MemoryFiles`, unless others were given; Any, so that a test may use methods that only its own
+        #: have.
         self.files: Any = MemoryFiles() if files is None else files
         #: A `VirtualClock`, unless another was given.
         self.clock: Any = VirtualClock() if clock is None else clock

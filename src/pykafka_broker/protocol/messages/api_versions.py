@@ -1,4 +1,4 @@
-"""ApiVersions (API key 18): what this broker speaks; the first request of every modern client.
+"""ApiVersions (API key 18): the APIs and versions that a broker serves; every modern client's first request.
 
 v1 throttle time, v3 flexible, the client's name and version, and the features; v4 may list features whose
 minimum is 0. The response header is v0 for ever (see `headers`). To a version that it does not know, a broker

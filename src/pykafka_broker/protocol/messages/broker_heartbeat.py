@@ -1,4 +1,4 @@
-"""BrokerHeartbeat (API key 63): a broker tells the controller that it lives and what it wants.
+"""BrokerHeartbeat (API key 63): a broker tells the controller that it lives, and asks for a new state.
 
 v0 flexible, v1 failed log directories, v2 cordoned ones.
 """

@@ -1,6 +1,6 @@
 """DescribeConfigs (API key 32): the configuration of topics, brokers, groups and client metrics.
 
-v1 where each value comes from and what it hides (synonyms), v3 types and documentation, v4 flexible.
+v1 the source of each value and the values it hides (synonyms), v3 types and documentation, v4 flexible.
 """
 
 from __future__ import annotations

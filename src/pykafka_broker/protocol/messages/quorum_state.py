@@ -1,4 +1,4 @@
-"""QuorumStateData: what the `quorum-state` file beside a raft log says, as JSON in Kafka's own file.
+"""QuorumStateData: the content of the `quorum-state` file beside a raft log, as JSON in Kafka's own file.
 
 v0 is for static voters (kraft.version 0), v1 for dynamic ones: it adds the directory id of the vote and drops
 the cluster id, the applied offset and the voters.

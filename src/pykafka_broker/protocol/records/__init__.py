@@ -1,1 +1,1 @@
-"""Record batches: what travels in Produce and Fetch and lies in the log, byte for byte."""
+"""Record batches: the same bytes in Produce, in Fetch and in the log."""

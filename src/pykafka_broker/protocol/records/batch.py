@@ -20,8 +20,8 @@ zigzag varint, and a length of -1 means null:
 Formats v0 and v1 are left out on purpose: Kafka 4 neither writes nor converts them.
 
 The bytes read may come from anyone. Reading raises KafkaErrors only: CorruptRecord for bytes that do not hold
-together, InvalidRecord for a record structure that cannot be, MESSAGE_TOO_LARGE for what decompresses beyond
-the budget. Header fields are never trusted for an allocation.
+together, InvalidRecord for a record structure that cannot be, MESSAGE_TOO_LARGE for records that decompress
+beyond the budget. Header fields are never trusted for an allocation.
 """
 
 from __future__ import annotations
@@ -636,7 +636,7 @@ def with_records(
 
 
 def record_bounds(data: bytes, count: int) -> Iterator[tuple[int, int, int]]:
-    """Of records that were walked over before: begin, where what follows the timestamp begins, and end."""
+    """Of records that were walked over before: the start, the position after the timestamp, and the end."""
     start = 0
     for _ in range(count):
         length, pos = _length(data, start)

@@ -1,8 +1,8 @@
-"""Whether the records of a batch are what its header says, as fast as Python can tell.
+"""The check that the records of a batch agree with its header, as fast as Python can make it.
 
 `check_records` accepts exactly the bytes that `walk_records` walks over with the offset deltas 0, 1, 2, …;
-nothing is taken for granted that is not looked at. It tells the largest timestamp delta as well, as producers
-are wrong about it. Three ways of looking take turns:
+nothing is taken for granted. It returns the largest timestamp delta as well, as producers are wrong about it.
+Three ways of looking take turns:
 
 * One record after the other, whatever its shape: 0.7 us each, and 0.4 us more for a header.
 * **Columns.** Records of one size and one shape lie like the rows of a table. If every byte that says where
@@ -11,10 +11,10 @@ are wrong about it. Three ways of looking take turns:
 * **Shapes.** Records that differ in their values only have their fixed bytes at the same places behind their
   lengths: one `struct` layout reads them at once, 0.25 us each.
 
-A delta is an unsigned number of 7 bits a byte whose lowest bit is the sign, so even numbers count up with
-what they stand for. What is kept is a *limit*: every even number so far is below it, and if it is odd, it was
-made by the one right below it. It begins with what the producer says, so that most columns are only compared
-with it and not searched for their largest number.
+A delta is an unsigned number of 7 bits a byte whose lowest bit is the sign, so even numbers ascend as the
+deltas they stand for. The largest delta is kept as a *limit*: every even number so far is below it, and if it
+is odd, it was made by the one right below it. It begins with the producer's value, so that most columns are
+only compared with it and not searched for their largest number.
 
 1 MiB of records takes, besides 40 us for a copy: 100 bytes each 0.09 ms if all are of one size (0.13 ms if
 they are of more than 64 ms) and 2.6 ms if not; 1 KB each 0.02 ms (0.03 ms) and 0.26 ms. Twice as much where
@@ -32,7 +32,7 @@ from pykafka_broker.protocol.records.errors import InvalidRecord
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Columns are compared in windows of so many records, each eight times as long as the one before, so that
-#: what turns out to be different costs no more than what was gained.
+#: the comparison of columns that turn out to differ costs no more than was gained before.
 FIRST_WINDOW_RECORDS = 16
 WINDOW_GROWTH = 8
 LARGEST_WINDOW_RECORDS = 1024
@@ -286,7 +286,7 @@ class Shape(NamedTuple):
     #: Gives the timestamp delta, the first one or two bytes of the offset delta, its third byte if it has one
     #: with that of the key's length, and two bytes from where the value's length begins.
     layout: Struct
-    #: The continuation bits of the timestamp delta, and what they have to be.
+    #: The continuation bits of the timestamp delta, and the values they have to have.
     time_mask: int
     time_bits: int
     #: The numbers that one or the first two bytes of the offset deltas make, over again every `len(deltas)`.

@@ -3,9 +3,9 @@
 Decompressed size is the sender's to choose (measured: zstd 32,696 times the input, gzip 1,028, lz4 242,
 snappy 21), so no codec is ever asked for "all of it". gzip, lz4 and zstd are drained in pieces under a
 budget; snappy, which cannot stream inside a block, has its declared size checked against the budget and
-against what its compressed bytes could possibly expand to. Declared sizes of other codecs are not believed.
+against the most that its compressed bytes can expand to. Declared sizes of other codecs are not believed.
 
-What other clients taught:
+Lessons from other clients:
 
 * snappy comes in two framings: raw (librdkafka) and xerial's blocks (Java). Both are read; xerial is written.
 * lz4 is written with independent 64 KiB blocks, because Java clients refuse linked ones. Reading ends with
@@ -42,7 +42,7 @@ LZ4_HC_LEVELS = (3, 12)
 ZSTD_DEFAULT_LEVEL = 3
 
 GZIP_MAGIC = b"\x1f\x8b"
-#: zlib keeps a copy of what it is given and did not use; in a file of many small members that would add up.
+#: zlib keeps a copy of the input that it did not use; in a file of many small members that would add up.
 GZIP_INPUT_BYTES = 64 * 1024
 
 XERIAL_MAGIC = b"\x82SNAPPY\0"

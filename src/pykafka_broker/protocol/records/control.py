@@ -1,4 +1,4 @@
-"""Control records: what brokers write among the records of users, in batches with the control bit.
+"""Control records: records of brokers among those of users, in batches with the control bit.
 
     key    i16 version (0) | i16 type
     value  of a transaction marker: i16 version (0) | i32 coordinator epoch

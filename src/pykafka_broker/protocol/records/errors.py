@@ -13,7 +13,7 @@ class CorruptRecord(KafkaError):
 
 
 class InvalidRecord(KafkaError):
-    """The bytes arrived as they were sent, and what was sent is not a valid record batch."""
+    """The bytes arrived as they were sent, but they are not a valid record batch."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.INVALID_RECORD, message)

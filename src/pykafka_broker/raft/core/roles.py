@@ -39,7 +39,7 @@ class Leader(NamedTuple):
     """Appends for the whole quorum. `end_offsets` are how far each voter's log is known to be on disk.
 
     The high watermark is unknown (None) until a record of this very epoch is on a majority: only that commits
-    what earlier leaders appended.
+    the records of earlier leaders.
     """
 
     epoch: int

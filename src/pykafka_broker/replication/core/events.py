@@ -27,7 +27,7 @@ class FollowerFetched(NamedTuple):
 
     @property
     def is_stale(self) -> bool:
-        """The broker has registered again since: what this fetch tells may be lost by now (KIP-903)."""
+        """The broker has registered again since: the records it had fetched may be lost by now (KIP-903)."""
         return self.broker_epoch != NO_BROKER_EPOCH and self.broker_epoch < self.registered_epoch
 
 

@@ -27,8 +27,8 @@ def is_about_to_join(follower: Follower, log_end_offset: int, now_ms: int, lag_t
 def isr_with(leadership: Leadership, event: FollowerFetched) -> tuple[int, ...] | None:
     """The ISR once the follower that fetched has joined; None if it does not join now.
 
-    It joins with the high watermark and with the start of the leader epoch in its log: what was committed
-    before this epoch may lie between the two.
+    It joins with the high watermark and with the start of the leader epoch in its log: records that were
+    committed before this epoch may lie between the two.
     """
     isr = leadership.isr
     follower = leadership.followers[event.replica_id]

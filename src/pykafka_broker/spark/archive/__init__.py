@@ -1,21 +1,21 @@
 """Archive: topics to a lake table, exactly once, so that a replay gives the same topic again.
 
-    settings.py      what a job is asked for: topics, table, start, pace
+    settings.py      the settings of a job: topics, table, start, pace
     job.py           archive_topics()
     tables.py        the tables of Delta, Iceberg and Parquet
     compaction.py    compact(): many small files become few
     rows.py          the rows: Spark's kafka format, the topic's id, the day
     decoding.py      JSON, Avro and Protobuf as columns
     bad_records.py   dead_letters(): the records that could not be decoded
-    formats.py       how keys and values are encoded, in words
-    evolution.py     what a table lacks for the rows of a job
+    formats.py       the encodings of keys and values, in words
+    evolution.py     the columns that a table lacks for the rows of a job
     checkpoints.py   the checkpoint of a job
-    cluster.py       what the brokers say of the topics
-    progress.py      how far a job is; pure
+    cluster.py       the state of the topics, as the brokers describe it
+    progress.py      the progress of a job; pure
     guard.py         whether a job may start, or has to stop; pure
     classic.py       the JVM of a classic session
 
-What imports pyspark is imported on first use.
+The modules that import pyspark are imported on first use.
 """
 
 from __future__ import annotations

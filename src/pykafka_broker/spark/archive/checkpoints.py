@@ -1,4 +1,4 @@
-"""The checkpoint of an archive job: what it says of the job, and what the job keeps there besides Spark's.
+"""The checkpoint of an archive job: the job's progress, and the files that the job adds to Spark's.
 
     kafka-topic-ids.json   the ids of the topics that are read, as `spark checkpoint inspect --remember` keeps
     archive-table.json     {"archive_id": ...}: the table that the job fills
@@ -57,7 +57,7 @@ def read_progress(folder: Path, name: str) -> Progress | None:
 
 
 def write_memory(folder: Path, topic_ids: Mapping[str, str], archive_id: str) -> None:
-    """Keep what a later start compares."""
+    """Write the ids that a later start compares."""
     folder.mkdir(parents=True, exist_ok=True)
     write_topic_ids(folder, topic_ids)
     (folder / ARCHIVE_TABLE).write_text(json.dumps({"archive_id": archive_id}) + "\n")
@@ -106,7 +106,7 @@ class CheckpointFolder:
             return read_progress(Path(copy), self.name)
 
     def remember(self, topic_ids: Mapping[str, str], archive_id: str) -> None:
-        """Keep what a later start compares."""
+        """Write the ids that a later start compares."""
         if (local := self._local()) is not None:
             write_memory(local, topic_ids, archive_id)
             return

@@ -33,12 +33,12 @@ class Cluster:
             return look(client, names)
 
     def topic_ids(self, names: Collection[str]) -> dict[str, str]:
-        """The ids of those that exist; raises what `topics` raises."""
+        """The ids of those that exist; raises the errors of `topics`."""
         with self._client() as client:
             return topic_ids(client, names)
 
     def ends(self, partitions: Collection[tuple[str, int]]) -> Offsets:
-        """The log ends of partitions that exist; raises what `topics` raises."""
+        """The log ends of partitions that exist; raises the errors of `topics`."""
         with self._client() as client:
             return list_offsets(client, dict.fromkeys(partitions, LATEST), missing_ok=True)
 

@@ -6,7 +6,7 @@ Where they do not, Spark and the tables would lose or repeat records without a w
                                                     passed over as known (Parquet)
     a checkpoint that is older than the table       new batches have numbers that the sink knows already, and
                                                     are passed over: their records are lost
-    another table under the same name               what the checkpoint has read is not in it
+    another table under the same name               the records that the checkpoint has read are not in it
     a topic that was created anew                   offsets begin again, and old ones mean other records
     records that retention has removed              a gap
 """

@@ -61,7 +61,7 @@ def archive_topics(
 
     Args:
         spark: A classic session with the Kafka connector and the jars of the table.
-        topics: What is archived.
+        topics: The topics to archive.
         table: Where to; made if it does not exist.
         checkpoint: A folder of the job's own, where it keeps how far it is.
         start: Where a job begins whose checkpoint is new.
@@ -116,7 +116,7 @@ class _Beginning(NamedTuple):
 def _examine(
     folder: CheckpointFolder, target: ArchiveTable, topics: Mapping[str, Topic], start: Start
 ) -> _Beginning:
-    """Refuse what would lose or repeat records; where the job begins."""
+    """Return the beginning of the job; refuse one that would lose or repeat records."""
     known = folder.progress()
     archive = None
     if target.exists():
@@ -162,10 +162,10 @@ def _made_or_grown(target: ArchiveTable, decoded: Sequence[StructField]) -> str:
 def _ends_in_table(
     target: ArchiveTable, topics: Mapping[str, Topic], known: Offsets
 ) -> dict[guard.Place, int]:
-    """The offset behind the last record of each place, as far as it is behind what is known.
+    """The offset after the last record of each place, for places where it is after the known end.
 
-    Tables know the smallest and the largest offset of each file, so that what is behind the ends of a
-    checkpoint costs little to look for. For a new checkpoint all files of the topics are looked at.
+    Tables know the smallest and the largest offset of each file, so that records after the ends of a
+    checkpoint cost little to look for. For a new checkpoint all files of the topics are looked at.
     """
     wanted = F.lit(False)
     for name, topic in topics.items():
@@ -204,7 +204,7 @@ class _Watch:
         self._guarded_s = time.monotonic()
 
     def until_end(self) -> progress.Archived:
-        """Until the query ends; what it has archived."""
+        """Wait until the query ends; return the totals that it has archived."""
         has_ended = False
         while not has_ended:
             has_ended = bool(self._query.awaitTermination(LOOK_S))
@@ -214,7 +214,7 @@ class _Watch:
         return self._total
 
     def _report_batches(self) -> Offsets:
-        """Report what is new; where the last batch ends."""
+        """Report the new batches; return the end offsets of the last one."""
         reached = self._verified
         for each in self._query.recentProgress:
             told: dict[str, Any] = json.loads(each.json)

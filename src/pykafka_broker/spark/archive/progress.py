@@ -1,4 +1,4 @@
-"""The progress of an archive job, by what Spark reports of its batches. Pure."""
+"""The progress of an archive job, from Spark's reports of its batches. Pure."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def ends_of(progress: Mapping[str, Any]) -> Offsets:
 
 
 def batch_of(progress: Mapping[str, Any], bytes_name: tuple[str, str], log_ends: Offsets | None) -> Batch:
-    """A batch, by what Spark tells of it.
+    """A batch, as Spark reports it.
 
     Args:
         progress: The value of its JSON.

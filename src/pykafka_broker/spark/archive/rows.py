@@ -29,7 +29,7 @@ def stream(spark: SparkSession, topics: Topics, starting: str, pace: Pace) -> Da
 
     Args:
         spark: A session with the Kafka connector.
-        topics: What is read; aborted transactions are left out, unless an option says otherwise.
+        topics: The topics to read; aborted transactions are left out, unless an option says otherwise.
         starting: Where a query without a checkpoint begins, as `startingOffsets` takes it.
         pace: How much a batch reads.
     """

@@ -55,7 +55,7 @@ class Table(NamedTuple):
     """The table that takes the records.
 
     A table of Delta is a path or a name in a catalog, one of Iceberg a name with its catalog
-    (`lake.raw.events`), Parquet is a folder. What has a slash is a path.
+    (`lake.raw.events`), Parquet is a folder. A name with a slash is a path.
     """
 
     format: TableFormat
@@ -103,7 +103,7 @@ class Start(StrEnum):
 
     #: With the first record of each topic; refused where the table has records of it.
     EARLIEST = "earliest"
-    #: With what comes from now on; refused where the table has records of the topic.
+    #: With the records from now on; refused where the table has records of the topic.
     LATEST = "latest"
     #: Behind the last record of each partition that the table has: the way on after a lost checkpoint.
     BEHIND_TABLE = "behind-table"

@@ -154,7 +154,7 @@ class IcebergTable:
 
 
 class ParquetFolder:
-    """A folder of Parquet files: no table, but what stands in for one where there is none."""
+    """A folder of Parquet files, in place of a table."""
 
     __slots__ = ("_spark", "table")
     is_of_one_checkpoint = True

@@ -25,7 +25,7 @@ class Standing(StrEnum):
     BEYOND_END = "beyond end"
     #: The topic was deleted and created anew: its id is not the one that was remembered.
     RECREATED = "recreated"
-    #: It fits, but what stands before the position is younger than the batch that should have read it.
+    #: It fits, but the record before the position is younger than the batch that should have read it.
     DOUBTFUL = "doubtful"
     #: The topic, or the partition, does not exist.
     MISSING = "missing"

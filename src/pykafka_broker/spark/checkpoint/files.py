@@ -7,7 +7,7 @@
 The source of Kafka writes {"topic": {"<partition>": <offset>}}: the offset that is read next. A batch that is
 planned but not done is run again between the offsets of the file before it and those of its own.
 
-Offsets are read; what else is in the folder (state, initial offsets of sources) is left alone.
+Offsets are read; everything else in the folder (state, initial offsets of sources) is left alone.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 If the newest batch is done, its file says where the next one begins, and is the only one that changes. If it
 is not, Spark runs it again from the file before to its own: both change, and the batch keeps its number and
-what it can still read, so that a sink which has seen it takes it for the same batch.
+the records it can still read, so that a sink which has seen it takes it for the same batch.
 """
 
 from __future__ import annotations

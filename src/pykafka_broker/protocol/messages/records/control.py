@@ -1,6 +1,6 @@
 """Control records: the keys and values inside control batches, of transactions and of the raft protocol.
 
-The key is ControlRecordTypeSchema behind a version (int16); its type says what the value is: 0 and 1
+The key is ControlRecordTypeSchema after a version (int16); its type is that of the value: 0 and 1
 EndTxnMarker (abort, commit), 2 LeaderChangeMessage, 3 SnapshotHeaderRecord, 4 SnapshotFooterRecord, 5
 KRaftVersionRecord, 6 VotersRecord. The raft values begin with their own version as an ordinary field.
 """

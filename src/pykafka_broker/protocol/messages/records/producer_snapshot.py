@@ -1,8 +1,7 @@
-"""The `.snapshot` file of a partition's folder: what the log knows of each producer.
+"""The `.snapshot` file of a partition's folder: the log's state of each producer.
 
-In front of the message stands its version (int16). `crc` is the CRC-32C of everything behind it. The log
-writes and reads these bytes with layouts of its own (`log/FORMAT.md`); the declaration is what tests compare
-them with.
+The message is preceded by its version (int16). `crc` is the CRC-32C of everything after it. The log writes
+and reads these bytes with layouts of its own (`log/FORMAT.md`); tests compare them with the declaration.
 """
 
 from __future__ import annotations

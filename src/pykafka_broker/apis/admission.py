@@ -1,4 +1,4 @@
-"""A handler behind the checks that its API declares: who may ask, and how much.
+"""A handler behind the checks that its API declares: authorization and quotas.
 
 Where everything is allowed the handler itself is called: a broker without ACLs and quotas pays nothing.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def alter_replica_log_dirs(
     request: AlterReplicaLogDirsRequest, ctx: RequestContext
 ) -> AlterReplicaLogDirsResponse:
-    """Of a partition that is named twice the last directory counts."""
+    """Move each partition to the directory named; of a partition named twice the last directory counts."""
     paths: dict[str, dict[int, str]] = {}
     for directory in request.dirs:
         for topic in directory.topics:

@@ -32,7 +32,7 @@ class LeaderHints(NamedTuple, Generic[Leader, Endpoint]):
     def add(
         self, refused: Iterable[tuple[str | None, int, Refused[Leader]]], ctx: RequestContext
     ) -> list[Endpoint]:
-        """Name the leader in each answer, by topic and partition; where to find those leaders."""
+        """Name the leader in each answer, by topic and partition; return the endpoints of these leaders."""
         endpoints: dict[int, Endpoint] = {}
         image = ctx.node.metadata.image
         for name, index, answer in refused:

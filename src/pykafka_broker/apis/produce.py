@@ -93,7 +93,7 @@ async def _verified(
 def _appended(
     topics: list[TopicProduceData], request: ProduceRequest, ctx: RequestContext, verification: Verification
 ) -> Any:
-    """Append everything and answer; a coroutine if a file has to be made before."""
+    """Append everything and return the answer; a coroutine if a file has to be made before."""
     pending: Pending = []
     answers: list[TopicProduceResponse] = []
     try:

@@ -57,7 +57,7 @@ def produce_to(
     pending: Pending,
     verification: Verification,
 ) -> PartitionProduceResponse:
-    """Append one partition's batch; the answer for it, which is in `pending` too if it has to wait.
+    """Append one partition's batch; return the answer for it, which is in `pending` too if it has to wait.
 
     Raises:
         NamesDue: a file has to be made before; nothing was written.

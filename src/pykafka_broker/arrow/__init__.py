@@ -13,7 +13,7 @@ used.
 
     reading.py            read_topic, read_folder
     ranges.py             which records: offsets, times, partitions; pure
-    limits.py             how much memory, how much patience
+    limits.py             the limits of memory, of waiting, and of RecordBatches
     columns.py            the columns and their types
 
   from bytes to columns, pure; no step works on a single record

@@ -122,7 +122,7 @@ class RegistryAvroDecoder:
         self._registry = registry
         self._schema = schema
         self.type: pa.DataType = schema.type
-        #: By schema id; where a schema cannot be used, the reason.
+        #: Schema id -> the reader, or the error if the schema cannot be used.
         self._readers: dict[int, Callable[[bytes], object] | ValueError] = {}
 
     def decode(self, data: pa.Array) -> Outcome:

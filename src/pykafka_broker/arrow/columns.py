@@ -23,7 +23,7 @@ import pyarrow as pa
 HEADER = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
 HEADERS = pa.list_(pa.field("element", HEADER, nullable=False))
 
-#: Of Spark's Kafka source, in its order: these are read unless others are asked for.
+#: The columns of Spark's Kafka source, in its order: these are read unless others are asked for.
 KAFKA_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers")
 
 _FIELDS = {

@@ -148,8 +148,8 @@ def _ends(layout: Layout, starts: Positions) -> Positions:
 def _batch_fields(
     sections: Sequence[Section],
 ) -> tuple[Positions, Positions, Positions, tuple[npt.NDArray[np.bool_], Positions]]:
-    """Of each batch: base offset, last offset delta, base timestamp; whether its time is that of the
-    append, and that time.
+    """The fields of each batch: base offset, last offset delta, base timestamp; and whether its time is that
+    of the append, with that time.
     """
     columns = list(zip(*[section.header for section in sections], strict=True))
     base_offsets, last_deltas, attributes, base_times, append_times = (

@@ -19,9 +19,7 @@ FEWEST_TOGETHER = 16
 
 
 class HeaderSpans(NamedTuple):
-    """The headers of some records, in order: how many each record has, and where the parts of each header
-    are.
-    """
+    """The headers of some records, in order: their number in each, and the positions of their parts."""
 
     counts: Positions
     names_at: Positions
@@ -74,7 +72,7 @@ def read_headers(octets: Octets, at: Positions, ends: Positions) -> HeaderSpans:
 
 
 def _read_one(data: bytes, pos: int, spans: Positions) -> int:
-    """Read the headers of one record from `pos` on into the columns of `spans`; where they end."""
+    """Read the headers of one record from `pos` on into the columns of `spans`; return their end position."""
     found: list[tuple[int, int, int, int]] = []
     try:
         for _ in range(spans.shape[1]):

@@ -32,7 +32,7 @@ class Layout(NamedTuple):
 
     data: bytes
     octets: Octets
-    #: For each batch: where its records begin and end, and how many they are said to be.
+    #: For each batch: the start and end positions of its records, and their number according to its header.
     begins: Positions
     ends: Positions
     counts: Positions

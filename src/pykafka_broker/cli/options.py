@@ -43,7 +43,7 @@ def gathered(values: Any, name: str) -> Callable[[Command], Command]:
 
 
 def progress_option(command: Command) -> Command:
-    """Whether to tell how far the work is where nothing would be told otherwise."""
+    """Add `--progress`, which shows progress where none would be shown otherwise."""
     return click.option(
         "--progress",
         "show_progress",

@@ -118,7 +118,7 @@ class Progress:
 def progress(
     title: str, how: Shown, total_bytes: int | None = None, total_records: int | None = None
 ) -> Iterator[Progress]:
-    """Tell how far work has come while it goes on."""
+    """Show the progress of work while it goes on."""
     telling = Progress(title, how, total_bytes, total_records)
     try:
         yield telling

@@ -170,7 +170,7 @@ class ResponseBuffer:
         return self._memory[:size]
 
     def _fill(self, connected: socket.socket, size: int, least: int) -> int:
-        """Receive until at least so many bytes are there; how many there are."""
+        """Receive until at least `least` bytes are there; return their number."""
         if least > len(self._memory):
             larger = memoryview(bytearray(2 * least))
             larger[:size] = self._memory[:size]
@@ -241,8 +241,8 @@ class Connection:
         return self.receive() if self.post(request, version) else None
 
     def post(self, request: object, version: int | None = None) -> bool:
-        """Send a request without waiting for its response, which `receive` returns in its turn; whether there
-        will be one.
+        """Send a request without waiting for its response, which `receive` returns in its turn; return
+        whether there will be one.
 
         Raises:
             KafkaError: the request cannot be sent to this broker.

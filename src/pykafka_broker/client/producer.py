@@ -61,7 +61,7 @@ class Producer:
         self._client.run(initialise(self._client.brokers, self.state, self._attempt()))
 
     def write(self, partition: TopicPartition, batch: bytes) -> int:
-        """Write a batch of `build_batch` to a partition; its base offset there, or -1 (see `produce`)."""
+        """Write a batch of `build_batch` to a partition; return its base offset, or -1 (see `produce`)."""
         return self._client.run(produce(self._client.brokers, self.state, partition, batch, self._attempt()))
 
     def commit_offsets(self, group: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:

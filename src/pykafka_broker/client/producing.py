@@ -149,7 +149,7 @@ def _look_at_features(state: ProducerState, node_id: int) -> Conversation[None]:
 def produce(
     brokers: Brokers, state: ProducerState, partition: TopicPartition, batch: bytes, attempt: Attempt
 ) -> Conversation[int]:
-    """Write a batch, stamped as this producer's, to a partition; its base offset there, -1 where the broker
+    """Write a batch, stamped as this producer's, to a partition; return its base offset, -1 where the broker
     does not remember it of a batch that was sent again.
 
     Raises:

@@ -58,7 +58,7 @@ class TopicCreation:
             await asyncio.wait(tasks)
 
     async def create_internal(self, name: str) -> bool:
-        """Create an internal topic if it is missing; whether it exists now."""
+        """Create an internal topic if it is missing; return whether it exists now."""
         return name in self._metadata.image.topics or await asyncio.shield(self._start(name))
 
     def _start(self, name: str) -> asyncio.Task[bool]:

@@ -25,7 +25,7 @@ class OffsetMarkers(Protocol):
     """Writes markers into the partitions of `__consumer_offsets`."""
 
     async def complete_transaction(self, partition: int, marker: Marker) -> ErrorCode:
-        """Write one marker, once the partition has been loaded; the outcome."""
+        """Write one marker once the partition has been loaded; return the outcome."""
         ...
 
 
@@ -58,7 +58,7 @@ class TransactionMarkers:
     async def write_here(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """Write `marker` into each partition, which this node has to lead; the outcome of each."""
+        """Write `marker` into each partition, which this node has to lead; return the outcome of each."""
         results: dict[TopicPartition, ErrorCode] = {}
         waiting: list[tuple[TopicPartition, Awaitable[ErrorCode]]] = []
         batch = build_marker_batch(

@@ -5,7 +5,7 @@ are in the log. Copying a dict of every committed offset for each commit would m
 of a core are `VersionedMap`s (Baker's rerooting): the newest version owns the dict, an older one only notes
 the changes to undo from the next newer version. Reading and changing the newest version costs as much as with
 a dict. Reading an older one first moves the dict over to it, which costs as much as the changes in
-between: it happens after a failed append and in tests, never in the run of things.
+between: it happens after a failed append and in tests, never in normal operation.
 
 Values compare with `==` like any mapping. Not for threads. An iteration ends when the map changes version.
 """

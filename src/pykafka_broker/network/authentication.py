@@ -50,7 +50,7 @@ class Identifiable(Protocol):
 
 
 class Authentication(Protocol):
-    """Of one security protocol."""
+    """The authentication of one security protocol."""
 
     def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
         """The identity that a connection begins with; its transport has just opened.

@@ -26,7 +26,7 @@ class Faulty(Protocol):
 
 
 class Faults:
-    """Of all connections of a broker."""
+    """The faults on all connections of a broker: counts and logs them."""
 
     __slots__ = ("_complaints", "_counters")
 

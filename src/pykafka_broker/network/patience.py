@@ -13,7 +13,7 @@ SLOWEST_BYTES_PER_S = 16 * 1024
 
 
 class Patience:
-    """Of one connection with its peer."""
+    """The deadlines of one connection's peer."""
 
     __slots__ = (
         "_arriving_since_ms",

@@ -38,7 +38,8 @@ class Shared:
         self.counters = Counters()
         self.complaints = RepeatedLines(logger, clock.monotonic_ms)
         self.faults = Faults(self.counters, self.complaints)
-        #: Of all listeners. A connection enters itself when its transport opens, and leaves when it is lost.
+        #: Those of all listeners. A connection enters itself when its transport opens, and leaves when it is
+        #: lost.
         self.connections: set[OpenConnection] = set()
         #: Handlers that wait for something; asyncio itself would forget them.
         self.handlers: set[asyncio.Task[None]] = set()

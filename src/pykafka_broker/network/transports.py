@@ -28,7 +28,7 @@ def peer_of(transport: asyncio.BaseTransport) -> TransportPeer:
 
 
 class Transport(Protocol):
-    """Of one security protocol."""
+    """The transport of one security protocol."""
 
     async def open(self, protocol: asyncio.BaseProtocol, client: socket.socket) -> None:
         """Let `protocol` serve an accepted socket; a handshake is over before `connection_made` is called.

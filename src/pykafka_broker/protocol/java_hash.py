@@ -40,7 +40,7 @@ def _string_hash(text: str) -> int:
 _remembered_hash = lru_cache(maxsize=REMEMBERED_STRINGS)(_string_hash)
 
 
-#: Of the tables in which Apache Kafka keeps a coordinator's state: they begin with this many slots.
+#: The number of slots with which Apache Kafka's tables of a coordinator's state begin.
 INITIAL_SLOTS = 2
 _FIBONACCI = -7046029254386353131
 

@@ -225,7 +225,7 @@ class RaftStorage:
         return self._append(batch, epoch, now_ms)
 
     def append_metadata(self, values: Sequence[bytes], *, epoch: int, now_ms: int) -> int:
-        """Append one batch of framed metadata records; its first offset. Not on disk before `flush`."""
+        """Append one batch of framed metadata records; return its first offset. `flush` makes it durable."""
         batch = metadata_batch(values, base_offset=self.end_offset, epoch=epoch, now_ms=now_ms)
         return self._append(batch, epoch, now_ms)
 

@@ -108,7 +108,7 @@ class BrokerProcess(ABC):
         return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
 
     def start(self) -> float:
-        """Start and wait for the first answered request; the seconds that this took."""
+        """Start and wait for the first answered request; return the seconds that this took."""
         assert self.process is None, "the broker is running already"
         self.prepare()
         command = self.command()
@@ -135,7 +135,7 @@ class BrokerProcess(ABC):
             time.sleep(max(0.001, (time.perf_counter() - started) / 100))
 
     def stop(self) -> float:
-        """Ask it to stop (SIGTERM) and wait; the seconds that this took."""
+        """Ask it to stop (SIGTERM) and wait; return the seconds that this took."""
         assert self.process is not None, "the broker is not running"
         started = time.perf_counter()
         self.process.send_signal(signal.SIGTERM)

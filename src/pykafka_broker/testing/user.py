@@ -48,7 +48,7 @@ class User:
         self._stream = stream
         self._client_id = client_id
         self._correlation_id = 0
-        #: Of the answer that was read last.
+        #: The correlation id of the answer that was read last.
         self.last_correlation_id = 0
 
     @classmethod
@@ -76,7 +76,7 @@ class User:
         return answer
 
     def write(self, request: object, version: int) -> int:
-        """Send `request` without waiting; its correlation id."""
+        """Send `request` without waiting; return its correlation id."""
         self._correlation_id += 1
         self.write_bytes(request_frame(request, version, self._correlation_id, self._client_id))
         return self._correlation_id
@@ -96,7 +96,7 @@ class User:
         return await self._stream.receive()
 
     async def is_closed(self) -> bool:
-        """Wait until the broker answers or closes the connection; whether it closed it."""
+        """Wait until the broker answers or closes the connection; return whether it closed it."""
         try:
             await self.read_frame()
         except ConnectionError:
@@ -110,7 +110,7 @@ class User:
         return ErrorCode((await self._create_topic(name, partitions, configs)).error_code)
 
     async def create_topic(self, name: str, partitions: int = 1, **configs: str) -> bytes:
-        """Create a topic; its id."""
+        """Create a topic, and return its id."""
         created = await self._create_topic(name, partitions, configs)
         assert ErrorCode(created.error_code) == ErrorCode.NONE
         return created.topic_id
@@ -186,7 +186,7 @@ class User:
         max_wait_ms: int = 0,
         min_bytes: int = 1,
     ) -> fetching.PartitionData:
-        """Fetch without a session; the partition's part of the answer."""
+        """Fetch without a session; return the partition's part of the answer."""
         request = fetch_request(topic, offset, partition, topic_id, max_wait_ms, min_bytes)
         answer: fetching.FetchResponse = await self.send(request, 12 if topic_id is None else 18)
         return answer.responses[0].partitions[0]

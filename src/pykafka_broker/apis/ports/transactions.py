@@ -77,7 +77,7 @@ class TransactionMarkers(Protocol):
     def write_here(
         self, marker: Marker, partitions: Iterable[TopicPartition]
     ) -> Awaitable[Mapping[TopicPartition, ErrorCode]]:
-        """Write a transaction marker into partitions led here; the outcome of each, once it is committed."""
+        """Write a transaction marker into partitions led here; return the outcome of each once committed."""
         ...
 
 

@@ -45,7 +45,7 @@ class TransactionParticipation:
     async def ask(
         self, write: FirstWrite, how: Participation, *, retries: bool
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Ask the coordinator; the partitions that must not be written to, with their errors.
+        """Ask the coordinator; return the partitions that must not be written to, with their errors.
 
         With `retries`, an earlier transaction that is just being completed is waited for a little, which is
         cheaper than to let the client send its records again.

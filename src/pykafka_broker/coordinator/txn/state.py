@@ -1,4 +1,4 @@
-"""The state of the transaction coordinator: each transactional id's producer, and how far its transaction is.
+"""The state of the transaction coordinator: the producer and the transaction of each transactional id.
 
 `Transactions` is the state of one shard, that is, of one partition of `__transaction_state`. All of it is
 immutable and all of it but `last_producer_epoch` is durable: a step writes the metadata that it installs.

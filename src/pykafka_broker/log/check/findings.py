@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     path: str
     text: str
     remedy: Remedy
-    #: Of damage and torn ends: where it lies.
+    #: The damaged range, of damage and torn ends only.
     damage: Damage | None = None
 
 

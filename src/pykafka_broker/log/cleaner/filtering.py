@@ -93,9 +93,7 @@ def _is_last_of_producer(header: BatchHeader, rules: Rules) -> bool:
 
 
 def _kept(data: bytes, header: BatchHeader, keys: KeyMap, now_ms: int) -> tuple[dict[int, int], bool]:
-    """The records that are kept, by number, with their timestamp deltas; whether there is a tombstone among
-    them.
-    """
+    """The timestamp deltas of the kept records by number, and whether there is a tombstone among them."""
     base_offset, latest = header.base_offset, keys.latest_offset
     horizon = header.delete_horizon_ms
     tombstones_stay = horizon is None or now_ms < horizon

@@ -86,8 +86,8 @@ class LogMove:
         return self.source.reader.plan_read(offset, max_bytes, limit="log_end")
 
     def close_gap(self, max_bytes: int) -> bool:
-        """Copy the batches appended during the last step, if they are few and in memory; whether the future
-        log then has everything that the source has. Event loop, while no worker is busy with it.
+        """Copy the batches appended during the last step, if they are few and in memory; return whether the
+        future log now has everything that the source has. Event loop, while no worker is busy with it.
 
         Raises:
             KafkaError: a storage error, of the source or of the future log.

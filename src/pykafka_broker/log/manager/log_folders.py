@@ -108,7 +108,7 @@ class LogFolders:
             logger.warning("The metadata does not know %s: kept as %s", log.directory, aside)
 
     def _retire(self, log: PartitionLog, state: str) -> str:
-        """Let no worker begin work in the folder of a log; the path that it is to be renamed to."""
+        """Let no worker begin work in the folder of a log; return the path that it is to be renamed to."""
         log.retire()
         self.dir_of(log).gone.add((log.topic, log.partition))
         return join(

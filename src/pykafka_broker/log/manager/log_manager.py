@@ -196,7 +196,7 @@ class LogManager:
     async def _open_dir(
         self, log_dir: LogDir, config_for: Callable[[str], LogConfig], futures: list[PartitionLog]
     ) -> int:
-        """Open the logs in a directory; the broker epoch of its clean shutdown marker."""
+        """Open the logs in a directory; return the broker epoch of its clean shutdown marker."""
         try:
             opened = await open_directory(
                 self.files,

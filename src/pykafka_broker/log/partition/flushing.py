@@ -47,7 +47,7 @@ class Flusher:
         self._state = state
         self._environment = environment
         self._folder = folder
-        #: Of the newest producer snapshot, on disk or pending; -1 if there is none.
+        #: The offset of the newest producer snapshot, on disk or pending; -1 if there is none.
         self.snapshot_offset = snapshot_offset
         #: Snapshots that are still to be written, oldest first.
         self._pending_snapshots: list[Snapshot] = []
@@ -159,7 +159,7 @@ class Flusher:
     # --- the end ----------------------------------------------------------------------------------
 
     def close_in_order(self) -> bool:
-        """Leave the log so that the next start needs no recovery; whether that worked."""
+        """Leave the log so that the next start needs no recovery; return whether that worked."""
         state = self._state
         active = state.active
         try:

@@ -44,7 +44,7 @@ class LogReader:
     def __init__(self, state: LogState, environment: Environment, checks: StoredChecks) -> None:
         self._state = state
         self._environment = environment
-        #: Of the batches that were in the log before this process.
+        #: The checks of batches that were in the log before this process started.
         self.checks = checks
         self._end_at_last_release = -1
 

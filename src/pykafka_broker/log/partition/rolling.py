@@ -155,7 +155,7 @@ class NamesDue(Exception):
 
     def __init__(self, roller: Roller, base_offset: int | None) -> None:
         super().__init__(f"{roller.state.name} needs a file before it can grow")
-        #: Of the log that needs the file.
+        #: The roller of the log that needs the file.
         self.roller = roller
-        #: Of the segment that has to begin; None if leader epochs are to be written.
+        #: The base offset of the segment that has to begin; None if leader epochs are to be written.
         self.base_offset = base_offset

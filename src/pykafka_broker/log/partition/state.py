@@ -54,7 +54,7 @@ class OpenedLog(NamedTuple):
     recovery_point: int
     epochs: LeaderEpochs
     producers: ProducerStates
-    #: Of the newest producer snapshot; -1 if there is none.
+    #: The offset of the newest producer snapshot; -1 if there is none.
     snapshot_offset: int = -1
     #: The offset at which the last compaction ended; None if there was none.
     cleaned_offset: Optional[int] = None

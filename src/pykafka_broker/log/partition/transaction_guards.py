@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from itertools import count
 
-#: Of an append without a question.
+#: The guard of an append without a question.
 NO_GUARD = 0
 
 #: Guards are never given out twice, so that an old answer cannot pass for a new one.

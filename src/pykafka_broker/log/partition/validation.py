@@ -456,7 +456,7 @@ def _is_out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> bool:
 
 
 def _max_timestamp(header: BatchHeader, data: bytes, start: int) -> int:
-    """Check the structure of the records; the latest timestamp, beyond 64 bits if any of them may be."""
+    """Check the structure of the records; return the latest timestamp, beyond 64 bits if any may be."""
     base = header.base_timestamp
     try:
         largest = check_records(data, header.records_count, start, header.max_timestamp - base)

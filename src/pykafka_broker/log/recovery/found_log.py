@@ -1,4 +1,4 @@
-"""The files in a partition's folder, and how much of them is believed while the folder is opened.
+"""The files in a partition's folder, and the trust in them while the folder is opened.
 
     `.deleted`, `.cleaned`, `.tmp`   removed: leftovers of a deletion, compaction or replacement cut short
     `.swap`                          a finished compaction: put in place of its originals (`swap.py`)
@@ -179,7 +179,7 @@ class FoundLog:
         return join(self.identity.directory, LEADER_EPOCH_CHECKPOINT)
 
     def read_epochs(self) -> None:
-        """Read the checkpoint of leader epochs; whether it can be believed is in `epochs_are_known`."""
+        """Read the checkpoint of leader epochs, and set `epochs_are_known` if it can be believed."""
         try:
             entries = decode_epochs(self.files.read_file(self._epochs_path))
         except FileNotFoundError:

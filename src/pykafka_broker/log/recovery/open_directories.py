@@ -58,7 +58,7 @@ class Opened(NamedTuple):
 
 
 class Progress:
-    """Says how far long work has come, every few seconds. Any thread."""
+    """Logs the progress of long work, every few seconds. Any thread."""
 
     def __init__(self, text: str, total: int, now_ms: Callable[[], int]) -> None:
         self._text = text

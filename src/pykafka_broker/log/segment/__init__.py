@@ -1,4 +1,4 @@
-"""One segment of a log: its file, its indexes, and how far its bytes are trusted.
+"""One segment of a log: its file, its indexes, and the trust in its bytes.
 
 Four words for reading batches, each for one thing:
 

@@ -37,7 +37,7 @@ def scan_segment(
     synced_end: int = 0,
     on_batch: Callable[[BatchHeader], object] = lambda header: None,
 ) -> int:
-    """Read all of a segment that is not in use; where its offsets end.
+    """Read all of a segment that is not in use; return its end offset.
 
     `next_base_offset` is the base offset of the next segment. The last segment has none: its end may be torn,
     and is cut. A bad end counts as damage before another segment, and where offsets below `synced_end`, which

@@ -1,4 +1,4 @@
-"""DescribeQuorum (API key 55): leader, voters and observers of a quorum, and how far each is.
+"""DescribeQuorum (API key 55): leader, voters and observers of a quorum, and the log end offset of each.
 
 v0 flexible, v1 when each replica fetched and caught up last, v2 error messages, nodes with their listeners
 and replicas' directories (KIP-853).

@@ -192,8 +192,8 @@ class Record(NamedTuple):
     headers: Headers
 
 
-#: Of one record: offset delta, timestamp delta, where the key begins and ends, where the value begins and
-#: ends, where the headers begin. An end of -1 means null; headers at 0 means none.
+#: One record: offset delta, timestamp delta, start and end of the key, start and end of the value, start of
+#: the headers. An end of -1 means null; headers at 0 means none.
 RecordSpan = tuple[int, int, int, int, int, int, int]
 
 
@@ -636,7 +636,7 @@ def with_records(
 
 
 def record_bounds(data: bytes, count: int) -> Iterator[tuple[int, int, int]]:
-    """Of records that were walked over before: the start, the position after the timestamp, and the end."""
+    """Yield start, position after the timestamp, and end of each record; they were walked over before."""
     start = 0
     for _ in range(count):
         length, pos = _length(data, start)

@@ -20,7 +20,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Unattached(NamedTuple):
-    """Knows the epoch, perhaps who leads it but not where, perhaps whom it voted for; waits."""
+    """Knows the epoch, perhaps its leader's id but no address, perhaps the candidate it voted for; waits."""
 
     epoch: int
     leader_id: int | None = None
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
 
 
 class Leader(NamedTuple):
-    """Appends for the whole quorum. `end_offsets` are how far each voter's log is known to be on disk.
+    """Appends for the whole quorum. `end_offsets` are the ends of the voters' logs known to be on disk.
 
     The high watermark is unknown (None) until a record of this very epoch is on a majority: only that commits
     the records of earlier leaders.

@@ -119,6 +119,6 @@ def _asking_for(leadership: Leadership, isr: tuple[int, ...] | None) -> Step[Lea
 
 
 def _broker_epoch(leadership: Leadership, replica_id: int) -> int:
-    """Of a follower; the node fills in its own when it asks the controller."""
+    """The broker epoch of a follower; the node fills in its own when it asks the controller."""
     follower = leadership.followers.get(replica_id)
     return NO_BROKER_EPOCH if follower is None else follower.broker_epoch

@@ -15,7 +15,7 @@ class Batch(NamedTuple):
 
     number: int
     records: int
-    #: Of keys, values and headers.
+    #: The bytes of keys, values and headers.
     bytes: int
     #: From its planning to its commit.
     seconds: float

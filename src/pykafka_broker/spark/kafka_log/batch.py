@@ -1,4 +1,4 @@
-"""What a batch reads: the folders and offsets that are asked for, as they are when it is planned."""
+"""The read of a batch query: the folders and offsets asked for, as they are when it is planned."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which folders and offsets the filters of a query leave. Pure.
+"""The folders and offsets that the filters of a query leave. Pure.
 
 Filters on `topic` and `partition`, and ranges of `offset`, are carried out here, exactly. One on `timestamp`
-that has a lower bound moves the start of each partition to the first record at that time or later: what lies
-behind it may be older again, so Spark applies the filter itself too.
+that has a lower bound moves the start of each partition to the first record at that time or later: later
+records may be older again, so Spark applies the filter itself too.
 
 Spark 4.1 has classes for filters, which 4.0 does not know: they are told by their names.
 """
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
 
 
 class Narrowing(NamedTuple):
-    """What filters leave."""
+    """The partitions, offsets and times that filters leave."""
 
     comparisons: tuple[Comparison, ...] = ()
     offsets: OffsetRange = OffsetRange(0, NO_END)
@@ -61,7 +61,7 @@ class Narrowing(NamedTuple):
         return all(comparison.holds(name) for comparison in self.comparisons)
 
     def within(self, wanted: OffsetRange) -> OffsetRange:
-        """What is left of a range of offsets."""
+        """The part of a range of offsets that is left."""
         start = max(wanted.start, self.offsets.start)
         return OffsetRange(start, max(start, min(wanted.end, self.offsets.end)))
 
@@ -70,7 +70,7 @@ _Filter = TypeVar("_Filter")
 
 
 def narrow(filters: Iterable[_Filter]) -> tuple[Narrowing, list[_Filter]]:
-    """What filters leave, and those that Spark still has to apply."""
+    """Carry out filters; return the narrowing, and the filters that Spark still has to apply."""
     comparisons: list[Comparison] = []
     start, end = 0, NO_END
     least_ms: int | None = None

@@ -1,4 +1,4 @@
-"""Which folders of partitions are read."""
+"""The choice of the partition folders to read."""
 
 from __future__ import annotations
 

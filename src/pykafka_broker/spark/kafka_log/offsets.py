@@ -1,4 +1,4 @@
-"""How far a stream has read, as Spark keeps it in the checkpoint, and how far its next batch goes. Pure.
+"""The positions of a stream, as Spark keeps them in the checkpoint, and the end of its next batch. Pure.
 
     {"orders": {"id": "6i3DKK83S0uVTqjfAHNxxA", "0": 17, "1": 4}}
 
@@ -31,7 +31,7 @@ class TopicPartition(NamedTuple):
 
 
 class Positions(NamedTuple):
-    """Which offset of each partition is read next, and the ids of the topics, where they are known."""
+    """The next offset to read of each partition, and the ids of the topics, where they are known."""
 
     offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, str]
@@ -63,8 +63,8 @@ def from_json(value: Mapping[str, Mapping[str, int | str]]) -> Positions:
 def capped(
     begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], most: int | None
 ) -> dict[TopicPartition, int]:
-    """Where a batch ends that reads about `most` offsets: of each partition in proportion to what there is
-    to read, and at least one, as in Spark's own source.
+    """The end offsets of a batch of about `most` offsets: of each partition in proportion to its unread ones,
+    and at least one, as in Spark's own source.
     """
     available = {partition: max(ends[partition] - begin, 0) for partition, begin in begins.items()}
     total = sum(available.values())

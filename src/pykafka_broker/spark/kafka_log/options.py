@@ -1,4 +1,4 @@
-"""What a caller of `format("kafka_log")` asks for, checked. Pure.
+"""The options of `format("kafka_log")`, checked. Pure.
 
 The names are those of Spark's own Kafka source where there is one, and mean the same.
 """
@@ -17,7 +17,7 @@ from pykafka_broker.spark.kafka_format import KAFKA_TYPES, TOPIC_ID
 from pykafka_broker.spark.kafka_log.offsets import TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
 
-#: What stands for the beginning and the end of a partition among offsets.
+#: The numbers that stand for the beginning and the end of a partition among offsets.
 EARLIEST, LATEST = -2, -1
 PLACES = {"earliest": EARLIEST, "latest": LATEST}
 
@@ -54,7 +54,7 @@ _UNITS = {"": 0, "k": 10, "m": 20, "g": 30}
 
 
 class Places(NamedTuple):
-    """Where reading begins or ends: an offset (also EARLIEST and LATEST) or a time in milliseconds, for all
+    """The start or the end of a read: an offset (also EARLIEST and LATEST) or a time in milliseconds, for all
     partitions or for each.
     """
 
@@ -67,7 +67,7 @@ EVERYTHING_UP_TO = {place: Places(False, place, {}) for place in (EARLIEST, LATE
 
 
 class Topics(NamedTuple):
-    """Which partitions are read; all None: those of the one folder that is named."""
+    """The partitions to read; all None: those of the one folder that is named."""
 
     names: tuple[str, ...] | None = None
     pattern: str | None = None

@@ -19,7 +19,7 @@ _SLACK = 1.02
 
 
 class Split(NamedTuple):
-    """What one task reads."""
+    """The offsets of one partition that one task reads."""
 
     path: str
     name: TopicPartition
@@ -32,7 +32,7 @@ def isolation_level(options: LogOptions) -> int:
 
 
 def end_of(folder: PartitionFolder, options: LogOptions) -> int:
-    """Where the records end that may be read now.
+    """The end offset of the records that may be read now.
 
     Raises:
         KafkaError: the log is damaged.

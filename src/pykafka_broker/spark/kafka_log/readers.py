@@ -70,7 +70,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
 
 def common(options: LogOptions, columns: tuple[str, ...]) -> Reading:
-    """What all splits have in common."""
+    """The settings that all splits have in common."""
     return Reading(columns, isolation_level(options), options.fail_on_data_loss)
 
 

@@ -32,7 +32,7 @@ _TYPES = {
 
 
 class Reading(NamedTuple):
-    """What all splits of a read have in common."""
+    """The settings that all splits of a read have in common."""
 
     columns: tuple[str, ...]
     isolation_level: int

@@ -10,7 +10,7 @@ from pykafka_broker.spark.installation import pyspark_version
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Where data sources in Python began, and filters for them.
+#: The first versions of Spark with data sources in Python, and with filters for them.
 _FIRST, _FIRST_WITH_FILTERS = (4, 0), (4, 1)
 _FILTERS = "spark.sql.python.filterPushdown.enabled"
 

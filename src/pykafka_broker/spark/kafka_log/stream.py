@@ -1,8 +1,8 @@
-"""Where a stream is, and what each of its batches reads. Runs on the driver.
+"""The position of a stream, and the splits of each of its batches. Runs on the driver.
 
-Spark 4.0 asks a stream in Python only how far it goes now, not from where: so the stream remembers the end of
-the last batch, and goes on from there as far as `maxOffsetsPerTrigger` lets it. After a restart Spark hands
-it the end of the last batch before it asks (`at`).
+Spark 4.0 asks a stream in Python only for the end of the next batch, without its start: so the stream
+remembers the end of the last batch, and goes on from there as far as `maxOffsetsPerTrigger` lets it. After a
+restart Spark hands it the end of the last batch before it asks (`at`).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class LogStream:
         self._position: Positions | None = None
         #: By partition, with the id of its topic.
         self._ends: dict[tuple[TopicPartition, str | None], GrowingEnd] = {}
-        #: Where partitions end for this stream whatever is written; None: nowhere.
+        #: The end offsets of this stream, whatever is written later; None: it goes on with later records.
         self._last: dict[TopicPartition, int] | None = None
 
     def first(self) -> Positions:
-        """Where a new stream begins.
+        """The positions at which a new stream begins.
 
         Raises:
             SparkError: a topic, a partition, an offset or a time is not there.
@@ -76,8 +76,8 @@ class LogStream:
         self._last = {name: end_of(folder, self._options) for name, folder in found.items()}
 
     def advance(self, most: int | None) -> Positions:
-        """Where the next batch ends, about `most` offsets behind the last one; where that ended, if nothing
-        was written since.
+        """The end of the next batch, about `most` offsets after the end of the last one; that end itself if
+        nothing was written since.
 
         Raises:
             SparkError: records are missing, and that is an error.
@@ -105,7 +105,7 @@ class LogStream:
         return self._position
 
     def splits(self, start: Positions, end: Positions) -> list[Split]:
-        """What the batch between two positions reads.
+        """The splits of the batch between two positions.
 
         Raises:
             SparkError: records are missing, and that is an error.
@@ -126,7 +126,7 @@ class LogStream:
         return splits_of(ranges, found, self._options)
 
     def _begin(self, name: TopicPartition, before: Positions, ids: Mapping[str, str]) -> int:
-        """Where the next batch begins: a partition that is new, also because its topic is, with offset 0."""
+        """The start offset of the next batch: 0 for a partition that is new, also because its topic is."""
         return before.offsets.get(name, 0) if self._is_same(name.topic, before.topic_ids, ids) else 0
 
     def _is_same(self, topic: str, known: Mapping[str, str], ids: Mapping[str, str]) -> bool:
@@ -141,7 +141,7 @@ class LogStream:
         return False
 
     def _end(self, name: TopicPartition, folder: PartitionFolder, topic_id: str | None, begin: int) -> int:
-        """Where a log ends now; `begin` if it has just been removed."""
+        """The end offset of a log now; `begin` if it has just been removed."""
         with suppress(FileNotFoundError):
             end = self._ends.get((name, topic_id))
             if end is None:

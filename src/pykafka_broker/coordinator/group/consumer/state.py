@@ -1,6 +1,6 @@
 """The state of a consumer group, one whose partitions the coordinator assigns itself (KIP-848).
 
-Three epochs tell how far a group has come. A change of members, subscriptions or topics bumps the *group
+Three epochs show the progress of a group. A change of members, subscriptions or topics bumps the *group
 epoch*. The assignor then makes a target for all members, whose *assignment epoch* catches up with the group
 epoch. Each member moves to its target on its own, by heartbeats, and reaches the assignment epoch as its
 *member epoch* once it has given up all partitions that it has to.

@@ -30,7 +30,7 @@ def update_target(turn: ConsumerTurn, sender: ConsumerMember) -> None:
     assign = ASSIGNORS[preferred_assignor(group, turn.config.consumer_group_assignors[0], sender)]
     order = _members_in_order(group, sender)
     result = assign(group_spec(group, order, turn.groups.topics))
-    # Compared before anything is written: an older version of the table would be dear to read.
+    # Compared before anything is written: an older version of the table would be expensive to read.
     targets = {name: result.get(name, NO_ASSIGNMENT) for name in walked(order, string_hash)}
     changed = [name for name, target in targets.items() if group.targets.get(name) != target]
     turn.write(

@@ -13,7 +13,7 @@ from pykafka_broker.protocol.schema import array, i16, i32, i64, message, u32
 class ProducerEntry:
     producer_id: int = i64()
     epoch: int = i16()
-    #: Of the producer's last batch; -1 when it wrote none.
+    #: The last sequence number of the producer's last batch; -1 when it wrote none.
     last_sequence: int = i32()
     last_offset: int = i64()
     #: Its last sequence number less its first one.

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23): where a leader epoch ends, so that a reader can detect truncation
+"""OffsetForLeaderEpoch (API key 23): the end of a leader epoch, so that a reader detects truncation
 (KIP-320).
 
 v2 is the first served (current leader epoch), v3 replica id, v4 flexible. An epoch this log has never seen,

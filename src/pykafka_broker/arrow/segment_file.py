@@ -30,7 +30,7 @@ _ZEROS = bytes(HEADER_BYTES)
 
 
 class Chunk(NamedTuple):
-    """Some batches of a file, with their headers, and where the next one begins."""
+    """Some batches of a file, with their headers, and the position of the next one."""
 
     batches: list[tuple[BatchHeader, memoryview]]
     end_position: int

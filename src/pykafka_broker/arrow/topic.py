@@ -45,7 +45,7 @@ class TopicReader:
     """The partitions of one topic, through one client."""
 
     def __init__(self, client: Client, topic: str, isolation_level: int, limits: Limits) -> None:
-        """Ask where the partitions are.
+        """Ask for the leaders of the partitions.
 
         Raises:
             KafkaError: there is no such topic.

@@ -74,7 +74,7 @@ def tag_count(buf: Buffer, pos: int, left: list[int]) -> tuple[int, int]:
 
 
 def tag_header(buf: Buffer, pos: int, end: int) -> tuple[int, int, int]:
-    """Read a tagged field's number and size; returns the number, where its value starts and where it ends."""
+    """Read a tagged field's number and size; return the number, and the start and the end of its value."""
     tag, pos = uvarint(buf, pos)
     size, pos = uvarint(buf, pos)
     if size > end - pos:

@@ -14,7 +14,7 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class CompactedTable(NamedTuple):
-    """How many files of a table became how many."""
+    """The number of files that a compaction removed from a table, and of those it added."""
 
     table: str
     removed: int

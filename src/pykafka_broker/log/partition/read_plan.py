@@ -1,5 +1,4 @@
-"""A planned read: where the bytes are, decided on the event loop; the bytes, fetched there or in a worker
-thread.
+"""A planned read: the event loop finds the position of the bytes, and reads them there or in a worker thread.
 
 `LogReader.plan_read` makes a plan in a few microseconds from the state in memory. `answer_cached` then
 answers from the page cache without ever waiting, and when it cannot, `answer` does in a worker thread; either

@@ -104,9 +104,7 @@ class FoundLog:
             self.begin_at(log_start_offset)
 
     def _finish_interrupted_work(self) -> dict[str, int]:
-        """Remove leftovers, put finished compactions in place; the files that remain, logs with their
-        sizes.
-        """
+        """Remove leftovers, put finished compactions in place; return the other files, logs with sizes."""
         directory = self.identity.directory
         entries = self.files.entries(directory, sizes_of=(LOG_SUFFIX, LOG_SUFFIX + SWAP_SUFFIX))
         sizes = {entry.name: entry.size for entry in entries}

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (API key 23): where a leader epoch ended, to find a log's point of divergence.
+"""OffsetForLeaderEpoch (API key 23): the end offset of a leader epoch, to find where logs diverge.
 
 v2 is the oldest served (current leader epoch for fencing); v3 replica id, v4 flexible.
 """

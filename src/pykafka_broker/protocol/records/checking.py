@@ -294,8 +294,8 @@ class Shape(NamedTuple):
 
 
 def _similar_records(data: bytes, span: Span, index: int, count: int, limit: int) -> tuple[int, int, int]:
-    """Go over the records behind `span` that differ in their values only; the next record's number and place,
-    and the limit there.
+    """Go over the records after `span` that differ in their values only; return the number and position of
+    the next record, and the limit there.
 
     `span` has the number `index - 1`. None of the records that are gone over has headers.
     """

@@ -18,7 +18,7 @@ from pykafka_broker.spark.kafka_format import KEY, VALUE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: How the columns end that are decoded, and those with the reasons.
+#: The endings of the names of decoded columns, and of those with the reasons.
 DATA, ERROR = "_data", "_error"
 REASON = "reason"
 

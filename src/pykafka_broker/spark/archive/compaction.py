@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Compacted(NamedTuple):
-    """How many files became how many."""
+    """The number of files that a compaction removed, and of those it added."""
 
     removed: int
     added: int

@@ -1,4 +1,4 @@
-"""What a table lacks for the rows of a job: columns and fields that are added, never changed or taken away.
+"""The columns and fields that a table lacks for the rows of a job: they are added, never changed or removed.
 
 A field that a schema has lost stays, with nulls from then on. A field whose type has changed is refused: of
 the tables, only some widen types, and then rows of old files are converted when they are read.
@@ -29,7 +29,7 @@ class Addition(NamedTuple):
 
 
 def additions(table: StructType, wanted: StructType, path: tuple[str, ...] = ()) -> Iterator[Addition]:
-    """What the table lacks.
+    """The columns and fields that the table lacks.
 
     Raises:
         SparkError: a type has changed.

@@ -1,4 +1,4 @@
-"""How keys and values are encoded, in words: `value=json:order.schema.json`."""
+"""The encodings of keys and values, in words: `value=json:order.schema.json`."""
 
 from __future__ import annotations
 

@@ -19,12 +19,12 @@ from pykafka_broker.spark.kafka_log.readers import KafkaLogStreamReader
 class AdmittingStreamReader(KafkaLogStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Reads a stream in batches of the size that Spark asks for."""
 
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 (Spark's name)
+    def getDefaultReadLimit(self) -> ReadLimit:
         return ReadAllAvailable() if self.most_offsets is None else ReadMaxRows(self.most_offsets)
 
-    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
+    def prepareForTriggerAvailableNow(self) -> None:
         self.stream.end_here()
 
-    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # type: ignore[override]  # noqa: N802
+    def latestOffset(self, start: Json, limit: ReadLimit) -> Json:  # type: ignore[override]
         self.stream.at(from_json(start))
-        return to_json(self.stream.advance(limit.max_rows if isinstance(limit, ReadMaxRows) else None))
+        return to_json(self.advance(limit.max_rows if isinstance(limit, ReadMaxRows) else None))

@@ -42,7 +42,7 @@ class KafkaLog(DataSource):
         insist_on_batch(self.options)
         return KafkaLogReader(parse(self.options), columns_of(schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 (Spark's name)
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         insist_on_stream(self.options)
         return stream_reader_class()(parse(self.options), columns_of(schema))
 

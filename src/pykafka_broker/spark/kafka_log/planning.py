@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 from pykafka_broker.arrow.fetched import READ_COMMITTED, READ_UNCOMMITTED
 from pykafka_broker.arrow.folder import GrowingEnd, look_up
@@ -76,7 +77,9 @@ def offset_at(
     """
     number = places.by_partition[name] if places.everywhere is None else places.everywhere
     if not places.is_time:
-        return {EARLIEST: folder.start_offset(), LATEST: end}.get(number, number) if number < 0 else number
+        if number == EARLIEST:
+            return folder.start_offset()
+        return end if number == LATEST else number
     found = look_up(folder, number)
     if 0 <= found < end:
         return found
@@ -96,7 +99,7 @@ def splits_of(
     target = max(min(options.split_bytes, sum(sizes.values()) / options.least_splits), 1)
     splits = []
     for name, wanted in ranges.items():
-        parts = max(round(sizes[name] / target + 0.49), 1)
+        parts = max(ceil(sizes[name] / target), 1)
         size = max(int(sizes[name] * _SLACK / parts), 1)
         divided = folders[name].divided(wanted, size) if parts > 1 else [wanted]
         splits += [Split(folders[name].path, name, part) for part in divided]

@@ -6,6 +6,7 @@ said.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -15,11 +16,15 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.spark.kafka_log.batch import NOTHING_LEFT_OUT, plan_batch
 from pykafka_broker.spark.kafka_log.filters import narrow
-from pykafka_broker.spark.kafka_log.offsets import Json, from_json, to_json
+from pykafka_broker.spark.kafka_log.offsets import Json, Positions, from_json, to_json
 from pykafka_broker.spark.kafka_log.options import LogOptions
 from pykafka_broker.spark.kafka_log.planning import Split, isolation_level
 from pykafka_broker.spark.kafka_log.records import Reading, record_batches
 from pykafka_broker.spark.kafka_log.stream import LogStream
+
+#: Before Spark hears that nothing is new. It asks a hundred times a second otherwise, and each time folders
+#: are listed.
+IDLE_PAUSE_S = 0.1
 
 
 class KafkaLogReader(DataSourceReader):
@@ -40,7 +45,7 @@ class KafkaLogReader(DataSourceReader):
 class FilteringKafkaLogReader(KafkaLogReader):
     """Reads what the filters of the query leave."""
 
-    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 (Spark's name)
+    def pushFilters(self, filters: list[Any]) -> Iterable[Any]:
         """Take filters before the read is planned; those are returned that Spark has to apply."""
         self._narrowing, rest = narrow(filters)
         return rest
@@ -54,11 +59,21 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         self.most_offsets = options.most_offsets
         self.stream = LogStream(OsFileSystem(), options)
 
-    def initialOffset(self) -> Json:  # noqa: N802 (Spark's name)
+    def initialOffset(self) -> Json:
         return to_json(self.stream.first())
 
-    def latestOffset(self) -> Json:  # noqa: N802 (Spark's name)
-        return to_json(self.stream.advance(self.most_offsets))
+    def latestOffset(self) -> Json:
+        return to_json(self.advance(self.most_offsets))
+
+    def advance(self, most: int | None) -> Positions:
+        """Where the next batch ends. Spark asks again at once where nothing is new: each time a moment
+        passes first, so that an idle stream costs little.
+        """
+        before = self.stream.position
+        position = self.stream.advance(most)
+        if position == before:
+            time.sleep(IDLE_PAUSE_S)
+        return position
 
     def partitions(self, start: Json, end: Json) -> list[InputPartition]:
         last = from_json(end)

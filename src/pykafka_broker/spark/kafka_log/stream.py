@@ -3,6 +3,9 @@
 Spark 4.0 asks a stream in Python only for the end of the next batch, without its start: so the stream
 remembers the end of the last batch, and goes on from there as far as `maxOffsetsPerTrigger` lets it. After a
 restart Spark hands it the end of the last batch before it asks (`at`).
+
+The checkpoint does not have the start of a stream before its first batch is done. A stream that starts at the
+end has a first batch without records, so that a restart before that loses no record that came meanwhile.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ from pykafka_broker.spark.kafka_log.planning import (
     splits_of,
 )
 
+AT_END = EVERYTHING_UP_TO[LATEST]
+
 
 class LogStream:
     """A stream over log folders."""
@@ -35,7 +40,10 @@ class LogStream:
     def __init__(self, files: FileSystem, options: LogOptions) -> None:
         self._files = files
         self._options = options
-        self._position: Positions | None = None
+        self._start = AT_END if options.start is None else options.start
+        self._first: Positions | None = None
+        #: The end of the last batch, as far as it is known.
+        self.position: Positions | None = None
         #: By partition, with the id of its topic.
         self._ends: dict[tuple[TopicPartition, str | None], GrowingEnd] = {}
         #: The end offsets of this stream, whatever is written later; None: it goes on with later records.
@@ -48,8 +56,9 @@ class LogStream:
             SparkError: a topic, a partition, an offset or a time is not there.
             KafkaError: a log is damaged.
         """
-        options = self._options
-        start = EVERYTHING_UP_TO[LATEST] if options.start is None else options.start
+        if self._first is not None:
+            return self._first
+        options, start = self._options, self._start
         found = find_folders(self._files, options)
         insist_on_chosen(options, found)
         insist_on_partitions(start, found, "The start")
@@ -60,11 +69,12 @@ class LogStream:
             if not low <= offset <= max(low, high):
                 raise SparkError(f"{name} has no offset {offset}: it has those from {low} up to {high}.")
             offsets[name] = offset
-        return Positions(offsets, _topic_ids(found))
+        self._first = Positions(offsets, _topic_ids(found))
+        return self._first
 
     def at(self, position: Positions) -> None:
         """Go on from a position."""
-        self._position = position
+        self.position = position
 
     def end_here(self) -> None:
         """Read no further than the logs go now.
@@ -83,10 +93,14 @@ class LogStream:
             SparkError: records are missing, and that is an error.
             KafkaError: a log is damaged.
         """
-        before = self.first() if self._position is None else self._position
+        if self.position is None:
+            self.position = self.first()
+            if self._start == AT_END:
+                return self.position
+        before = self.position
         found = find_folders(self._files, self._options)
         ids = _topic_ids(found)
-        for name in before.offsets.keys() - found.keys():
+        for name in sorted(before.offsets.keys() - found.keys()):
             self._lose(f"The folder of {name} is gone, which the stream was reading.")
         begins: dict[TopicPartition, int] = {}
         ends: dict[TopicPartition, int] = {}
@@ -101,8 +115,8 @@ class LogStream:
             begins[name] = self._insist_on_start(name, folder, OffsetRange(begin, end))
             ends[name] = end
         self._ends = {key: each for key, each in self._ends.items() if key[0] in found}
-        self._position = Positions(capped(begins, ends, most), ids)
-        return self._position
+        self.position = Positions(capped(begins, ends, most), ids)
+        return self.position
 
     def splits(self, start: Positions, end: Positions) -> list[Split]:
         """The splits of the batch between two positions.

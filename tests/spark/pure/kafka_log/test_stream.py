@@ -52,6 +52,21 @@ def test_a_stream_begins_at_the_end_unless_it_is_told_otherwise() -> None:
         stream(files, subscribe="orderz").first()
 
 
+def test_a_stream_that_begins_at_the_end_loses_nothing_by_a_restart_before_its_first_batch() -> None:
+    files = MemoryFiles()
+    log = fill(new_partition(files), 5)
+    beginning = LogStream(files, options(subscribe="orders"))
+    first_end = beginning.advance(None)
+    fill(log, 5)
+
+    assert (beginning.first(), first_end) == (at(5), at(5))
+    assert beginning.advance(None) == at(10)
+    restarted = LogStream(files, options(subscribe="orders"))
+    restarted.at(first_end)
+    assert restarted.splits(restarted.first(), first_end) == []
+    assert restarted.advance(None) == at(10)
+
+
 def test_a_batch_goes_on_where_the_last_one_ended() -> None:
     files = MemoryFiles()
     log = fill(new_partition(files, segment_bytes=300), 5)

@@ -22,8 +22,8 @@ from pykafka_broker.spark.kafka_log.planning import Split, isolation_level
 from pykafka_broker.spark.kafka_log.records import Reading, record_batches
 from pykafka_broker.spark.kafka_log.stream import LogStream
 
-#: Before Spark hears that nothing is new. It asks a hundred times a second otherwise, and each time folders
-#: are listed.
+#: The pause before Spark is told that nothing is new. Otherwise it would ask a hundred times a second, and
+#: each time folders are listed.
 IDLE_PAUSE_S = 0.1
 
 
@@ -66,8 +66,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         return to_json(self.advance(self.most_offsets))
 
     def advance(self, most: int | None) -> Positions:
-        """Where the next batch ends. Spark asks again at once where nothing is new: each time a moment
-        passes first, so that an idle stream costs little.
+        """The end of the next batch. Spark asks again at once if nothing is new: so a moment passes before
+        it is told that, and an idle stream costs little.
         """
         before = self.stream.position
         position = self.stream.advance(most)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.apis.list_offsets import list_offsets
+from pykafka_broker.apis.list_offsets import SEARCHES_AT_ONCE, list_offsets
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -190,3 +190,20 @@ async def test_committed_readers_see_nothing_from_the_first_open_transaction_on(
 
     await end_transaction(home, "t", 7, commit=True)
     assert (await found(user, offsets_at("t", LATEST, **committed), 11))[1] == 4
+
+
+async def test_times_of_many_partitions_are_looked_up_each_in_its_own(user: User) -> None:
+    count = 2 * SEARCHES_AT_ONCE + 3
+    await user.create_topic("t", count)
+    for partition in range(count):
+        await user.produce("t", b"v", b"v", partition=partition, timestamp=100 + partition)
+    times = {partition: 100 + partition for partition in range(count)} | {5: 999, 6: LATEST, count: 0}
+    asked = [ListOffsetsPartition(partition_index=p, timestamp=time) for p, time in times.items()]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=asked)])
+
+    answers = partitions_of(await user.send(request, 11))
+
+    expected = {partition: (0, 0, 100 + partition) for partition in range(count)}
+    expected |= {5: (0, -1, -1), 6: (0, 2, -1), count: (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)}
+    assert [p.partition_index for p in answers] == list(times)
+    assert {p.partition_index: (p.error_code, p.offset, p.timestamp) for p in answers} == expected

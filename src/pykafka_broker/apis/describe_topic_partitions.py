@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.apis.topology import NO_TOPIC_ID, leadership, topic_operations
+from pykafka_broker.apis.topology import NO_TOPIC_ID, LeaderViews, topic_operations
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_topic_partitions import (
@@ -72,20 +72,21 @@ def describe_topic_partitions(
 def _described(
     topic: TopicImage, start: int, end: int, ctx: RequestContext
 ) -> DescribeTopicPartitionsResponseTopic:
+    views = LeaderViews(ctx)
     return DescribeTopicPartitionsResponseTopic(
         error_code=0,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_partition(topic.partitions[index], ctx) for index in range(start, end)],
+        partitions=[_partition(topic.partitions[index], views) for index in range(start, end)],
         topic_authorized_operations=topic_operations(topic.name, ctx),
     )
 
 
 def _partition(
-    partition: PartitionRegistration, ctx: RequestContext
+    partition: PartitionRegistration, views: LeaderViews
 ) -> DescribeTopicPartitionsResponsePartition:
-    _, leader_id, offline = leadership(partition, ctx)
+    _, leader_id, offline = views.of(partition)
     return DescribeTopicPartitionsResponsePartition(
         error_code=0,
         partition_index=partition.partition_id,

@@ -11,12 +11,15 @@ Without tiered storage -4 equals the log start, and -5 and -6 answer -1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_topics
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.log.disk.checkpoints import PartitionKey
+from pykafka_broker.log.disk.files import directory_name
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -31,11 +34,13 @@ from pykafka_broker.replication.core.access import (
     check_leader_epoch,
     limit_for_offsets,
 )
+from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.context import RequestContext
     from pykafka_broker.apis.ports.partitions import LedPartition
     from pykafka_broker.log.partition.partition_log import PartitionLog
+    from pykafka_broker.log.partition.read_plan import FoundOffset
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
     -1,
@@ -56,8 +61,23 @@ FIRST_VERSION = {
 }
 
 
+#: By one job in a thread: its way there and back takes several times what a search in the page cache does.
+#: More would hold up the event loop, which shares the interpreter with the thread.
+SEARCHES_AT_ONCE = 16
+
 Asked = dict[PartitionKey, ListOffsetsPartition]
 Answers = dict[PartitionKey, ListOffsetsPartitionResponse]
+
+
+class _Search(NamedTuple):
+    """A look-up in a log."""
+
+    place: PartitionKey
+    asked: ListOffsetsPartition
+    log: PartitionLog
+    #: What is found from here on does not count.
+    bound: int
+    run: Callable[[], FoundOffset | None]
 
 
 @handles(
@@ -90,16 +110,24 @@ def _known(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsRespo
 async def _search(request: ListOffsetsRequest, ctx: RequestContext) -> ListOffsetsResponse:
     asked_of, duplicates = _asked(request)
     answers: Answers = {}
+    by_disk: dict[str, list[_Search]] = {}
     for place, asked in asked_of.items():
         try:
             partition = _checked(place, asked, duplicates, request, ctx)
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
-                answers[place] = await _by_time(partition, asked, request, ctx)
+                disk = directory_name(partition.log.directory)
+                by_disk.setdefault(disk, []).append(_by_time(place, partition, asked, request))
             else:
                 answers[place] = _special(partition, asked, request)
         except KafkaError as error:
             answers[place] = _failed(asked, error)
-    return _response(answers)
+    for searches in by_disk.values():
+        for first in range(0, len(searches), SEARCHES_AT_ONCE):
+            together = searches[first : first + SEARCHES_AT_ONCE]
+            outcomes = await ctx.node.cold_reads.run(together[0].log, partial(_carried_out, together))
+            for search, outcome in zip(together, outcomes, strict=True):
+                answers[search.place] = _found(search, outcome)
+    return _response({place: answers[place] for place in asked_of})
 
 
 def _asked(request: ListOffsetsRequest) -> tuple[Asked, set[PartitionKey]]:
@@ -175,26 +203,45 @@ def _special(
     )
 
 
-async def _by_time(
-    partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest, ctx: RequestContext
-) -> ListOffsetsPartitionResponse:
+def _by_time(
+    place: PartitionKey, partition: LedPartition, asked: ListOffsetsPartition, request: ListOffsetsRequest
+) -> _Search:
     log = partition.log
-    bound = _end(log, request)
     if asked.timestamp == MAX_TIMESTAMP:
         search = log.reader.search_max_timestamp()
     else:
         search = log.reader.search_timestamp(asked.timestamp)
-    found = await ctx.node.cold_reads.run(log, search)
-    if found is None or found.offset >= bound:
+    return _Search(place, asked, log, _end(log, request), search)
+
+
+def _carried_out(searches: list[_Search]) -> list[FoundOffset | KafkaError | None]:
+    """What each search finds. In a worker thread."""
+    outcomes: list[FoundOffset | KafkaError | None] = []
+    for search in searches:
+        try:
+            outcomes.append(search.run())
+        except KafkaError as error:
+            outcomes.append(error)
+    return outcomes
+
+
+def _found(search: _Search, outcome: FoundOffset | KafkaError | None) -> ListOffsetsPartitionResponse:
+    if isinstance(outcome, KafkaError):
+        return _failed(search.asked, outcome)
+    if outcome is None or outcome.offset >= search.bound:
         return ListOffsetsPartitionResponse(
-            partition_index=asked.partition_index, error_code=0, timestamp=-1, offset=-1, leader_epoch=-1
+            partition_index=search.asked.partition_index,
+            error_code=0,
+            timestamp=-1,
+            offset=-1,
+            leader_epoch=-1,
         )
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=search.asked.partition_index,
         error_code=0,
-        timestamp=found.timestamp,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
+        timestamp=outcome.timestamp,
+        offset=outcome.offset,
+        leader_epoch=outcome.leader_epoch,
     )
 
 

@@ -20,9 +20,9 @@ from pykafka_broker.apis.needs import on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.topology import (
     NO_TOPIC_ID,
+    LeaderViews,
     alive_brokers,
     cluster_operations,
-    leadership,
     topic_operations,
 )
 from pykafka_broker.cluster.topic_names import INTERNAL_TOPICS, why_invalid_name
@@ -115,9 +115,9 @@ def _unknown(error: ErrorCode, name: str | None, topic_id: bytes) -> MetadataRes
 
 
 def _described(topic: TopicImage, ctx: RequestContext) -> MetadataResponseTopic:
-    partitions = []
+    partitions, views = [], LeaderViews(ctx)
     for partition in topic.partitions.values():
-        error, leader_id, offline = leadership(partition, ctx)
+        error, leader_id, offline = views.of(partition)
         if error is ErrorCode.LISTENER_NOT_FOUND and ctx.version < 6:
             error = ErrorCode.LEADER_NOT_AVAILABLE
         replicas, isr = list(partition.replicas), list(partition.isr)

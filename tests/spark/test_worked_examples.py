@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from examples.spark import abandoned_carts, latest_orders, order_clicks, scheduled, shop, visits
+from examples.spark import (
+    abandoned_carts,
+    archive_with_duckdb,
+    latest_orders,
+    order_clicks,
+    scheduled,
+    shop,
+    visits,
+)
+from pykafka_broker.spark.archive import Table, Topics, archive_topics
 from tests.spark.kafka import NOON, Kafka
 
 if TYPE_CHECKING:
@@ -152,3 +161,17 @@ def test_each_scheduled_run_appends_what_is_new_and_commits_where_it_ended(
     committed = kafka.admin.list_group_offsets
     kafka.eventually(lambda: sum(at.offset for at in committed(group)[group].values()) == len(SHOP.clicks))
     spark.streams.removeListener(listener)
+
+
+def test_duckdb_reads_the_archive_without_spark(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, topics: dict[str, str]
+) -> None:
+    clicks = topics["CLICKS"]
+    table = Table("delta", str(tmp_path / "table"))
+    archive_topics(spark, Topics(kafka.bootstrap, (clicks,)), table, str(tmp_path / "checkpoint"))
+
+    of_user = Counter(click.user for click in SHOP.clicks)
+    carts = Counter(click.user for click in SHOP.clicks if click.page == "/cart")
+    assert archive_with_duckdb.clicks_of_users(tmp_path / "table", clicks) == sorted(
+        ((user, count, carts[user]) for user, count in of_user.items()), key=lambda row: (-row[1], row[0])
+    )

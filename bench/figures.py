@@ -86,6 +86,7 @@ FIGURES = (
     higher("kafka_log.ratio", "  kafka_log, as a multiple of the connector", "x"),
     higher("kafka_log.connector_per_s", "  the connector, by the clock", "records/s"),
     higher("kafka_log.kafka_log_per_s", "  kafka_log, by the clock", "records/s"),
+    higher("replay.per_s", "replay of rows of 100 B from Parquet, exactly once", "records/s"),
     lower("ping.p50_us", "one record, wait for its ack: p50", "us", X(0.6), KFAKE),
     lower("ping.p99_us", "  p99", "us", X(0.2), KFAKE),
     higher(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import compaction as compacting
-from bench import groups, jvm, kafka_log_job, load, pinger, readers, spark_lane
+from bench import groups, jvm, kafka_log_job, load, pinger, readers, replay_job, spark_lane
 from bench import storm as storming
 from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
@@ -148,6 +148,10 @@ def kafka_log(run: Run) -> dict[str, float]:
     return figures
 
 
+def replay(run: Run) -> dict[str, float]:
+    return replay_job.measured(run.address, run.scaled(2_000_000, least=20_000))
+
+
 def ping(run: Run) -> dict[str, float]:
     return pinger.one_at_a_time(run.address, run.topic("bench-ping"), run.scaled(20_000))
 
@@ -259,7 +263,7 @@ ROWS: dict[str, Row] = {
     row.__name__: row
     for row in (
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
-        *(python_readers, kafka_log),
+        *(python_readers, kafka_log, replay),
         *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
         *COORDINATION,
         stop,
@@ -267,7 +271,7 @@ ROWS: dict[str, Row] = {
 }
 
 #: Rows that hold their own repetitions, or that only make sense once.
-ONCE = {"start", "idle", "kafka_log", "spark", "memory", "compaction", "commits_load", "stop"}
+ONCE = {"start", "idle", "kafka_log", "replay", "spark", "memory", "compaction", "commits_load", "stop"}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
-NOT_FOR_KFAKE = {"spark", "python_readers", "kafka_log", *(row.__name__ for row in COORDINATION)}
+NOT_FOR_KFAKE = {"spark", "python_readers", "kafka_log", "replay", *(row.__name__ for row in COORDINATION)}

@@ -297,6 +297,13 @@ def test_a_leader_that_moved_is_looked_up_again() -> None:
     ]
 
 
+def test_a_partition_that_brokers_do_not_know_yet_is_looked_up_again() -> None:
+    producer, unknown = Fixture(), metadata()
+    unknown.topics[0].partitions = []
+    _, steps = script(producer.produce, unknown, metadata(), stored())
+    assert asked(steps) == ["MetadataRequest", "wait 100", "MetadataRequest", "ProduceRequest"]
+
+
 def test_a_cluster_that_stays_away_ends_in_the_last_error() -> None:
     producer = Fixture()
     with pytest.raises(ConnectionError, match="closed the connection"):

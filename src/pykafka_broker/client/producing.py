@@ -216,6 +216,7 @@ def _leader(
             )
         state.leaders[name] = leaders_of(topic)
     if index not in state.leaders[name]:
+        del state.leaders[name]
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Topic '{name}' does not have a partition {index}."
         )

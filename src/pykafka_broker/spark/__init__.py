@@ -13,6 +13,7 @@
     reading.py        one read of Kafka through Spark, and the meaning of its failure
     lag.py            commit_progress(): the progress of a streaming query, where tools look for lag
     kafka_log/        format("kafka_log"): log folders as a data source, without a broker
+    replay/           tables, log folders and topics to topics again, each record once
     progress.py       the end offsets of a query's batches, by the progress that Spark tells its listeners
     kafka_format.py   the columns of a record, of Spark's own source and of archives
     errors.py         SparkError, and Fault: a problem in words, with its remedy

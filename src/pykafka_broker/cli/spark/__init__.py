@@ -7,6 +7,7 @@
     dead_letters.py records of an archive that could not be decoded
     doctor.py       why Spark does not read or write Kafka here
     jars.py         the jars of a session in a folder
+    replay.py       a table, a log folder or a topic to a topic
 
 `pykafka_broker.spark` does the work; here are the options and the words.
 """
@@ -23,6 +24,7 @@ from pykafka_broker.cli.spark.conf import conf
 from pykafka_broker.cli.spark.dead_letters import dead_letters
 from pykafka_broker.cli.spark.doctor import doctor
 from pykafka_broker.cli.spark.jars import jars
+from pykafka_broker.cli.spark.replay import replay
 
 
 @click.group(cls=Group)
@@ -37,3 +39,4 @@ spark.add_command(conf)
 spark.add_command(dead_letters)
 spark.add_command(doctor)
 spark.add_command(jars)
+spark.add_command(replay)

@@ -1,0 +1,298 @@
+"""`spark replay`: a table, a log folder or a topic to a topic."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.options import gathered, pairs
+from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.cli.spark.session_options import SessionOptions, session_options
+from pykafka_broker.cli.wording import counted, human_size
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pykafka_broker.spark.replay import Settings, Target, Window
+
+#: How Spark calls what it reads.
+FORMATS = ("delta", "iceberg", "parquet", "kafka_log", "kafka")
+TABLES = ("delta", "iceberg")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+
+
+class ReplayedPartition(NamedTuple):
+    """A partition that was written, and where a next run goes on in the source."""
+
+    topic: str
+    partition: int
+    records: int
+    bytes: int
+    duplicates: int
+    skipped: int
+    transactions: int
+    position: int
+
+
+class _Source(NamedTuple):
+    """What is replayed."""
+
+    source: str
+    format: str
+    options: tuple[str, ...]
+    without_headers: bool
+
+
+class _Chosen(NamedTuple):
+    """Which of its records."""
+
+    topics: tuple[str, ...]
+    topic_ids: tuple[str, ...]
+    partitions: tuple[int, ...]
+    offsets: tuple[str, ...]
+    since: dt.datetime | None
+    until: dt.datetime | None
+    first_day: dt.datetime | None
+    last_day: dt.datetime | None
+
+
+class _Destination(NamedTuple):
+    """Where they go, and what becomes of topics that do not fit."""
+
+    to: tuple[str, ...]
+    create: bool
+    change: bool
+    accepted: tuple[str, ...]
+    partition_count: int | None
+
+
+class _Manner(NamedTuple):
+    """How they are written."""
+
+    name: str | None
+    starts_over: bool
+    records_per_s: float | None
+    bytes_per_s: float | None
+    codec: str
+
+
+class _Moment(click.ParamType[dt.datetime]):
+    """A time in ISO 8601; without an offset it is UTC."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> dt.datetime:
+        try:
+            moment = dt.datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time, such as 2026-11-22T18:00:00+01:00", param, ctx)
+        return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
+
+
+DAY = click.DateTime(["%Y-%m-%d"])
+RATE = click.FloatRange(min=0.0, min_open=True)
+
+
+@click.command()
+@click.argument("source", metavar="SOURCE")
+@click.option(
+    "--format",
+    type=click.Choice(FORMATS),
+    default="delta",
+    show_default=True,
+    help="What SOURCE is: the path or name of a table, a folder of Parquet or of logs, or a topic.",
+)
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of Spark's reader.")
+@click.option("--without-headers", is_flag=True, help="Also take a SOURCE without a column of headers.")
+@click.option(
+    "--to",
+    multiple=True,
+    required=True,
+    metavar="[TOPIC=]TOPIC",
+    help="Where records go, for each topic of SOURCE if it has several; repeatable.",
+)
+@click.option("--create", is_flag=True, help="Create topics that are missing, so that they fit.")
+@click.option("--change", is_flag=True, help="Also set what does not fit of topics that are there.")
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="KEY",
+    help="Leave this as it is, such as retention.ms; records: a topic that has some already. Repeatable.",
+)
+@click.option(
+    "--partitions", "partition_count", type=click.IntRange(min=1), help="How many a created topic has."
+)
+@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this one; repeatable.")
+@click.option("--topic-id", "topic_ids", multiple=True, metavar="ID", help="Only of this topic; repeatable.")
+@click.option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    type=click.IntRange(min=0),
+    metavar="NUMBER",
+    help="Only this one; repeatable.",
+)
+@click.option(
+    "--offsets",
+    multiple=True,
+    metavar="TOPIC:PARTITION:[FIRST]:[END]",
+    help="Only these partitions, from FIRST to before END; repeatable.",
+)
+@click.option("--since", type=_Moment(), metavar="TIME", help="Only records with this timestamp or later.")
+@click.option("--until", type=_Moment(), metavar="TIME", help="Only records with an earlier timestamp.")
+@click.option("--first-day", type=DAY, metavar="DAY", help="Only from this day of the archive on.")
+@click.option("--last-day", type=DAY, metavar="DAY", help="Only up to this day, which is included.")
+@click.option("--name", help="Under which the progress is kept, as a group [default: replay-to-TOPIC].")
+@click.option("--start-over", "starts_over", is_flag=True, help="Forget the progress: write all again.")
+@click.option(
+    "--records-per-second", "records_per_s", type=RATE, metavar="NUMBER", help="Not faster than this."
+)
+@click.option("--bytes-per-second", "bytes_per_s", type=RATE, metavar="NUMBER", help="Not faster than this.")
+@click.option("--compression", "codec", type=click.Choice(CODECS), default="none", show_default=True)
+@session_options
+@cluster_options
+@json_option(ReplayedPartition, key="partitions")
+@gathered(_Source, "source")
+@gathered(_Chosen, "chosen")
+@gathered(_Destination, "destination")
+@gathered(_Manner, "manner")
+def replay(
+    source: _Source,
+    chosen: _Chosen,
+    destination: _Destination,
+    manner: _Manner,
+    session: SessionOptions,
+    cluster: Cluster,
+    output: Output,
+) -> None:
+    """Write the records of a table, a log folder or a topic to a topic again, each once.
+
+    Key, value, headers, timestamp, partition and the order in each partition stay as they are. The progress
+    is committed with the records: run again, also after it was killed, a replay goes on where it was. A topic
+    that would delete, change or refuse records is refused, with the setting that would fit; --create and
+    --change set it.
+    """
+    from pykafka_broker.spark.replay import replay as run
+
+    window = _window(chosen)
+    target = _target(cluster.bootstrap_server, destination)
+    settings = _settings(manner)
+    tables = [source.format] if source.format in TABLES else []
+    with session.opened(f"replay of {source.source}", tables) as spark:
+        done = run(
+            _rows(spark, source, cluster),
+            target,
+            name=manner.name,
+            window=window,
+            settings=settings,
+            starts_over=manner.starts_over,
+            without_headers=source.without_headers,
+        )
+    for topic, key, value in done.changes:
+        output.note(f"Topic '{topic}' has {key}={value} now.")
+    partitions = [ReplayedPartition(*partition) for partition in done.partitions]
+    output.show_all(partitions, map(sentence, partitions))
+    rate = done.records / done.seconds
+    output.remark(
+        f"{counted(done.records, 'record')} replayed in {done.seconds:.1f} s, {rate:,.0f} records/s."
+    )
+
+
+def sentence(partition: ReplayedPartition) -> str:
+    """A partition as a line."""
+    parts = [
+        f"{partition.topic}-{partition.partition}: {counted(partition.records, 'record')}, "
+        f"{human_size(partition.bytes)} in {counted(partition.transactions, 'transaction')}, up to offset "
+        f"{partition.position - 1} of the source"
+    ]
+    if partition.duplicates:
+        parts.append(f"{counted(partition.duplicates, 'row')} that came twice left out")
+    return ", ".join(parts)
+
+
+# -- what the options mean
+# ------------------------
+
+
+def _window(chosen: _Chosen) -> Window:
+    from pykafka_broker.spark.replay import OffsetRange, Window
+
+    ranges = []
+    for entry in chosen.offsets:
+        topic, *numbers = entry.rsplit(":", 3)
+        if len(numbers) != 3 or not all(number.isdecimal() or not number for number in numbers):
+            raise click.BadParameter(
+                f"{entry!r} is not TOPIC:PARTITION:[FIRST]:[END]", param_hint="--offsets"
+            )
+        partition, first, end = (int(number) if number else None for number in numbers)
+        if partition is None:
+            raise click.BadParameter(f"{entry!r} names no partition", param_hint="--offsets")
+        ranges.append(OffsetRange(topic, partition, first, end))
+    return Window(
+        chosen.topics,
+        chosen.partitions,
+        chosen.topic_ids,
+        ranges,
+        chosen.since,
+        chosen.until,
+        chosen.first_day and chosen.first_day.date(),
+        chosen.last_day and chosen.last_day.date(),
+    )
+
+
+def _target(bootstrap_server: str, destination: _Destination) -> Target:
+    from pykafka_broker.spark.replay import Preparation, Target
+
+    named = [entry for entry in destination.to if "=" in entry]
+    alone = [entry for entry in destination.to if "=" not in entry]
+    if len(alone) > 1 or (alone and named):
+        raise click.BadParameter("several need TOPIC=TOPIC each", param_hint="--to")
+    preparation = Preparation.REFUSE
+    if destination.change:
+        preparation = Preparation.CHANGE
+    elif destination.create:
+        preparation = Preparation.CREATE
+    topics = alone[0] if alone else dict(pairs(tuple(named), "--to"))
+    return Target(bootstrap_server, topics, preparation, destination.accepted, destination.partition_count)
+
+
+def _settings(manner: _Manner) -> Settings:
+    from pykafka_broker.protocol.records.compression import Codec
+    from pykafka_broker.spark.replay import Settings
+
+    return Settings(
+        codec=Codec[manner.codec.upper()],
+        records_per_s=manner.records_per_s,
+        bytes_per_s=manner.bytes_per_s,
+    )
+
+
+# -- the source
+# -------------
+
+
+def _rows(spark: SparkSession, source: _Source, cluster: Cluster) -> DataFrame:
+    if source.format == "kafka_log":
+        from pykafka_broker.spark import register_kafka_log
+
+        register_kafka_log(spark)
+    reader = spark.read.format(source.format).options(**dict(pairs(source.options, "--option")))
+    if source.format == "kafka":
+        given = {key.lower() for key, _ in pairs(source.options, "--option")}
+        for key, value in (
+            ("kafka.bootstrap.servers", cluster.bootstrap_server),
+            ("subscribe", source.source),
+            ("includeHeaders", "true"),
+            ("kafka.isolation.level", "read_committed"),
+        ):
+            if key.lower() not in given:
+                reader = reader.option(key, value)
+        return reader.load()
+    if source.format == "iceberg" or (source.format == "delta" and "/" not in source.source):
+        return reader.table(source.source)
+    return reader.load(source.source)

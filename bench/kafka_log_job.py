@@ -4,7 +4,7 @@ processor time, as JSON.
     python -m bench.kafka_log_job 127.0.0.1:9092 data topic 2000000
 
 One session of the installed PySpark runs the same query over all of them: how many rows, and how many bytes
-of values. Rounds are interleaved, the first two of each do not count, and of the others the median does.
+of values. Rounds are interleaved, the first three of each do not count, and of the others the median does.
 Processor time is that of the driver, the JVM and all of its Python workers.
 """
 
@@ -25,7 +25,7 @@ from bench.process import TICKS_PER_SECOND
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-WARM_UP, ROUNDS = 2, 3
+WARM_UP, ROUNDS = 3, 3
 
 
 def frames(spark: SparkSession, address: str, folder: str, topic: str) -> dict[str, DataFrame]:

@@ -59,7 +59,7 @@ EXAMPLES: dict[str, str] = {
 }
 
 #: What needs a session of Spark; tests/spark runs them.
-NEED_SPARK = {"spark archive", "spark compact", "spark dead-letters", "spark replay"}
+NEED_SPARK = {"spark archive", "spark audit", "spark compact", "spark dead-letters", "spark replay"}
 
 
 def commands(command: click.Command = cli, name: str = "") -> Iterator[tuple[str, click.Command]]:

@@ -1,6 +1,7 @@
 """`spark`: set up a Spark that reads and writes this or any Kafka cluster, and find its faults.
 
     archive.py      topics to a lake table
+    audit.py        whether a topic, its archive or its mirror has every record, once, in order
     checkpoint.py   a streaming checkpoint beside its topics, and its repair
     compact.py      small files of an archive become large ones
     conf.py         settings of a session that fits the installed Spark
@@ -18,6 +19,7 @@ import click
 
 from pykafka_broker.cli import Group
 from pykafka_broker.cli.spark.archive import archive
+from pykafka_broker.cli.spark.audit import audit
 from pykafka_broker.cli.spark.checkpoint import checkpoint
 from pykafka_broker.cli.spark.compact import compact
 from pykafka_broker.cli.spark.conf import conf
@@ -33,6 +35,7 @@ def spark() -> None:
 
 
 spark.add_command(archive)
+spark.add_command(audit)
 spark.add_command(checkpoint)
 spark.add_command(compact)
 spark.add_command(conf)

@@ -43,20 +43,20 @@ def look(client: Client, names: Collection[str]) -> dict[str, Topic]:
         partitions = [(name, number) for number in leaders_of(topic)]
         first = list_offsets(client, dict.fromkeys(partitions, EARLIEST))
         end = list_offsets(client, dict.fromkeys(partitions, LATEST))
-        found[name] = Topic(_printed(topic.topic_id), {p[1]: Range(first[p], end[p]) for p in partitions})
+        found[name] = Topic(printed_id(topic.topic_id), {p[1]: Range(first[p], end[p]) for p in partitions})
     return found
 
 
 def topic_ids(client: Client, names: Collection[str]) -> dict[str, str]:
     """The ids of those of the topics that exist."""
     return {
-        str(topic.name): _printed(topic.topic_id)
+        str(topic.name): printed_id(topic.topic_id)
         for topic in client.metadata(names).topics
         if topic.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     }
 
 
-def _printed(topic_id: bytes) -> str:
+def printed_id(topic_id: bytes) -> str:
     """An id as Kafka's tools print it; "" for that of a broker that has none."""
     return urlsafe_b64encode(topic_id).rstrip(b"=").decode() if any(topic_id) else ""
 

@@ -1,0 +1,176 @@
+"""The audits: a topic by itself, an archive beside its topic, a mirror beside its source.
+
+    report = audit(frame, "orders", log=TopicLog(client, "orders"))
+    report = audit_archive(archive, frame, "orders", log=TopicLog(client, "orders"))
+    report = audit_mirror(Side(mirror, "orders"), Side(source, "orders"), log=TopicLog(client, "orders"))
+
+Each takes DataFrames of Spark's kafka format, wherever they are from, of classic sessions or of Spark
+Connect. Records stay with the executors. The driver gets a row for each 32,768 offsets, with a bitmap of
+4 kB where offsets are missing among them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.spark.audit import aggregates
+from pykafka_broker.spark.audit.comparing import compare_blocks, differing_buckets, shared_range
+from pykafka_broker.spark.audit.explaining import Explanation, explain
+from pykafka_broker.spark.audit.judging import Judge
+from pykafka_broker.spark.audit.offsets import Span, gaps
+from pykafka_broker.spark.audit.reading import QUESTIONS, Ends, Questions, Reading
+from pykafka_broker.spark.audit.report import AuditReport, Finding, Level
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from pykafka_broker.spark.audit.topic_log import TopicLog
+
+
+def audit(
+    frame: DataFrame, topic: str, *, log: TopicLog | None = None, questions: Questions = QUESTIONS
+) -> AuditReport:
+    """Look at the records of one topic.
+
+    Args:
+        frame: In Spark's kafka format.
+        topic: The topic; other records are left out.
+        log: Tells what is at offsets without a record, and where records are to be expected. Without it
+            every gap is a finding.
+        questions: What to look at.
+
+    Raises:
+        KafkaError: the log cannot be read.
+    """
+    judge = Judge(topic)
+    # Records that come meanwhile, and those that retention removes meanwhile, are not expected.
+    ends = {} if log is None else log.ends()
+    reading = Reading(aggregates.records_of(frame, topic), judge, questions)
+    if log is None:
+        findings = [
+            finding
+            for partition in reading.blocks
+            for finding in reading.unknown_gaps(partition, reading.range_of(partition))
+        ]
+        return reading.report(topic, findings, Ends(), {})
+    starts = log.starts()
+    explained: dict[int, Explanation] = {}
+    findings = []
+    for partition, end in sorted(ends.items()):
+        start = starts[partition]
+        explained[partition] = explain(
+            gaps(reading.of(partition), Span(start, max(start, end))),
+            log.reader(partition),
+            is_compacted=log.is_compacted,
+            examples=questions.examples,
+        )
+        findings += judge.gaps(partition, explained[partition])
+    return reading.report(topic, findings, Ends(starts, ends), explained)
+
+
+def audit_archive(
+    archive: DataFrame,
+    frame: DataFrame,
+    topic: str,
+    *,
+    log: TopicLog | None = None,
+    questions: Questions = QUESTIONS,
+) -> AuditReport:
+    """Look at the records of a topic in an archive, and compare them with those in the topic, offset by
+    offset.
+
+    What the topic does not hold any more, and what came behind the end of the archive, is not compared.
+    Both are to be read with the same isolation level.
+
+    Args:
+        archive: In Spark's kafka format; with a column `topic_id`, records of another topic that had this
+            name are left out.
+        frame: The topic itself.
+        topic: Its name.
+        log: Tells the topic's id, and where it begins.
+        questions: What to look at.
+
+    Raises:
+        KafkaError: the log cannot be read.
+    """
+    judge = Judge(topic)
+    topic_id = None if log is None else log.topic_id or None
+    # The archive first: what it has, the topic had before.
+    reading = Reading(aggregates.records_of(archive, topic, topic_id), judge, questions)
+    others = Reading(aggregates.records_of(frame, topic), judge, questions)
+    ends = Ends() if log is None else Ends(log.starts(), log.ends())
+    ranges = {
+        partition: shared_range(reading.of(partition), others.of(partition), ends.starts.get(partition))
+        for partition in sorted(reading.blocks.keys() | others.blocks.keys())
+    }
+    comparison = compare_blocks(reading.blocks, others.blocks, ranges)
+    older, pending = dict(comparison.older), dict(comparison.pending)
+    differences = []
+    if comparison.places:
+        differences = sorted(aggregates.differences(reading.records, others.records, comparison.places))
+    for each in differences:
+        older[each.partition] = older.get(each.partition, 0) + each.older
+        pending[each.partition] = pending.get(each.partition, 0) + each.pending
+    findings = list(judge.differences(differences, "the archive", "the topic"))
+    for partition, span in ranges.items():
+        own = reading.range_of(partition)
+        has_gaps = next(gaps(others.of(partition), others.range_of(partition)), None) is not None
+        before = Span(own.start, max(own.start, min(span.start, own.end)))
+        findings += reading.unknown_gaps(partition, before, has_markers=has_gaps)
+        findings += judge.only_here(partition, older.get(partition, 0))
+        findings += judge.not_yet_here(partition, pending.get(partition, 0))
+    if topic_id is not None:
+        findings += judge.of_other_topics(aggregates.count_of_other_topics(archive, topic, topic_id))
+    return reading.report(topic, findings, ends, {})
+
+
+class Side(NamedTuple):
+    """A topic in a DataFrame of Spark's kafka format."""
+
+    frame: DataFrame
+    topic: str
+
+
+def audit_mirror(
+    mirror: Side,
+    source: Side,
+    *,
+    log: TopicLog | None = None,
+    questions: Questions = QUESTIONS,
+    with_timestamps: bool = True,
+) -> AuditReport:
+    """Look at a topic that mirrors one of another cluster, and compare their records, partition by
+    partition, whatever their offsets; and the order of each key, where the records are the same.
+
+    Args:
+        mirror: The topic that is looked at.
+        source: What it should be. Both are to be cut to the same time, where records come meanwhile.
+        log: The log of the mirror.
+        questions: What to look at.
+        with_timestamps: Whether a record with another timestamp is another record; False for a mirror
+            with `message.timestamp.type=LogAppendTime`.
+
+    Raises:
+        KafkaError: the log cannot be read.
+    """
+    judge = Judge(mirror.topic)
+    report = audit(mirror.frame, mirror.topic, log=log, questions=questions)
+    records = aggregates.records_of(mirror.frame, mirror.topic)
+    others = aggregates.records_of(source.frame, source.topic)
+    wanted = differing_buckets(
+        aggregates.buckets(records, with_timestamps=with_timestamps),
+        aggregates.buckets(others, with_timestamps=with_timestamps),
+    )
+    findings: list[Finding] = []
+    if wanted:
+        found = aggregates.content_differences(records, others, wanted, with_timestamps=with_timestamps)
+        findings += judge.differences(sorted(found), "the mirror", "the source")
+        if questions.keys:
+            findings.append(judge.order_not_compared())
+    elif questions.keys:
+        findings += judge.order(
+            sorted(aggregates.order_differences(records, others, with_timestamps=with_timestamps))
+        )
+    merged = sorted([*findings, *report.findings], key=lambda finding: finding.level is Level.REMARK)
+    return report._replace(findings=merged)

@@ -1,0 +1,80 @@
+"""What an audit says: counts of every partition, and findings in sentences. Pure."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class Level(StrEnum):
+    """What a finding means."""
+
+    #: Something is wrong.
+    FINDING = "finding"
+    #: Worth knowing: nothing is wrong, or it cannot be known.
+    REMARK = "remark"
+
+
+class Check(StrEnum):
+    """What was looked at."""
+
+    OFFSETS = "offsets"
+    DUPLICATES = "duplicates"
+    KEYS = "keys"
+    ORDER = "order"
+    TIMES = "times"
+    COMPARISON = "comparison"
+
+
+class Finding(NamedTuple):
+    """One thing that an audit found in a partition, or in the topic as a whole."""
+
+    level: Level
+    check: Check
+    #: `topic-partition`, or the topic.
+    subject: str
+    #: How many records or offsets it is about.
+    affected: int
+    message: str
+
+
+class PartitionCounts(NamedTuple):
+    """A partition as it was read; offsets and times are None where there is no record."""
+
+    partition: int
+    records: int
+    size_bytes: int
+    first_offset: int | None
+    last_offset: int | None
+    #: Where the log begins and ends, as its brokers say; None: they were not asked.
+    log_start: int | None
+    log_end: int | None
+    #: Offsets without a record: of the log, or where it was not asked, between the first and the last. What
+    #: is there instead; None: the log was not asked.
+    missing: int
+    markers: int | None
+    aborted: int | None
+    compacted: int | None
+    #: Records with a key, and keys that have no record in a partition before; None: was not looked at.
+    keyed: int | None
+    keys: int | None
+    #: Milliseconds since 1970.
+    oldest_timestamp: int | None
+    newest_timestamp: int | None
+    #: No record's timestamp is further behind the newest one before it in the partition.
+    late_at_most_ms: int
+
+
+class AuditReport(NamedTuple):
+    """What an audit says of a topic."""
+
+    topic: str
+    records: int
+    partitions: list[PartitionCounts]
+    findings: list[Finding]
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether anything is wrong."""
+        return any(finding.level is Level.FINDING for finding in self.findings)

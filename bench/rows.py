@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import compaction as compacting
-from bench import groups, jvm, kafka_log_job, load, pinger, readers, replay_job, spark_lane
+from bench import groups, jvm, kafka_log_job, load, micro_batch, pinger, readers, replay_job, spark_lane
 from bench import storm as storming
 from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
@@ -25,6 +25,7 @@ KB, GB = 1_000, 1_000_000_000
 PARTITIONS = 4
 SETTLE_S = 3.0
 IDLE_WINDOW_S = 10.0
+IDLE_QUERIES, PARKED_FETCHES = 20, 2_000
 
 
 @dataclass
@@ -184,6 +185,36 @@ def spark(run: Run) -> dict[str, float]:
     return spark_lane.run(run.address, run.scaled(2_000_000, least=20_000))
 
 
+def spark_plans(run: Run) -> dict[str, float]:
+    """The requests of a plan, and queries that find nothing new."""
+    figures = {}
+    for partitions, rounds in ((10, 2_000), (1_000, 50)):
+        topic = topic_of(run, partitions)
+        micro_batch.fill(run.address, topic, partitions)
+        costs = micro_batch.plans(
+            run.address, run.broker.pid, topic, partitions, max(10, int(rounds * run.scale))
+        )
+        by_time = costs.pop("by_time"), costs.pop("by_time_in_vain")
+        figures[f"us_{partitions}"] = sum(cost.us_per_partition for cost in costs.values())
+        figures[f"by_time_us_{partitions}"] = max(cost.us_per_partition for cost in by_time)
+    found = micro_batch.idle_queries(
+        run.address, run.broker.pid, topic_of(run, 10), 10, IDLE_QUERIES, IDLE_WINDOW_S
+    )
+    return figures | {"idle_per_s": found.plans_per_s, "idle_cpu": found.cpu_percent}
+
+
+def parked(run: Run) -> dict[str, float]:
+    """Two thousand fetches that wait, two on each partition."""
+    topic = topic_of(run, 1_000)
+    found = micro_batch.parked(run.address, run.broker.pid, topic, 1_000, PARKED_FETCHES, IDLE_WINDOW_S)
+    return {
+        "kilobytes": found.kilobytes,
+        "cpu": found.cpu_percent,
+        "wake_ms": found.wake_ms,
+        "wake_all_us": found.wake_all_us,
+    }
+
+
 def memory(run: Run) -> dict[str, float]:
     """After 10 GB of payload at scale 1, in and out counted together; what is missing is produced here."""
     while (missing := 10 * GB * run.scale - run.moved_bytes) > 0:
@@ -265,6 +296,7 @@ ROWS: dict[str, Row] = {
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
         *(python_readers, kafka_log, replay),
         *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
+        *(spark_plans, parked),
         *COORDINATION,
         stop,
     )
@@ -274,4 +306,12 @@ ROWS: dict[str, Row] = {
 ONCE = {"start", "idle", "kafka_log", "replay", "spark", "memory", "compaction", "commits_load", "stop"}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
-NOT_FOR_KFAKE = {"spark", "python_readers", "kafka_log", "replay", *(row.__name__ for row in COORDINATION)}
+NOT_FOR_KFAKE = {
+    "spark",
+    "spark_plans",
+    "parked",
+    "python_readers",
+    "kafka_log",
+    "replay",
+    *(row.__name__ for row in COORDINATION),
+}

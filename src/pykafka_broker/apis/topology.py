@@ -50,8 +50,7 @@ def alive_brokers(ctx: RequestContext) -> list[tuple[BrokerRegistration, str, in
 class LeaderViews:
     """How partitions look from the listener of one request, with the image of that moment.
 
-    Each broker is looked up once, however many partitions it has: an answer about 1,000 partitions takes a
-    third less time for it.
+    Each broker is looked up once, however many partitions it has.
     """
 
     __slots__ = ("_brokers", "_connection", "_metadata", "_reachable")

@@ -87,6 +87,10 @@ FIGURES = (
     higher("kafka_log.connector_per_s", "  the connector, by the clock", "records/s"),
     higher("kafka_log.kafka_log_per_s", "  kafka_log, by the clock", "records/s"),
     higher("replay.per_s", "replay of rows of 100 B from Parquet, exactly once", "records/s"),
+    higher("archive.delta_per_s", "Spark archives 100 B records: to Delta", "records/s"),
+    higher("archive.delta_mb_per_s", "  in bytes", "MB/s"),
+    higher("archive.iceberg_per_s", "  to Iceberg", "records/s"),
+    higher("archive.iceberg_mb_per_s", "  in bytes", "MB/s"),
     lower("ping.p50_us", "one record, wait for its ack: p50", "us", X(0.6), KFAKE),
     lower("ping.p99_us", "  p99", "us", X(0.2), KFAKE),
     higher(

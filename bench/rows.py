@@ -14,8 +14,19 @@ from dataclasses import dataclass, field
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench import (
+    archive_job,
+    groups,
+    jvm,
+    kafka_log_job,
+    load,
+    micro_batch,
+    pinger,
+    readers,
+    replay_job,
+    spark_lane,
+)
 from bench import compaction as compacting
-from bench import groups, jvm, kafka_log_job, load, micro_batch, pinger, readers, replay_job, spark_lane
 from bench import storm as storming
 from bench import transactions as transacting
 from bench.process import cpu_seconds, resident_megabytes, touch_memory
@@ -151,6 +162,12 @@ def kafka_log(run: Run) -> dict[str, float]:
 
 def replay(run: Run) -> dict[str, float]:
     return replay_job.measured(run.address, run.scaled(2_000_000, least=20_000))
+
+
+def archive(run: Run) -> dict[str, float]:
+    """Two million records of 100 B, to tables of Delta and Iceberg."""
+    topic = run.filled("bench-readers", run.scaled(2_000_000), 100)
+    return archive_job.measured(run.address, topic, run.stored[topic])
 
 
 def ping(run: Run) -> dict[str, float]:
@@ -294,7 +311,7 @@ ROWS: dict[str, Row] = {
     row.__name__: row
     for row in (
         *(start, idle, produce_100, produce_1k, produce_acks1, consume_100, consume_1k),
-        *(python_readers, kafka_log, replay),
+        *(python_readers, kafka_log, archive, replay),
         *(ping, ping16, echo, perf_produce, perf_consume, perf_echo, spark, memory, compaction),
         *(spark_plans, parked),
         *COORDINATION,
@@ -303,7 +320,10 @@ ROWS: dict[str, Row] = {
 }
 
 #: Rows that hold their own repetitions, or that only make sense once.
-ONCE = {"start", "idle", "kafka_log", "replay", "spark", "memory", "compaction", "commits_load", "stop"}
+ONCE = {
+    *("start", "idle", "kafka_log", "archive", "replay", "spark", "memory", "compaction", "commits_load"),
+    "stop",
+}
 
 #: Apache Kafka's clients and Spark ask kfake for nothing it lacks, but it was measured with these rows only.
 NOT_FOR_KFAKE = {
@@ -313,5 +333,6 @@ NOT_FOR_KFAKE = {
     "python_readers",
     "kafka_log",
     "replay",
+    "archive",
     *(row.__name__ for row in COORDINATION),
 }

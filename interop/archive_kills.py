@@ -263,7 +263,10 @@ def run(format_: TableFormat, kills: int, seed: int, folder: Path) -> Killings:
             feeder.end()
         dump = folder / "table.parquet"
         last = Job(told._replace(dump=str(dump)))
-        assert last.wait(PATIENCE_S) == 0, last.log.read_text()[-4000:]
+        try:
+            assert last.wait(PATIENCE_S) == 0, last.log.read_text()[-4000:]
+        finally:
+            last.kill()
         batches += job.batches + last.batches
         expected = by_place(read_topic(TOPIC, broker.address).read_all())
         compare(expected, by_place(pyarrow.parquet.read_table(dump)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -71,9 +72,14 @@ class Job:
         )
         return archived.records
 
-    def refusal(self, *topics: str, start: Start = Start.EARLIEST) -> str:
+    def refusal(
+        self,
+        *topics: str,
+        start: Start = Start.EARLIEST,
+        pace: Pace = Pace(),  # noqa: B008
+    ) -> str:
         with pytest.raises(SparkError) as refused:
-            self.run(*topics, start=start)
+            self.run(*topics, start=start, pace=pace)
         return str(refused.value)
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -182,6 +188,28 @@ def test_a_table_has_every_record_once_as_it_was_over_several_runs(job: Job) -> 
     assert job.batches[-1].lag == 0
 
 
+def test_a_running_job_stops_when_its_topic_is_created_anew(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    job = new_job(spark, kafka, tmp_path, "delta")
+    topic = kafka.topic()
+    kafka.send(topic, range(5))
+    refusals: list[str] = []
+
+    def run() -> None:
+        refusals.append(job.refusal(topic, pace=Pace(is_endless=True, every_s=0.1)))
+
+    running = threading.Thread(target=run)
+    running.start()
+    kafka.eventually(lambda: bool(job.batches))
+    kafka.delete(topic)
+    kafka.create(topic)
+    kafka.send(topic, range(20))
+    running.join(90)
+    [refusal] = refusals
+    assert "created anew" in refusal
+
+
 def test_a_job_refuses_what_would_lose_or_repeat_records(
     spark: SparkSession, kafka: Kafka, tmp_path: Path
 ) -> None:
@@ -282,6 +310,8 @@ def test_json_becomes_columns_that_grow_with_its_schema(
         with pytest.raises(SparkError, match="cannot be replaced in one step"):
             compact(spark, job.table, before=tomorrow)
         return
+    assert compact(spark, job.table, before=tomorrow) == (3, 1)
+    assert job.rows() == in_topic(kafka, topic)
     wrong = Json(pa.schema([("id", pa.string())]))
     with pytest.raises(SparkError, match=r"value_data\.id is bigint in the table, and string in the schema"):
         job.run(topic, decode={"value": wrong})

@@ -8,6 +8,7 @@
     repository.py     files of a Maven repository, checked
     jars.py           the jars of a session in a folder, for sessions without Ivy
     classpath.py      whether jars fit together
+    archive/          archive_topics(): topics to a lake table
     audit/            audit(), audit_archive(), audit_mirror(): every record, once, in order?
     checkpoint/       a streaming checkpoint beside the topics that it reads, and its repair
     executors.py      the addresses that the executors of a session reach

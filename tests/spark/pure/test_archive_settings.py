@@ -35,6 +35,9 @@ def test_options_that_the_job_sets_itself_are_refused() -> None:
     topics = Topics("127.0.0.1:9092", ("a",), {"minPartitions": "2", "failOnDataLoss": "false"})
     with pytest.raises(SparkError, match="The option failOnDataLoss is set by the job itself"):
         topics.checked()
+    secure = Topics("127.0.0.1:9092", ("a",), {"kafka.security.protocol": "SASL_SSL"})
+    with pytest.raises(SparkError, match="so far without TLS and SASL"):
+        secure.checked()
     with pytest.raises(SparkError, match="No topic is named"):
         Topics("127.0.0.1:9092", ()).checked()
     with pytest.raises(SparkError, match="Topic 'a' is named twice"):

@@ -49,6 +49,8 @@ def compact(spark: SparkSession, table: Table, before: dt.date | None = None) ->
         return Compacted(row.metrics.numFilesRemoved, row.metrics.numFilesAdded)
     catalog, _, name = target.table.name.partition(".")
     [row] = spark.sql(
-        f"CALL {catalog}.system.rewrite_data_files(table => '{name}', where => \"{DAY} < '{day}'\")"
+        f"CALL {catalog}.system.rewrite_data_files(table => '{name}', where => \"{DAY} < '{day}'\", "
+        # A day that is done with gets no more files, so that two are enough to begin.
+        "options => map('min-input-files', '2'))"
     ).collect()
     return Compacted(row.rewritten_data_files_count, row.added_data_files_count)

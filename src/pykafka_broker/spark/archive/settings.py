@@ -40,7 +40,7 @@ class Topics(NamedTuple):
         """The same.
 
         Raises:
-            SparkError: no topic, one twice, or an option that is the job's own.
+            SparkError: no topic, one twice, or an option that is the job's own or not served.
         """
         if not self.names:
             raise SparkError("No topic is named.")
@@ -48,6 +48,11 @@ class Topics(NamedTuple):
             raise SparkError(f"Topic '{twice}' is named twice.")
         if own := next((option for option in self.options if option.lower() in _OWN_OPTIONS), None):
             raise SparkError(f"The option {own} is set by the job itself.")
+        if self.options.get("kafka.security.protocol", "PLAINTEXT").upper() != "PLAINTEXT":
+            raise SparkError(
+                "An archive job asks the brokers for the ids of its topics, so far without TLS and SASL: "
+                "name a listener that needs neither."
+            )
         return self
 
 

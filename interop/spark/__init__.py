@@ -21,7 +21,11 @@ from pykafka_broker.testing.apache.jars import java
 from pykafka_broker.testing.cache import CACHE
 
 PROGRAM = Path(__file__).parent / "round_trip.py"
-SCENARIOS = ("spark.a_batch_is_written_and_read", "spark.a_stream_is_copied_and_resumed")
+SCENARIOS = (
+    "spark.a_batch_is_written_and_read",
+    "spark.a_stream_is_copied_and_resumed",
+    "spark.an_archive_gives_the_topic_again",
+)
 TIMEOUT_S = 300.0
 
 

@@ -90,6 +90,23 @@ def a_stream_is_copied_and_resumed(spark: SparkSession) -> None:
             assert copied == wanted(spark, (round_number + 1) * ROWS), f"{len(copied)} rows were copied"
 
 
+def an_archive_gives_the_topic_again(spark: SparkSession) -> None:
+    from pykafka_broker.spark.archive import Table, Topics, archive_topics
+    from pykafka_broker.spark.replay import Preparation, Target, replay
+
+    source, target = topic("archived"), topic("replayed")
+    kafka(rows(spark, 0).write, topic=source).save()
+    with tempfile.TemporaryDirectory() as folder:
+        table = Table("parquet", f"{folder}/table")
+        archived = archive_topics(spark, Topics(BOOTSTRAP, (source,)), table, f"{folder}/checkpoint")
+        assert archived.records == ROWS, f"{archived.records} records were archived"
+        written = replay(
+            spark.read.parquet(table.name), Target(BOOTSTRAP, {source: target}, Preparation.CREATE)
+        )
+        assert written.records == ROWS, f"{written.records} records were replayed"
+    assert found(spark, target) == wanted(spark, ROWS), "the topic is not what it was"
+
+
 def outcome(scenario: Callable[[SparkSession], None], spark: SparkSession) -> str:
     try:
         scenario(spark)
@@ -111,7 +128,11 @@ def main() -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    scenarios = (a_batch_is_written_and_read, a_stream_is_copied_and_resumed)
+    scenarios = (
+        a_batch_is_written_and_read,
+        a_stream_is_copied_and_resumed,
+        an_archive_gives_the_topic_again,
+    )
     cells = {f"spark.{scenario.__name__}": outcome(scenario, spark) for scenario in scenarios}
     spark.stop()
     print(json.dumps(cells), flush=True)

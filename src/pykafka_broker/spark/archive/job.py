@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -82,7 +82,7 @@ def archive_topics(
     beginning = _examine(folder, target, found, start)
     topic_ids = {name: topic.topic_id for name, topic in found.items()}
     decoder = _decoder(decode, topics.names) if decode else None
-    archive_id = _made_or_grown(target, [] if decoder is None else decoder.fields)
+    archive_id = _made_or_grown(spark, target, [] if decoder is None else decoder.fields)
     folder.remember(topic_ids, archive_id)
     columns = target.columns()
     stream = rows.stream(spark, topics, beginning.offsets, pace)
@@ -140,13 +140,13 @@ def _decoder(formats: Mapping[str, Format], topics: Sequence[str]) -> Decoder:
     return Decoder.of(formats, topics)
 
 
-def _made_or_grown(target: ArchiveTable, decoded: Sequence[StructField]) -> str:
+def _made_or_grown(spark: SparkSession, target: ArchiveTable, decoded: Sequence[StructField]) -> str:
     """Make the table if there is none, or add what it lacks; its id.
 
     Raises:
         SparkError: it is not one of an archive, or has a column of another type.
     """
-    plain = cast("StructType", StructType.fromDDL(ARCHIVE_DDL))
+    plain = spark.createDataFrame([], ARCHIVE_DDL).schema  # StructType.fromDDL came with Spark 4
     wanted = StructType([*plain.fields, *decoded])
     if not target.exists():
         target.create(wanted, str(uuid.uuid4()))
@@ -217,7 +217,8 @@ class _Watch:
         """Report the new batches; return the end offsets of the last one."""
         reached = self._verified
         for each in self._query.recentProgress:
-            told: dict[str, Any] = json.loads(each.json)
+            # A dictionary in Spark 3.5, an object since.
+            told: dict[str, Any] = each if isinstance(each, dict) else json.loads(each.json)
             # An idle query tells of its last batch again, without rows.
             if told["batchId"] <= self._last_batch or not told.get("numInputRows"):
                 continue

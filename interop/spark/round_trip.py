@@ -91,19 +91,26 @@ def a_stream_is_copied_and_resumed(spark: SparkSession) -> None:
 
 
 def an_archive_gives_the_topic_again(spark: SparkSession) -> None:
+    from pykafka_broker.client.blocking import Client
     from pykafka_broker.spark.archive import Table, Topics, archive_topics
+    from pykafka_broker.spark.audit import Level, TopicLog, audit_archive
     from pykafka_broker.spark.replay import Preparation, Target, replay
 
     source, target = topic("archived"), topic("replayed")
-    kafka(rows(spark, 0).write, topic=source).save()
+    # By one task: two would write records of a key out of order, which the audit finds.
+    kafka(rows(spark, 0).coalesce(1).write, topic=source).save()
     with tempfile.TemporaryDirectory() as folder:
         table = Table("parquet", f"{folder}/table")
         archived = archive_topics(spark, Topics(BOOTSTRAP, (source,)), table, f"{folder}/checkpoint")
         assert archived.records == ROWS, f"{archived.records} records were archived"
-        written = replay(
-            spark.read.parquet(table.name), Target(BOOTSTRAP, {source: target}, Preparation.CREATE)
-        )
+        archive = spark.read.parquet(table.name)
+        written = replay(archive, Target(BOOTSTRAP, {source: target}, Preparation.CREATE))
         assert written.records == ROWS, f"{written.records} records were replayed"
+        with Client(BOOTSTRAP) as client:
+            records = kafka(spark.read, subscribe=source, includeHeaders="true").load()
+            report = audit_archive(archive, records, source, log=TopicLog(client, source))
+            wrong = [finding.message for finding in report.findings if finding.level is Level.FINDING]
+            assert not wrong, wrong
     assert found(spark, target) == wanted(spark, ROWS), "the topic is not what it was"
 
 

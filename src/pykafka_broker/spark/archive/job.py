@@ -217,8 +217,8 @@ class _Watch:
         """Report the new batches; return the end offsets of the last one."""
         reached = self._verified
         for each in self._query.recentProgress:
-            # A dictionary in Spark 3.5, an object since.
-            told: dict[str, Any] = each if isinstance(each, dict) else json.loads(each.json)
+            # A dictionary in Spark 3.5; since then an object that is one too, but has none of its methods.
+            told: dict[str, Any] = json.loads(each.json) if hasattr(each, "json") else each
             # An idle query tells of its last batch again, without rows.
             if told["batchId"] <= self._last_batch or not told.get("numInputRows"):
                 continue

@@ -16,10 +16,13 @@ import pytest
 if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
 
-#: One Spark serves the tests of its folder.
-TOGETHER = ("tests/spark/",)
+#: One Spark serves these tests, and another one the other tests of the folder that take a session.
+PIPELINE = tuple(f"tests/spark/test_{name}.py" for name in ("archive", "audit", "kafka_log", "replay"))
+TOGETHER = {PIPELINE: "pipeline on Spark", ("tests/spark/test_",): "Spark's own connector"}
+#: Minutes each, with Sparks of their own.
+LONGEST = ("tests/spark/test_page.py", "tests/spark/test_archive_kills.py")
 #: Their tests take seconds each, because they start brokers; so do those beside Apache Kafka.
-LONG = ("tests/spark/", "tests/exchange/", "tests/torture/", "interop/", "bench/")
+LONG = ("tests/spark/test_", "tests/exchange/", "tests/torture/", "interop/", "bench/")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -43,7 +46,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 
     class Folders(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         def _split_scope(self, nodeid: str) -> str:
-            return next((folder for folder in TOGETHER if nodeid.startswith(folder)), nodeid)
+            if nodeid.startswith(LONGEST):
+                return nodeid
+            return next((name for files, name in TOGETHER.items() if nodeid.startswith(files)), nodeid)
 
     return Folders(config, log)
 
@@ -51,7 +56,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduling:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: not is_long(item))
+        items.sort(key=rank)
+
+
+def rank(item: pytest.Item) -> int:
+    """The place of a test among the others: the longest ones come first."""
+    if item.nodeid.startswith(LONGEST):
+        return 0
+    return 1 if is_long(item) else 2
 
 
 def is_long(item: pytest.Item) -> bool:

@@ -65,7 +65,6 @@ def version_range(text: str) -> Versions:
 
 EVERY_VERSION = version_range("0+")
 NO_VERSION = version_range("none")
-_ALL_OR_NONE = {True: EVERY_VERSION, False: NO_VERSION}
 
 
 class Field:

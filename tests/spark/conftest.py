@@ -15,18 +15,18 @@ import shutil
 import signal
 import subprocess
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pykafka_broker.spark import kafka_session
-from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.installation import look
-from pykafka_broker.spark.jars import fetch_jars, jars_in
-from pykafka_broker.spark.releases import TABLES, connector, packages
+from pykafka_broker.spark.jars import fetch_jars
+from pykafka_broker.spark.releases import TABLES, Coordinates, connector, packages
 from pykafka_broker.spark.repository import Repository
+from pykafka_broker.testing.apache.jars import alone
 from pykafka_broker.testing.cache import CACHE
 from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 from tests.spark.kafka import Kafka
@@ -122,23 +122,28 @@ def kafka(broker: Broker) -> Iterator[Kafka]:
 
 def connector_jars() -> Path:
     """The folder of the connector that fits the installed Spark; fetched on a fresh machine."""
-    installation = look()
-    folder = CACHE / f"spark-{installation.spark}" / "jars"
-    try:
-        jars_in(folder, installation)
-    except SparkError:
-        packages = [connector(installation.spark, installation.scala)]
-        fetch_jars(folder, packages, installation.jars, Repository())
-    return folder
+    return jars_of("jars", lambda spark, scala: [connector(spark, scala)])
 
 
 def table_jars() -> Path:
     """As `connector_jars`, with those of Delta and Iceberg."""
+    return jars_of("jars-tables", lambda spark, scala: packages(spark, scala, TABLES))
+
+
+def jars_of(name: str, wanted: Callable[[str, str], Sequence[Coordinates]]) -> Path:
+    """A folder of the cache with these packages and what they need. It is there only once all of them are:
+    several test processes want it at the same time.
+    """
     installation = look()
-    folder = CACHE / f"spark-{installation.spark}" / "jars-tables"
-    wanted = packages(installation.spark, installation.scala, TABLES)
-    if not all((folder / package.jar).exists() for package in wanted):
-        fetch_jars(folder, wanted, installation.jars, Repository())
+    folder = CACHE / f"spark-{installation.spark}" / name
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with alone(CACHE / "spark.lock"):
+            if not folder.is_dir():
+                unfinished = folder.with_name(f"{name}.unfinished")
+                asked = wanted(installation.spark, installation.scala)
+                fetch_jars(unfinished, asked, installation.jars, Repository())
+                unfinished.rename(folder)
     return folder
 
 

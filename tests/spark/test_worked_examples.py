@@ -48,12 +48,10 @@ def _settings(spark: SparkSession, topics: dict[str, str], monkeypatch: pytest.M
     for program in (abandoned_carts, latest_orders, order_clicks, scheduled, visits):
         for constant, name in topics.items():
             _replace_constant(program, constant, name, monkeypatch)
-    # Tables of a few rows: a snapshot in 50 parts takes most of the time.
-    settings = {**abandoned_carts.CONF, "spark.databricks.delta.snapshotPartitions": "2"}
-    for key, value in settings.items():
+    for key, value in abandoned_carts.CONF.items():
         spark.conf.set(key, value)
     yield
-    for key in settings:
+    for key in abandoned_carts.CONF:
         spark.conf.unset(key)
 
 

@@ -8,12 +8,17 @@ acknowledged records, as after a kill.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from threading import Thread
-from typing import Protocol
+from typing import Final, Protocol
 
 from pykafka_broker.system.event_loop import run
+
+LOOK_INTERVAL_S: Final = 0.1
+"""Seconds of one wait for the broker's thread. Python notices Ctrl-C between two waits: a signal that comes
+just before a wait without an end is noticed after it, and on Windows no signal ends a wait."""
 
 
 class Runnable(Protocol):
@@ -43,7 +48,7 @@ class BrokerThread:
         """
         try:
             self._thread.start()
-            self._started.result()
+            _wait(self._started)
         except BaseException:
             self._end()
             raise
@@ -51,13 +56,13 @@ class BrokerThread:
     def stop(self) -> None:
         """Return when the broker has stopped; raises what its own stop raises."""
         self._end()
-        self._stopped.result()
+        _wait(self._stopped)
 
     def _end(self) -> None:
         with suppress(InvalidStateError):  # asked before, or the start has failed
             self._stop_asked.set_result(None)
-        if self._thread.is_alive():  # Ctrl-C may have come before
-            self._thread.join()
+        while self._thread.is_alive():  # not, if Ctrl-C came before the thread had started
+            self._thread.join(LOOK_INTERVAL_S)
 
     def _run(self) -> None:
         try:
@@ -80,3 +85,10 @@ class BrokerThread:
             await self._broker.stop()
         finally:
             stop.cancel()  # nothing shall call into a loop that is closed
+
+
+def _wait(future: Future[None]) -> None:
+    """Return when `future` is done, or raise what it has raised; Ctrl-C ends the wait."""
+    while not concurrent.futures.wait((future,), LOOK_INTERVAL_S).done:
+        pass  # look for Ctrl-C
+    future.result()

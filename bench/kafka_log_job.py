@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.process import TICKS_PER_SECOND
+from pykafka_broker.testing.cache import CACHE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,7 +80,7 @@ def main() -> None:
     from bench.spark_job import session
 
     address, folder, topic, records = sys.argv[1:]
-    spark = session(None)
+    spark = session(None, str(CACHE / "ivy"))
     readers = frames(spark, address, folder, topic)
     rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in readers}
     for _ in range(WARM_UP + ROUNDS):

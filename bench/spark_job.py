@@ -1,6 +1,8 @@
 """The Spark rows of the bench as one program: write rows, read them, copy them as a stream; times as JSON.
 
-    python -m bench.spark_job --bootstrap 127.0.0.1:9092 --rows 2000000
+    python -m bench.spark_job --bootstrap 127.0.0.1:9092 --rows 2000000 --ivy .cache/ivy
+
+It runs with a pyspark of its own (`spark_lane.py`), and so without the packages of this project.
 
 Each step runs once small before it is timed, so that starting the JVM and compiling the plans are not
 counted.
@@ -19,10 +21,8 @@ from collections.abc import Callable
 import pyspark
 from pyspark.sql import SparkSession
 
-from pykafka_broker.testing.cache import CACHE
 
-
-def session(jars: str | None) -> SparkSession:
+def session(jars: str | None, ivy: str) -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = (
@@ -31,7 +31,7 @@ def session(jars: str | None) -> SparkSession:
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.jars.ivy", str(CACHE / "ivy"))
+        .config("spark.jars.ivy", ivy)
     )
     if jars:
         builder = builder.config("spark.jars", jars)
@@ -95,8 +95,9 @@ def main() -> None:
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--jars", help="comma-separated jars instead of spark.jars.packages")
+    parser.add_argument("--ivy", required=True, help="the folder of spark.jars.packages")
     options = parser.parse_args()
-    spark = session(options.jars)
+    spark = session(options.jars, options.ivy)
     run = f"spark-{os.getpid()}"
 
     def steps(prefix: str, rows: int) -> dict[str, float]:

@@ -62,7 +62,7 @@ def quietly(*command: str) -> None:
 def run(address: str, rows: int) -> dict[str, float]:
     """Seconds of each step."""
     done = subprocess.run(
-        [*command(), "--bootstrap", address, "--rows", str(rows)],
+        [*command(), "--ivy", str(CACHE / "ivy"), "--bootstrap", address, "--rows", str(rows)],
         capture_output=True,
         text=True,
         check=False,

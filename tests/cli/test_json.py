@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,7 +27,8 @@ from tests.support.pages import commands as commands_of
 APACHE = Path(__file__).parent / "apache" / "f-demo-0"
 
 #: What is run to see the JSON of each command; `{folder}` is an empty one, `{maven}` a repository with the
-#: connector of Spark, `{checkpoint}` one of a query that reads `kept`. Each may be run in any order.
+#: connector of Spark, `{checkpoint}` one of a query that reads `kept`, `{logs}` a copy of `APACHE` for the
+#: command that keeps others out of its log directory. Each may be run in any order, and beside the others.
 EXAMPLES: dict[str, str] = {
     "format": "format --data-dir {folder}/d",
     "topics create": "topics create made kept --if-not-exists",
@@ -45,7 +47,7 @@ EXAMPLES: dict[str, str] = {
     "dump-log": f"dump-log {APACHE} --print-data-log",
     "log dump": f"log dump {APACHE}",
     "log verify": f"log verify {APACHE}",
-    "log repair": f"log repair --dry-run {APACHE}",
+    "log repair": "log repair --dry-run {logs}",
     "log stats": f"log stats {APACHE}",
     "health": "health",
     "doctor": "doctor --watch 0.1",
@@ -106,7 +108,8 @@ def test_every_command_has_the_option_and_an_example() -> None:
 def test_the_json_of_every_command_has_the_declared_fields(run: Run, tmp_path: Path, name: str) -> None:
     maven = make_repository(tmp_path / "maven", CONNECTOR_4_0)
     checkpoint = make_checkpoint(tmp_path / "checkpoint", [{("kept", 0): 1}])
-    places = {"folder": tmp_path, "maven": maven, "checkpoint": checkpoint}
+    logs = shutil.copytree(APACHE, tmp_path / "logs" / APACHE.name)
+    places = {"folder": tmp_path, "maven": maven, "checkpoint": checkpoint, "logs": logs}
     result = run(*EXAMPLES[name].format(**places).split(), "--json")
     assert (result.status, result.err.replace("Processed a total of 1 messages\n", "")) in (
         (0, ""),

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import shutil
+import signal
+import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -35,6 +39,7 @@ from pykafka_broker.spark.archive.tables import table_of
 from pykafka_broker.spark.errors import SparkError
 from tests.arrow.registry import served_registry
 from tests.cli.conftest import run_command
+from tests.spark.conftest import table_jars
 from tests.spark.kafka import NOON, Kafka
 
 if TYPE_CHECKING:
@@ -208,6 +213,43 @@ def test_a_running_job_stops_when_its_topic_is_created_anew(
     running.join(90)
     [refusal] = refusals
     assert "created anew" in refusal
+
+
+def test_a_job_that_is_told_to_end_commits_its_batch_first(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path
+) -> None:
+    job = new_job(spark, kafka, tmp_path, "delta")
+    topic = kafka.topic()
+    kafka.send(topic, range(400))
+    pace = Pace(is_endless=True, every_s=0.0, batch_records=10, until=lambda: bool(job.batches))
+    archived = job.run(topic, pace=pace)
+    assert 0 < archived < 400
+    assert len(job.rows()) == archived == sum(batch.records for batch in job.batches)
+    assert job.run(topic) == 400 - archived
+    assert job.rows() == in_topic(kafka, topic)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_the_command_ends_after_its_batch_at_a_signal(
+    spark: SparkSession, kafka: Kafka, tmp_path: Path, number: signal.Signals, status: int
+) -> None:
+    job = new_job(spark, kafka, tmp_path, "delta")
+    topic = kafka.topic()
+    kafka.send(topic, range(400))
+    command = [sys.executable, "-m", "pykafka_broker", "spark", "archive", topic, "--to", job.table.name]
+    command += ["--checkpoint", job.checkpoint, "-b", kafka.bootstrap, "--jars", str(table_jars()), "--json"]
+    command += ["--follow", "--every", "0", "--batch-records", "10", "--master", "local[1]"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(number)
+        out, err = process.communicate()
+    batches = [json.loads(line) for line in (first + out).splitlines()]
+    assert process.returncode == status, err
+    assert "Traceback" not in err
+    archived = sum(batch["records"] for batch in batches)
+    assert len(job.rows()) == archived < 400
+    assert job.run(topic) == 400 - archived
 
 
 def test_a_job_refuses_what_would_lose_or_repeat_records(

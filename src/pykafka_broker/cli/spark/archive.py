@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.interrupts import Interrupts
 from pykafka_broker.cli.options import Seconds, gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, format_option, session_options
@@ -70,7 +71,7 @@ class _Pace(NamedTuple):
     metavar="COLUMN=KIND:SCHEMA",
     help="Decode key or value into columns: value=json:FILE, value=avro:FILE or value=registry:URL.",
 )
-@click.option("--follow", is_flag=True, help="Go on with what comes, until it is interrupted.")
+@click.option("--follow", is_flag=True, help="Go on with what comes, until Ctrl-C or SIGTERM.")
 @click.option(
     "--every",
     "every_s",
@@ -106,12 +107,12 @@ def archive(
     session: SessionOptions,
     cluster: Cluster,
     output: Output,
-) -> None:
+) -> int:
     """Append the records of topics to a table of Delta or Iceberg, or to a folder of Parquet files.
 
     Exactly once, also when it is killed and started again with the same checkpoint. Ends when all is in the
-    table that was there at its start, or goes on with --follow. A job that would lose or repeat records does
-    not start, and says why.
+    table that was there at its start, or goes on with --follow. Ctrl-C and SIGTERM end it after the batch
+    that it is writing. A job that would lose or repeat records does not start, and says why.
     """
     from pykafka_broker.spark.archive import Pace, Table, Topics, archive_topics
     from pykafka_broker.spark.archive.formats import parse_format
@@ -123,14 +124,16 @@ def archive(
     def report(batch: Batch) -> None:
         output.show(ArchivedBatch(*batch), [sentence(batch)])
 
-    with session.opened(f"archive to {table.name}", table.jars) as spark:
+    interrupts = Interrupts()
+    # Entered later than the session, which has a handler of its own for Ctrl-C.
+    with session.opened(f"archive to {table.name}", table.jars) as spark, interrupts:
         archived = archive_topics(
             spark,
             source,
             table,
             target.checkpoint,
             start=Start(target.start),
-            pace=Pace(pace.follow, pace.every_s, pace.batch_records),
+            pace=Pace(pace.follow, pace.every_s, pace.batch_records, lambda: bool(interrupts.number)),
             decode=decode,
             report=report,
         )
@@ -138,6 +141,7 @@ def archive(
         f"{counted(archived.records, 'record')} ({human_size(archived.bytes)}) in "
         f"{counted(archived.batches, 'batch', 'batches')} archived to {table.name}."
     )
+    return interrupts.exit_status
 
 
 def sentence(batch: Batch) -> str:

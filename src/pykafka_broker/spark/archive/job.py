@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks at a running job, and between two at its topics.
 LOOK_S, GUARD_S = 1, 2.0
+#: Seconds between two looks at the last batch of a job that is told to end.
+LAST_LOOK_S = 0.05
 _UNANSWERED = (KafkaError, OSError, ProtocolError)
 
 Report = Callable[[progress.Batch], None]
@@ -65,7 +67,7 @@ def archive_topics(
         table: Where to; made if it does not exist.
         checkpoint: A folder of the job's own, where it keeps how far it is.
         start: Where a job begins whose checkpoint is new.
-        pace: Whether it ends, and how much it reads at once.
+        pace: How much it reads at once, whether it ends by itself, and whether it is told to.
         decode: How `key` or `value` are encoded, by the formats of `pykafka_broker.arrow`: they become the
             columns `value_data` and `value_error`, beside the bytes.
         report: Told of each batch that is archived.
@@ -92,7 +94,7 @@ def archive_topics(
     query = target.write(frame, checkpoint, pace)
     watch = _Watch(query, cluster, topic_ids, beginning.verified, report or (lambda batch: None))
     try:
-        return watch.until_end()
+        return watch.until_end(pace.until)
     except StreamingQueryException:
         # Spark's words for lost records are many, and do not say which.
         with suppress(*_UNANSWERED):
@@ -203,22 +205,37 @@ class _Watch:
         self._verified = verified
         self._guarded_s = time.monotonic()
 
-    def until_end(self) -> progress.Archived:
+    def until_end(self, is_told_to_end: Callable[[], bool]) -> progress.Archived:
         """Wait until the query ends; return the totals that it has archived."""
         has_ended = False
         while not has_ended:
             has_ended = bool(self._query.awaitTermination(LOOK_S))
+            if not has_ended and is_told_to_end():
+                self._end_after_batch()
+                has_ended = True
             reached = self._report_batches()
             if has_ended or time.monotonic() - self._guarded_s >= GUARD_S:
                 self._guard(reached)
         return self._total
 
+    def _end_after_batch(self) -> None:
+        """Stop the query when it has committed the batch that it is writing. One that it has begun since is
+        given up, and made again by the next run.
+        """
+        last = self._number_of_last_batch()
+        while self._query.status["isTriggerActive"] and self._number_of_last_batch() == last:
+            if self._query.awaitTermination(LAST_LOOK_S):
+                return
+        self._query.stop()
+
+    def _number_of_last_batch(self) -> int | None:
+        last = self._query.lastProgress
+        return None if last is None else _told(last)["batchId"]
+
     def _report_batches(self) -> Offsets:
         """Report the new batches; return the end offsets of the last one."""
         reached = self._verified
-        for each in self._query.recentProgress:
-            # A dictionary in Spark 3.5; since then an object that is one too, but has none of its methods.
-            told: dict[str, Any] = json.loads(each.json) if hasattr(each, "json") else each
+        for told in map(_told, self._query.recentProgress):
             # An idle query tells of its last batch again, without rows.
             if told["batchId"] <= self._last_batch or not told.get("numInputRows"):
                 continue
@@ -242,3 +259,11 @@ class _Watch:
             return  # while brokers are away, no topic is read either
         guard.refuse_changed(self._topic_ids, now, self._verified)
         self._verified, self._guarded_s = reached, time.monotonic()
+
+
+def _told(reported: Any) -> dict[str, Any]:
+    """The values of a progress: a dictionary in Spark 3.5; since then an object that is one too, but has none
+    of its methods.
+    """
+    told: dict[str, Any] = json.loads(reported.json) if hasattr(reported, "json") else reported
+    return told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Literal
 
@@ -121,8 +121,13 @@ class Start(StrEnum):
         return self in (Start.BEHIND_TABLE, Start.BEHIND_TABLE_WITH_GAPS)
 
 
+def never() -> bool:
+    """As `Pace.until`: the job is not told to end."""
+    return False
+
+
 class Pace(NamedTuple):
-    """When a job reads, and how much at once."""
+    """When a job reads, how much at once, and until when."""
 
     #: False: it ends when all is archived that was there at its start (available-now).
     is_endless: bool = False
@@ -130,3 +135,5 @@ class Pace(NamedTuple):
     every_s: float = 10.0
     #: The most records (offsets) of a batch; None: no limit.
     batch_records: int | None = None
+    #: Asked about once a second; once it is true, the job ends after the batch that it is writing.
+    until: Callable[[], bool] = never

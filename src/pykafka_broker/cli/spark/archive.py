@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.interrupts import Interrupts
-from pykafka_broker.cli.options import Seconds, gathered, pairs
+from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.cli.spark.session_options import SessionOptions, format_option, session_options
+from pykafka_broker.cli.spark.session_options import (
+    SessionOptions,
+    format_option,
+    reader_options,
+    session_options,
+)
 from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.spark.archive.settings import Start, TableFormat
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -87,13 +93,7 @@ class _Pace(NamedTuple):
     metavar="NUMBER",
     help="The most records of a batch.",
 )
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of Spark's Kafka source, such as minPartitions=8; repeatable.",
-)
+@reader_options()
 @session_options
 @cluster_options
 @json_option(ArchivedBatch, streams=True)
@@ -101,7 +101,7 @@ class _Pace(NamedTuple):
 @gathered(_Pace, "pace")
 def archive(
     topics: tuple[str, ...],
-    options: tuple[str, ...],
+    options: Mapping[str, str],
     target: _Target,
     pace: _Pace,
     session: SessionOptions,
@@ -117,7 +117,7 @@ def archive(
     from pykafka_broker.spark.archive import Pace, Table, Topics, archive_topics
     from pykafka_broker.spark.archive.formats import parse_format
 
-    source = Topics(cluster.bootstrap_server, topics, dict(pairs(options, "--option"))).checked()
+    source = Topics(cluster.bootstrap_server, topics, options).checked()
     table = Table(target.table_format, target.table).checked()
     decode = dict(map(parse_format, target.decode))
 

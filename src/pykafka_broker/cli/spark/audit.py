@@ -10,10 +10,10 @@ import click
 
 from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
-from pykafka_broker.cli.options import Seconds, gathered, pairs
+from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.jvm_output import kept_output
-from pykafka_broker.cli.spark.session_options import SessionOptions, session_options
+from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
 from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.spark.archive.settings import TABLE_FORMATS, TableFormat
 from pykafka_broker.spark.archive.settings import Table as ArchiveTable
@@ -108,13 +108,7 @@ class Limits(NamedTuple):
     help="Name so many places of missing offsets.",
 )
 @gathered(Limits, "limits")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of Spark's Kafka source, such as minPartitions=8; repeatable.",
-)
+@reader_options()
 @session_options
 @cluster_options
 @json_option(AuditReport)
@@ -122,7 +116,7 @@ def audit(
     topic: str,
     beside: Beside,
     limits: Limits,
-    options: tuple[str, ...],
+    options: Mapping[str, str],
     session: SessionOptions,
     cluster: Cluster,
     output: Output,
@@ -140,7 +134,7 @@ def audit(
     """
     if beside.archive is not None and beside.mirror_of is not None:
         raise click.UsageError("Give --archive or --mirror-of, not both.")
-    source = Source(dict(pairs(options, "--option")))
+    source = Source(options)
     tables = [] if beside.archive is None or beside.archive_format == "parquet" else [beside.archive_format]
     with (
         source.log(cluster, topic, output) as log,

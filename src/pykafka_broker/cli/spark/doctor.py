@@ -25,9 +25,9 @@ import click
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.doctor import shown
 from pykafka_broker.cli.doctor.findings import Finding, Level, argument, ok, problem, skipped, warning
-from pykafka_broker.cli.options import pairs
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.spark.options import jars_option
+from pykafka_broker.cli.spark.session_options import reader_options
 from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.addresses import Address, parse_addresses
 from pykafka_broker.spark.errors import Fault, SparkError
@@ -71,13 +71,7 @@ class Question(NamedTuple):
 
 @click.command()
 @click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="A topic to read; repeatable.")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="An option of the source, such as kafka.security.protocol=SASL_SSL; repeatable.",
-)
+@reader_options("An option of the source, such as kafka.security.protocol=SASL_SSL; repeatable.")
 @click.option(
     "--checkpoint",
     metavar="DIR",
@@ -97,7 +91,7 @@ class Question(NamedTuple):
 @json_option(Finding, streams=True)
 def doctor(
     topics: tuple[str, ...],
-    options: tuple[str, ...],
+    options: Mapping[str, str],
     checkpoint: str | None,
     jars: str | None,
     master: str,
@@ -115,7 +109,7 @@ def doctor(
     question = Question(
         cluster,
         topics,
-        dict(pairs(options, "--option")),
+        options,
         None if jars is None else Path(jars),
         None if checkpoint is None else Path(checkpoint),
         None if no_session else master,

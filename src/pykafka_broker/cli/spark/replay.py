@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,7 +11,7 @@ import click
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.options import gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.cli.spark.session_options import SessionOptions, session_options
+from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
 from pykafka_broker.cli.wording import counted, human_size
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -43,7 +44,7 @@ class _Source(NamedTuple):
 
     source: str
     format: str
-    options: tuple[str, ...]
+    options: Mapping[str, str]
     without_headers: bool
 
 
@@ -106,7 +107,7 @@ RATE = click.FloatRange(min=0.0, min_open=True)
     show_default=True,
     help="What SOURCE is: the path or name of a table, a folder of Parquet or of logs, or a topic.",
 )
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="An option of Spark's reader.")
+@reader_options("An option of Spark's reader.")
 @click.option("--without-headers", is_flag=True, help="Also take a SOURCE without a column of headers.")
 @click.option(
     "--to",
@@ -281,9 +282,9 @@ def _rows(spark: SparkSession, source: _Source, cluster: Cluster) -> DataFrame:
         from pykafka_broker.spark import register_kafka_log
 
         register_kafka_log(spark)
-    reader = spark.read.format(source.format).options(**dict(pairs(source.options, "--option")))
+    reader = spark.read.format(source.format).options(**source.options)
     if source.format == "kafka":
-        given = {key.lower() for key, _ in pairs(source.options, "--option")}
+        given = {key.lower() for key in source.options}
         for key, value in (
             ("kafka.bootstrap.servers", cluster.bootstrap_server),
             ("subscribe", source.source),

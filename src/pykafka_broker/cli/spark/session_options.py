@@ -1,4 +1,4 @@
-"""The session of a job that a command runs: its options, and the session itself."""
+"""The session of a job that a command runs, and what it reads: their options, and the session itself."""
 
 from __future__ import annotations
 
@@ -64,6 +64,23 @@ def format_option(command: Command) -> Command:
         show_default=True,
         help="Its format.",
     )(command)
+
+
+def reader_options(
+    text: str = "An option of Spark's Kafka source, such as minPartitions=8; repeatable.",
+) -> Callable[[Command], Command]:
+    """Give a command the options of the reader that it makes, as one mapping `options`.
+
+    Args:
+        text: What the help says of them.
+    """
+    return click.option(
+        "--option", "options", multiple=True, metavar="KEY=VALUE", callback=_as_mapping, help=text
+    )
+
+
+def _as_mapping(ctx: click.Context, parameter: click.Parameter, entries: tuple[str, ...]) -> dict[str, str]:
+    return dict(pairs(entries, "--option"))
 
 
 def session_options(command: Command) -> Command:

@@ -224,9 +224,10 @@ class _Watch:
         """
         last = self._number_of_last_batch()
         while self._query.status["isTriggerActive"] and self._number_of_last_batch() == last:
-            if self._query.awaitTermination(LAST_LOOK_S):
-                return
+            time.sleep(LAST_LOOK_S)
         self._query.stop()
+        # Raises the error of a query that has failed meanwhile.
+        self._query.awaitTermination(LOOK_S)
 
     def _number_of_last_batch(self) -> int | None:
         last = self._query.lastProgress

@@ -1,4 +1,4 @@
-"""The tables of an archive, one class for each format: made, looked at, written by the format's own sink.
+"""The tables of an archive: made, looked at, and written by the sink of their format.
 
 The native sinks of Delta and Iceberg keep with each commit which batch of which query it was, and pass over
 a batch that they have. Parquet keeps it in its folder `_spark_metadata`, which only Spark looks at: files of
@@ -71,86 +71,98 @@ def table_of(spark: SparkSession, table: Table) -> ArchiveTable:
     """
     checked = table.checked()
     if checked.format == "delta":
-        return DeltaTable(spark, checked)
+        return SqlTable(spark, checked, Delta())
     if checked.format == "iceberg":
-        return IcebergTable(spark, checked)
+        return SqlTable(spark, checked, Iceberg())
     return ParquetFolder(spark, checked)
 
 
-class DeltaTable:
-    """A table of Delta, at a path or in a catalog."""
+class TableKind(Protocol):
+    """What the tables of a format do differently."""
 
-    __slots__ = ("_spark", "table")
+    def exists(self, spark: SparkSession, table: Table) -> bool:
+        """Whether the table was made already."""
+
+    def prepare(self, spark: SparkSession, table: Table) -> None:
+        """Make what the table needs before it is made."""
+
+    def start(self, writer: DataStreamWriter, table: Table) -> StreamingQuery:
+        """Start the query that appends to the table."""
+
+
+class SqlTable:
+    """A table that SQL can make, look at and alter."""
+
+    __slots__ = ("_kind", "_spark", "table")
     is_of_one_checkpoint = False
 
-    def __init__(self, spark: SparkSession, table: Table) -> None:
+    def __init__(self, spark: SparkSession, table: Table, kind: TableKind) -> None:
         self._spark = spark
         self.table = table
+        self._kind = kind
 
     def exists(self) -> bool:
+        return self._kind.exists(self._spark, self.table)
+
+    def create(self, columns: StructType, archive_id: str) -> None:
+        self._kind.prepare(self._spark, self.table)
+        ddl = ", ".join(f"`{quoted(field.name)}` {sql_type(field.dataType)}" for field in columns.fields)
+        self._spark.sql(
+            f"CREATE TABLE {self.table.identifier} ({ddl}) USING {self.table.format} "
+            f"PARTITIONED BY ({', '.join(PARTITIONED_BY)}) TBLPROPERTIES ('{ARCHIVE_ID}' = '{archive_id}')"
+        )
+
+    def columns(self) -> StructType | None:
+        return self.rows().schema
+
+    def add(self, additions: Sequence[Addition]) -> None:
+        if additions:
+            columns = ", ".join(addition.sql for addition in additions)
+            self._spark.sql(f"ALTER TABLE {self.table.identifier} ADD COLUMNS ({columns})")
+
+    def archive_id(self) -> str | None:
+        rows = self._spark.sql(f"SHOW TBLPROPERTIES {self.table.identifier}").collect()
+        return next((str(row.value) for row in rows if row.key == ARCHIVE_ID), None)
+
+    def rows(self) -> DataFrame:
+        return self._spark.table(self.table.identifier)
+
+    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
+        return self._kind.start(_writer(frame, self.table, checkpoint, pace), self.table)
+
+
+class Delta:
+    """Tables of Delta, at a path or in a catalog."""
+
+    def exists(self, spark: SparkSession, table: Table) -> bool:
         from pyspark.errors import AnalysisException
 
         try:
-            return self._spark.catalog.tableExists(self.table.identifier)
+            return spark.catalog.tableExists(table.identifier)
         except AnalysisException as error:
             if "DELTA_MISSING_DELTA_TABLE" in str(error):
                 return False
             raise
 
-    def create(self, columns: StructType, archive_id: str) -> None:
-        _create(self._spark, self.table, columns, archive_id)
+    def prepare(self, spark: SparkSession, table: Table) -> None:
+        """A path and the namespaces of a catalog are there, or the user makes them."""
 
-    def columns(self) -> StructType | None:
-        return self.rows().schema
-
-    def add(self, additions: Sequence[Addition]) -> None:
-        _add(self._spark, self.table, additions)
-
-    def archive_id(self) -> str | None:
-        return _archive_id(self._spark, self.table)
-
-    def rows(self) -> DataFrame:
-        return self._spark.table(self.table.identifier)
-
-    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
-        writer = _writer(frame, self.table, checkpoint, pace)
-        return writer.start(self.table.name) if self.table.is_path else writer.toTable(self.table.name)
+    def start(self, writer: DataStreamWriter, table: Table) -> StreamingQuery:
+        return writer.start(table.name) if table.is_path else writer.toTable(table.name)
 
 
-class IcebergTable:
-    """A table of Iceberg, in a catalog."""
+class Iceberg:
+    """Tables of Iceberg, in a catalog."""
 
-    __slots__ = ("_spark", "table")
-    is_of_one_checkpoint = False
+    def exists(self, spark: SparkSession, table: Table) -> bool:
+        return spark.catalog.tableExists(table.identifier)
 
-    def __init__(self, spark: SparkSession, table: Table) -> None:
-        self._spark = spark
-        self.table = table
+    def prepare(self, spark: SparkSession, table: Table) -> None:
+        spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {table.name.rpartition('.')[0]}")
 
-    def exists(self) -> bool:
-        return self._spark.catalog.tableExists(self.table.identifier)
-
-    def create(self, columns: StructType, archive_id: str) -> None:
-        namespace = self.table.name.rpartition(".")[0]
-        self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
-        _create(self._spark, self.table, columns, archive_id)
-
-    def columns(self) -> StructType | None:
-        return self.rows().schema
-
-    def add(self, additions: Sequence[Addition]) -> None:
-        _add(self._spark, self.table, additions)
-
-    def archive_id(self) -> str | None:
-        return _archive_id(self._spark, self.table)
-
-    def rows(self) -> DataFrame:
-        return self._spark.table(self.table.identifier)
-
-    def write(self, frame: DataFrame, checkpoint: str, pace: Pace) -> StreamingQuery:
+    def start(self, writer: DataStreamWriter, table: Table) -> StreamingQuery:
         # A task may have records of several topics, and their files stay open beside each other.
-        writer = _writer(frame, self.table, checkpoint, pace).option("fanout-enabled", "true")
-        return writer.toTable(self.table.name)
+        return writer.option("fanout-enabled", "true").toTable(table.name)
 
 
 class ParquetFolder:
@@ -190,25 +202,6 @@ class ParquetFolder:
         return (
             _writer(frame, self.table, checkpoint, pace).partitionBy(*PARTITIONED_BY).start(self.table.name)
         )
-
-
-def _create(spark: SparkSession, table: Table, columns: StructType, archive_id: str) -> None:
-    ddl = ", ".join(f"`{quoted(field.name)}` {sql_type(field.dataType)}" for field in columns.fields)
-    spark.sql(
-        f"CREATE TABLE {table.identifier} ({ddl}) USING {table.format} "
-        f"PARTITIONED BY ({', '.join(PARTITIONED_BY)}) TBLPROPERTIES ('{ARCHIVE_ID}' = '{archive_id}')"
-    )
-
-
-def _add(spark: SparkSession, table: Table, additions: Sequence[Addition]) -> None:
-    if additions:
-        columns = ", ".join(addition.sql for addition in additions)
-        spark.sql(f"ALTER TABLE {table.identifier} ADD COLUMNS ({columns})")
-
-
-def _archive_id(spark: SparkSession, table: Table) -> str | None:
-    rows = spark.sql(f"SHOW TBLPROPERTIES {table.identifier}").collect()
-    return next((str(row.value) for row in rows if row.key == ARCHIVE_ID), None)
 
 
 def _writer(frame: DataFrame, table: Table, checkpoint: str, pace: Pace) -> DataStreamWriter:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.cli.suggestions import MOST_NAMES, did_you_mean
+from pykafka_broker.config.suggestions import MOST_NAMES, did_you_mean
 from tests.cli.conftest import Run, run_command
 
 

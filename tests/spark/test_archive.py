@@ -39,7 +39,7 @@ from pykafka_broker.spark.archive.tables import table_of
 from pykafka_broker.spark.errors import SparkError
 from tests.arrow.registry import served_registry
 from tests.cli.conftest import run_command
-from tests.spark.conftest import table_jars
+from tests.spark.conftest import connector_jars
 from tests.spark.kafka import NOON, Kafka
 
 if TYPE_CHECKING:
@@ -229,26 +229,40 @@ def test_a_job_that_is_told_to_end_commits_its_batch_first(
     assert job.rows() == in_topic(kafka, topic)
 
 
+#: A session that is short: compiling well would cost more than it saves.
+SHORT = (
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.streaming.pollingDelay=10ms",
+)
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_the_command_ends_after_its_batch_at_a_signal(
     spark: SparkSession, kafka: Kafka, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
-    job = new_job(spark, kafka, tmp_path, "delta")
+    job = new_job(spark, kafka, tmp_path, "parquet")
     topic = kafka.topic()
     kafka.send(topic, range(400))
     command = [sys.executable, "-m", "pykafka_broker", "spark", "archive", topic, "--to", job.table.name]
-    command += ["--checkpoint", job.checkpoint, "-b", kafka.bootstrap, "--jars", str(table_jars()), "--json"]
-    command += ["--follow", "--every", "0", "--batch-records", "10", "--master", "local[1]"]
+    command += ["--format", "parquet", "--checkpoint", job.checkpoint, "-b", kafka.bootstrap, "--json"]
+    command += ["--follow", "--every", "0", "--batch-records", "10"]
+    command += [
+        "--jars",
+        str(connector_jars()),
+        "--master",
+        "local[1]",
+        *(f"--conf={each}" for each in SHORT),
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         first = process.stdout.readline()
         process.send_signal(number)
         out, err = process.communicate()
-    batches = [json.loads(line) for line in (first + out).splitlines()]
     assert process.returncode == status, err
     assert "Traceback" not in err
-    archived = sum(batch["records"] for batch in batches)
+    archived = sum(json.loads(line)["records"] for line in (first + out).splitlines())
     assert len(job.rows()) == archived < 400
+    assert err.splitlines()[-1].startswith(f"{archived} records ")
     assert job.run(topic) == 400 - archived
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 
 import trustme
 
-from pykafka_broker.cli.cluster import Cluster
-from pykafka_broker.cli.doctor.findings import Finding, Level
-from pykafka_broker.cli.spark.doctor import Question, examine
 from pykafka_broker.client.addresses import Address, parse_address
+from pykafka_broker.doctor.findings import Finding, Level
+from pykafka_broker.spark.doctor import Question, examine
 from pykafka_broker.spark.executors import reach
 from pykafka_broker.spark.reading import explain, read_once
 from pykafka_broker.testing.processes import free_port
@@ -39,7 +38,7 @@ def read(session: SparkSession, bootstrap: str, topic: str, **options: str) -> s
 def test_a_session_that_reads_is_said_to_be_right(spark: SparkSession, kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.send(topic, ["a"])
-    found = list(examine(Question(Cluster(kafka.bootstrap, 10.0), [topic]), spark))
+    found = list(examine(Question(kafka.bootstrap, timeout_s=10.0, topics=[topic]), spark))
     assert [(finding.level, finding.check) for finding in found] == [
         (Level.OK, check) for check in ("connection", "brokers", "topics", "executors", "read")
     ]
@@ -175,7 +174,7 @@ def test_authorisation_and_credentials_are_explained(
         )
         admin.create_acls([for_another])
         admin.close()
-        found = list(examine(Question(Cluster(broker.address, 10.0), ["secret"]), spark))
+        found = list(examine(Question(broker.address, timeout_s=10.0, topics=["secret"]), spark))
         assert [(f.check, f.message) for f in found if f.level is Level.PROBLEM] == [
             ("topics", "The brokers do not let this user see topic 'secret' (TOPIC_AUTHORIZATION_FAILED)."),
             ("read", "The broker does not let this user read: TopicAuthorizationException."),

@@ -74,7 +74,7 @@ class Group(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if not name.startswith("-") and not ctx.resilient_parsing and self.get_command(ctx, name) is None:
-            from pykafka_broker.cli.suggestions import did_you_mean
+            from pykafka_broker.config.suggestions import did_you_mean
 
             ctx.fail(f"No such command {name!r}.{did_you_mean(name, self.list_commands(ctx))}")
         return super().resolve_command(ctx, args)

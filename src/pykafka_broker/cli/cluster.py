@@ -40,6 +40,11 @@ class Cluster(NamedTuple):
         return Client(self.bootstrap_server, self.timeout_s, identity=COMMAND, notices=_Notices())
 
 
+def connected(address: str, timeout_s: float) -> Client:
+    """A client of a command for the brokers at an address."""
+    return Cluster(address, timeout_s).connect()
+
+
 class _Notices:
     def waiting_for(self, peer: str) -> AbstractContextManager[None]:
         return waiting_for(peer)

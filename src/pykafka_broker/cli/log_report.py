@@ -9,9 +9,10 @@ import click
 
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.output import Form, Output
-from pykafka_broker.cli.wording import counted, human_size
+from pykafka_broker.cli.wording import human_size
 from pykafka_broker.log.check.findings import CheckResult, Remedy
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 #: The number of partitions that `log stats` shows on a terminal without --all: the largest with records.
 LARGEST = 20

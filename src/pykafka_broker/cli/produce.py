@@ -26,7 +26,6 @@ from pykafka_broker.cli.options import INT32_MAX, gathered, pairs, progress_opti
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.cli.partitioner import Partitioner
 from pykafka_broker.cli.suggestions import known_topic
-from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.connection import check
 from pykafka_broker.client.retries import RETRIABLE
@@ -35,6 +34,7 @@ from pykafka_broker.protocol.messages.produce import PartitionProduceData, Produ
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch
 from pykafka_broker.protocol.records.compression import Codec
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 READ_BYTES = 256 * 1024
 ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}

@@ -6,7 +6,6 @@ Used after a mistake only, so its imports and its requests to the cluster cost n
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from pykafka_broker.client.blocking import Client
@@ -15,17 +14,6 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from pykafka_broker.protocol.messages.metadata import MetadataResponseTopic
-
-#: Names looked at; comparing with more would take longer than half a second.
-MOST_NAMES = 10_000
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """A question to stand behind a sentence; empty if nothing is like the name."""
-    from pykafka_broker.config.suggestions import closest
-
-    found = closest(name, islice(names, MOST_NAMES))
-    return "" if found is None else f" Did you mean {found!r}?"
 
 
 def known_topic(client: Client, name: str, *, auto_create: bool = False) -> MetadataResponseTopic:
@@ -44,6 +32,8 @@ def known_topic(client: Client, name: str, *, auto_create: bool = False) -> Meta
 
 def unknown_topic(client: Client, name: str) -> KafkaError:
     """The error of a topic that is not there, with the one that may be meant."""
+    from pykafka_broker.config.suggestions import did_you_mean
+
     error = topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name)
     try:
         topics = [str(topic.name) for topic in client.metadata(None).topics]
@@ -55,6 +45,7 @@ def unknown_topic(client: Client, name: str) -> KafkaError:
 def unknown_group(client: Client, name: str) -> str:
     """The suggestion of an existing group for one that is not there; "" without one."""
     from pykafka_broker.cli.group_state import list_groups
+    from pykafka_broker.config.suggestions import did_you_mean
 
     try:
         return did_you_mean(name, list_groups(client))

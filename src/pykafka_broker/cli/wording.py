@@ -1,11 +1,6 @@
-"""Numbers in sentences for people, and sentences for their terminals."""
+"""Sizes in sentences for people, and sentences for their terminals."""
 
 from __future__ import annotations
-
-
-def counted(number: int, singular: str, plural: str = "") -> str:
-    """A number with its noun."""
-    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def human_size(count: float) -> str:

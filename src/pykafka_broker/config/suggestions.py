@@ -1,4 +1,4 @@
-"""Suggests the key meant by an unknown name: for people, in the log and on the command line.
+"""Suggests the key, or another name, meant by an unknown one: for people, in the log and on the command line.
 
 Over the wire an unknown key is refused in Apache Kafka's words alone. Two mistakes are looked for: a name
 that is almost a key, and a key of another resource, as `retention.ms` (of topics) in a properties file, where
@@ -8,6 +8,7 @@ it is `log.retention.ms`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 
 from pykafka_broker.config.broker import BROKER, BROKER_KEYS, OWN_KEYS
 from pykafka_broker.config.client_metrics import CLIENT_METRICS_KEYS
@@ -23,6 +24,8 @@ from pykafka_broker.config.topic import BROKER_SYNONYMS, TOPIC_KEYS
 
 #: The similarity of two names, from 0 to 1, from which one is taken for the other.
 LEAST_SIMILARITY = 0.8
+#: Names looked at for another name; comparing with more would take longer than half a second.
+MOST_NAMES = 10_000
 #: A longer name is none of a key misspelt. Looking for it would take the longer, the longer it is.
 MOST_CHARACTERS = 100
 #: Names in one line for which a key is suggested; looking for each takes up to 3 ms.
@@ -45,6 +48,12 @@ def closest(word: str, words: Iterable[str]) -> str | None:
 
     found = get_close_matches(word, list(words), n=1, cutoff=LEAST_SIMILARITY)
     return found[0] if found else None
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question to stand behind a sentence; empty if nothing is like the name."""
+    found = closest(name, islice(names, MOST_NAMES))
+    return "" if found is None else f" Did you mean {found!r}?"
 
 
 def suggested_key(name: str, resource_type: int = BROKER_RESOURCE) -> str | None:

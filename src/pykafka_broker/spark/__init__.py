@@ -10,8 +10,10 @@
     classpath.py      whether jars fit together
     archive/          archive_topics(): topics to a lake table
     audit/            audit(), audit_archive(), audit_mirror(): every record, once, in order?
+    doctor/           why Spark does not read or write Kafka here
     checkpoint/       a streaming checkpoint beside the topics that it reads, and its repair
     executors.py      the addresses that the executors of a session reach
+    jvm_output.py     what a JVM prints, kept from the terminal
     reading.py        one read of Kafka through Spark, and the meaning of its failure
     lag.py            commit_progress(): the progress of a streaming query, where tools look for lag
     kafka_log/        format("kafka_log"): log folders as a data source, without a broker

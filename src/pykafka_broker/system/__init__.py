@@ -1,1 +1,1 @@
-"""The operating system: descriptors, processes, signals, event loops."""
+"""The operating system: descriptors, processes, signals, event loops; and what serves every package."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.cli.doctor.disks import Directory, judge
-from pykafka_broker.cli.doctor.findings import Finding, Level, ok
+from pykafka_broker.doctor.findings import Finding, Level, ok
 from pykafka_broker.protocol.errors import ErrorCode
 
 GIB = 1 << 30

@@ -15,15 +15,16 @@ import pytest
 from confluent_kafka import Producer
 
 from pykafka_broker.cli.doctor import shown
-from pykafka_broker.cli.doctor.examination import Question, examine, guarded
-from pykafka_broker.cli.doctor.findings import CHECKS, Finding, Level, ok, problem
+from pykafka_broker.cli.doctor.examination import CHECKS, Question, examine
 from pykafka_broker.cli.output import Form, Output
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import commit_offsets
+from pykafka_broker.doctor.findings import Finding, Level, ok, problem
+from pykafka_broker.doctor.refusals import guarded
 from pykafka_broker.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tests.cli.conftest import Run, RunningBroker, run_command
-from tests.cli.doctor.test_reach import serving
 from tests.cli.test_main import free_port, unused_address
+from tests.doctor.test_reach import serving
 
 
 @pytest.fixture

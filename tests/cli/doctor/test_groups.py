@@ -6,11 +6,11 @@ import subprocess
 
 import pytest
 
-from pykafka_broker.cli.doctor.findings import Finding, Level, argument, ok
 from pykafka_broker.cli.doctor.groups import Look, judge, judge_missing, may_be_stuck
-from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.cli.group_state import Coordinator, Group, Member
 from pykafka_broker.cli.group_state import TopicPartition as Assigned
+from pykafka_broker.doctor.findings import Finding, Level, argument, ok
+from pykafka_broker.doctor.topics import Offsets, TopicPartition
 
 FIRST, SECOND = ("orders", 0), ("orders", 1)
 OFFSETS = {FIRST: Offsets(0, 100, 100), SECOND: Offsets(0, 100, 100)}

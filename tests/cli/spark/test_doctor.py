@@ -10,9 +10,6 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.cli.spark.doctor import about_executors
-from pykafka_broker.client.addresses import Address
-from pykafka_broker.spark.executors import Reached
 from pykafka_broker.spark.java import VECTOR_MODULE
 from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import Run, RunningBroker, run_command
@@ -178,14 +175,3 @@ def test_a_listener_with_security_is_left_to_spark() -> None:
         ("ok", "jars"),
         ("skipped", "connection"),
     ]
-
-
-def test_executors_that_do_not_reach_a_broker_are_named() -> None:
-    broker = Address("broker", 9092)
-    reached = [Reached("w1", broker, ""), Reached("w2", broker, "Connection refused")]
-    [found] = about_executors(reached)
-    assert found.message == (
-        "Executors on w2 do not reach broker:9092: Connection refused. Reads are planned, and then fail in "
-        "their tasks."
-    )
-    assert about_executors(reached[:1])[0].message == "Executors (w1) reach 1 address of brokers."

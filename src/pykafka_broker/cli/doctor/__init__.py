@@ -1,6 +1,7 @@
 """`doctor`: finds what keeps clients from working with a cluster, in sentences, each with its remedy.
 
-The checks, each in a file of its own, look at the cluster and then judge their findings; judging is pure:
+The checks, each in a file of its own, look at the cluster and then judge their findings; judging is pure. The
+first three are in `pykafka_broker.doctor`:
 
     connection   reach.py     who answers at the bootstrap address
     brokers      brokers.py   whether the advertised addresses lead to the brokers
@@ -22,10 +23,10 @@ import click
 from pykafka_broker.cli.cells import Line, Styled
 from pykafka_broker.cli.cluster import DEFAULT_BOOTSTRAP_SERVER
 from pykafka_broker.cli.doctor.examination import Question, examine
-from pykafka_broker.cli.doctor.findings import Finding, Level
 from pykafka_broker.cli.options import Seconds
 from pykafka_broker.cli.output import Form, Output, json_option
 from pykafka_broker.client.addresses import parse_addresses
+from pykafka_broker.doctor.findings import Finding, Level
 
 #: The beginning of a finding, by its level.
 MARKS = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pykafka_broker.cli.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.cli.health import LEAST_USABLE_BYTES
-from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.doctor.findings import Finding, ok, problem, warning
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 #: A disk is nearly full below this share and this size at once.
 NEARLY_FULL_SHARE = 0.1

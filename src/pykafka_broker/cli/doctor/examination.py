@@ -5,16 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from pykafka_broker.cli.cluster import Cluster
-from pykafka_broker.cli.doctor import brokers, disks, groups, reach, topics
-from pykafka_broker.cli.doctor.findings import Finding, Level, problem, skipped
-from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, shown
+from pykafka_broker.cli.cluster import connected
+from pykafka_broker.cli.doctor import disks, groups
 from pykafka_broker.client.blocking import Client
-from pykafka_broker.protocol.errors import KafkaError, ProtocolError
+from pykafka_broker.doctor import brokers, reach, topics
+from pykafka_broker.doctor.findings import Finding, Level, skipped
+from pykafka_broker.doctor.reach import Address, Answer, Kind, shown
+from pykafka_broker.doctor.refusals import Refusal, guarded
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.processes import described, listening_on
 
-Refusal = (OSError, KafkaError, ProtocolError)
+#: The checks in the order in which they run.
+CHECKS = ("connection", "brokers", "topics", "groups", "disks")
 
 
 class Question(NamedTuple):
@@ -41,12 +43,12 @@ def examine(question: Question, pause: Callable[[float], None] = time.sleep) -> 
     if reached is None:
         yield skipped("brokers", "Brokers, topics, groups and disks: no broker answers.")
         return
-    with Cluster(shown(reached), question.timeout_s).connect() as client:
+    with connected(shown(reached), question.timeout_s) as client:
         if (closed := _refused(client, reached)) is not None:
             yield closed
             yield skipped("brokers", "Brokers, topics, groups and disks: the broker does not tell.")
             return
-        cluster, advertised = brokers.look(client)
+        cluster, advertised = brokers.look(client, connected)
         about_brokers = brokers.judge(reached, cluster, advertised)
         yield from about_brokers
         existing = {topic.name: topic for topic in topics.look(client)}
@@ -67,27 +69,6 @@ def _listener(address: Address, answer: Answer) -> str:
         return ""
     process_id = listening_on("127.0.0.1" if host == "localhost" else host, port)
     return "" if process_id is None else described(process_id)
-
-
-def guarded(check: str, findings: Iterator[Finding]) -> Iterator[Finding]:
-    """The findings of a check; if the cluster stops answering, that is the last one."""
-    try:
-        yield from findings
-    except Refusal as error:
-        yield problem(
-            check,
-            "",
-            f"The cluster does not answer about its {check}: {reason(error)}.",
-            "Look at the logs of the brokers, and ask again when they have started and elected their "
-            "leaders.",
-        )
-
-
-def reason(error: Exception) -> str:
-    """The text of an error, without a full stop."""
-    if isinstance(error, KafkaError):
-        return (error.message or error.code.name).rstrip(".")
-    return str(error).rstrip(".")
 
 
 def _refused(client: Client, address: Address) -> Finding | None:

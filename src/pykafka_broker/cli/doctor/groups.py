@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
-from pykafka_broker.cli.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.cli.group_state import Group, Member, describe_group, list_groups
-from pykafka_broker.cli.suggestions import did_you_mean
-from pykafka_broker.cli.wording import counted, printable
+from pykafka_broker.cli.wording import printable
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import committed_offsets
+from pykafka_broker.doctor.findings import Finding, argument, listed, ok, problem, warning
+from pykafka_broker.doctor.topics import Offsets, TopicPartition
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 #: States in which members wait for each other.
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
@@ -70,6 +70,8 @@ def may_be_stuck(seen: Look, offsets: Mapping[TopicPartition, Offsets]) -> bool:
 
 def judge_missing(name: str, existing: Sequence[str]) -> Finding:
     """A group that was named and does not exist."""
+    from pykafka_broker.config.suggestions import did_you_mean
+
     return problem(
         "groups",
         name,

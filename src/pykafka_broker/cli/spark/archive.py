@@ -17,9 +17,10 @@ from pykafka_broker.cli.spark.session_options import (
     reader_options,
     session_options,
 )
-from pykafka_broker.cli.wording import counted, human_size
+from pykafka_broker.cli.wording import human_size
 from pykafka_broker.spark.archive.settings import Start, TableFormat
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 if TYPE_CHECKING:
     from pykafka_broker.spark.archive.progress import Batch

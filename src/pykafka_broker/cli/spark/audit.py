@@ -12,15 +12,16 @@ from pykafka_broker.cli.cells import Cell, Column, Line, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.options import Seconds, gathered
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.cli.spark.jvm_output import kept_output
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
-from pykafka_broker.cli.wording import counted, human_size
+from pykafka_broker.cli.wording import human_size
 from pykafka_broker.spark.archive.settings import TABLE_FORMATS, TableFormat
 from pykafka_broker.spark.archive.settings import Table as ArchiveTable
 from pykafka_broker.spark.audit.reading import Questions
 from pykafka_broker.spark.audit.report import AuditReport, Finding, Level, PartitionCounts
 from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.jvm_output import kept_output
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

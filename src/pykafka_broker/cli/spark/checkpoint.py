@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,24 +11,9 @@ from pykafka_broker.cli import Group
 from pykafka_broker.cli.cells import Cell, Column, Styled, Table
 from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.output import Output, json_option
-from pykafka_broker.cli.wording import counted
-from pykafka_broker.spark.checkpoint.comparison import (
-    SOUND,
-    Question,
-    Standing,
-    State,
-    Whither,
-    compare,
-    needs_repair,
-)
+from pykafka_broker.spark.checkpoint.comparison import SOUND, Standing, State, Whither, needs_repair
+from pykafka_broker.spark.checkpoint.sentences import sentence, way_on
 
-if TYPE_CHECKING:
-    from pykafka_broker.client.blocking import Client
-    from pykafka_broker.spark.checkpoint.files import Checkpoint
-    from pykafka_broker.spark.checkpoint.topics import Topic
-
-#: The clocks of producers may be so much ahead of Spark's.
-CLOCK_SKEW_MS = 60_000
 FOLDER = click.Path(exists=True, file_okay=False)
 STYLES = {Standing.FITS: "green", Standing.NEW: "green", Standing.DOUBTFUL: "yellow"}
 
@@ -56,6 +40,7 @@ def inspect(folder: str, remember: bool, cluster: Cluster, output: Output) -> in
     Exit status 1 if the query cannot go on, or not without a loss.
     """
     from pykafka_broker.spark.checkpoint.files import read_checkpoint, write_topic_ids
+    from pykafka_broker.spark.checkpoint.inspection import states_of, topics_of
 
     found = read_checkpoint(Path(folder))
     with cluster.connect() as client:
@@ -98,6 +83,7 @@ def repair(
     Exit status 1 if nothing was written that needs to be.
     """
     from pykafka_broker.spark.checkpoint.files import read_checkpoint, write_topic_ids
+    from pykafka_broker.spark.checkpoint.inspection import states_of, topics_of
     from pykafka_broker.spark.checkpoint.repair import carry_out, plan
 
     found = read_checkpoint(Path(folder))
@@ -119,92 +105,6 @@ def repair(
     for backup in backups:
         output.remark(f"The old offsets are in {backup}.")
     return 0
-
-
-def topics_of(client: Client, found: Checkpoint) -> dict[str, Topic]:
-    """The topics that the checkpoint names, as they are now."""
-    from pykafka_broker.spark.checkpoint import topics
-
-    positions = found.positions()
-    names = {topic for offsets in positions.values() for topic, _ in offsets}
-    if not names:
-        raise click.ClickException(f"{found.folder} is of a query that does not read Kafka.")
-    return topics.look(client, names)
-
-
-def states_of(
-    client: Client,
-    found: Checkpoint,
-    topics: dict[str, Topic],
-    recreated: Sequence[str] = (),
-    whither: Whither = Whither.EARLIEST,
-) -> list[State]:
-    """Every partition of the checkpoint."""
-    from pykafka_broker.spark.checkpoint.topics import first_since
-
-    positions = found.positions()
-    since = {}
-    if found.last.planned_ms is not None and found.is_done:
-        existing = {p for offsets in positions.values() for p in offsets if p[0] in topics}
-        since = first_since(client, existing, found.last.planned_ms + CLOCK_SKEW_MS)
-    question = Question(found.planned_ends(), found.topic_ids, since, recreated, whither)
-    return compare(positions, topics, question)
-
-
-# --- in words ---------------------------------------------------------------------------------------
-
-
-def sentence(state: State) -> str:
-    """The state of a partition, as a sentence."""
-    where, at = f"{state.topic}-{state.partition}", state.position
-    holds = f"the topic holds {state.log_start} to {state.log_end}"
-    match state.standing:
-        case Standing.FITS:
-            assert state.log_end is not None and at is not None
-            return (
-                f"{where}: reads on at offset {at}, {counted(state.log_end - at, 'offset')} before the end."
-            )
-        case Standing.NEW:
-            return f"{where}: a new partition, which is read from its beginning."
-        case Standing.NEW_AND_TRIMMED:
-            return (
-                f"{where}: a new partition that begins at offset {state.log_start} already, which Spark "
-                "takes for a loss of data."
-            )
-        case Standing.OVERTAKEN:
-            assert state.log_start is not None
-            return (
-                f"{where}: offsets {at} to {state.log_start - 1} are gone and were not read: retention or "
-                f"DeleteRecords removed them ({holds})."
-            )
-        case Standing.BEYOND_END:
-            return (
-                f"{where}: the checkpoint is at offset {at}, and {holds}: the topic was deleted and "
-                "created anew, or lost its end."
-            )
-        case Standing.RECREATED:
-            return f"{where}: the topic was created anew since ({holds}), so offset {at} means nothing."
-        case Standing.DOUBTFUL:
-            return (
-                f"{where}: offset {at} fits, but records before it are younger than the last batch: the "
-                "topic may have been created anew. If it was, repair with --recreated."
-            )
-        case Standing.MISSING:
-            return f"{where}: does not exist any more; the checkpoint is at offset {at}."
-
-
-def way_on(state: State) -> str:
-    """The repair of a partition that does not fit, as a sentence; "" if a repair leaves it alone."""
-    if state.standing is Standing.DOUBTFUL:
-        return ""
-    if state.repaired is None:
-        return "It is taken out of the checkpoint."
-    parts = [f"The query goes on at offset {state.repaired}"]
-    if state.skipped:
-        parts.append(f"skips {counted(state.skipped, 'offset')}")
-    if state.read_again:
-        parts.append(f"reads {counted(state.read_again, 'offset')} that may be new or known to it")
-    return f"{', '.join(parts[:-1])} and {parts[-1]}." if len(parts) > 1 else f"{parts[0]}."
 
 
 def table(states: Sequence[State]) -> Table:

@@ -12,8 +12,9 @@ from pykafka_broker.cli.cluster import Cluster, cluster_options
 from pykafka_broker.cli.options import gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
-from pykafka_broker.cli.wording import counted, human_size
+from pykafka_broker.cli.wording import human_size
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,13 +10,9 @@ from pykafka_broker.spark.audit.keys import Keys
 from pykafka_broker.spark.audit.offsets import Block, Span
 from pykafka_broker.spark.audit.report import Check, Finding, Level
 from pykafka_broker.spark.audit.times import Late
+from pykafka_broker.system.wording import counted
 
 MS_PER_DAY, MS_PER_HOUR, MS_PER_MINUTE, MS_PER_S = 86_400_000, 3_600_000, 60_000, 1_000
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def duration(ms: int) -> str:

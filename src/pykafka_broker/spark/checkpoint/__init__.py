@@ -3,6 +3,8 @@
     files.py        the folder of a checkpoint
     topics.py       the topics, as the cluster describes them
     comparison.py   the positions compared with the topics, and the offsets to go on at; pure
+    inspection.py   a checkpoint compared with its topics as a cluster has them
+    sentences.py    what is found, in sentences; pure
     repair.py       new offset files, each with the old one beside it
 
 A checkpoint names topics by their names. A topic that was deleted and created anew has another id, which

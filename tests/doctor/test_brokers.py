@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pykafka_broker.cli.doctor.brokers import Advertised, Cluster, judge
-from pykafka_broker.cli.doctor.findings import Finding, Level, ok
-from pykafka_broker.cli.doctor.reach import Address, Answer, Kind
+from pykafka_broker.doctor.brokers import Advertised, Cluster, judge
+from pykafka_broker.doctor.findings import Finding, Level, ok
+from pykafka_broker.doctor.reach import Address, Answer, Kind
 
 BOOTSTRAP = ("10.0.0.5", 9092)
 HERE = Advertised(Answer(Kind.KAFKA), "cluster-a")

@@ -15,8 +15,8 @@ from collections.abc import Collection
 from enum import Enum
 
 from pykafka_broker import __version__
-from pykafka_broker.cli.doctor.findings import Finding, ok, problem
 from pykafka_broker.client.frames import request_frame
+from pykafka_broker.doctor.findings import Finding, ok, problem
 from pykafka_broker.protocol.frames import foreign_protocol
 from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
 from pykafka_broker.system.named_tuple import NamedTuple

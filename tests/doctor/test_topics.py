@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pykafka_broker.cli.doctor.findings import Level, ok
-from pykafka_broker.cli.doctor.topics import (
+from pykafka_broker.doctor.findings import Level, ok
+from pykafka_broker.doctor.topics import (
     NO_LEADER,
     Offsets,
     OpenTransaction,

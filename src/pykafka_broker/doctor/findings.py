@@ -25,17 +25,13 @@ class Finding(NamedTuple):
     """One result of one check."""
 
     level: Level
-    #: The check, one of `CHECKS`.
+    #: The check, such as `topics`.
     check: str
     #: The subject of the check: an address, a topic, a group, a directory.
     subject: str
     message: str
     #: The remedy, "" where nothing is wrong. Commands stand on lines of their own.
     remedy: str = ""
-
-
-#: The checks in the order in which they run.
-CHECKS = ("connection", "brokers", "topics", "groups", "disks")
 
 
 def ok(check: str, subject: str, message: str) -> Finding:

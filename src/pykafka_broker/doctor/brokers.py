@@ -7,16 +7,17 @@ waits for the leader of a partition until its own time-out, often 60 s.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from pykafka_broker.cli.cluster import Cluster as Bootstrap
-from pykafka_broker.cli.doctor.findings import Finding, ok, problem, warning
-from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, is_loopback, probe, shown
 from pykafka_broker.client.blocking import Client
+from pykafka_broker.doctor.findings import Finding, ok, problem, warning
+from pykafka_broker.doctor.reach import Address, Answer, Kind, is_loopback, probe, shown
 from pykafka_broker.protocol.errors import KafkaError, ProtocolError
 from pykafka_broker.system.named_tuple import NamedTuple
 
 NO_CONTROLLER = -1
+#: Connects to the brokers at an address; they may take so many seconds to answer.
+Connect = Callable[[str, float], Client]
 
 
 class Cluster(NamedTuple):
@@ -36,7 +37,7 @@ class Advertised(NamedTuple):
     cluster_id: str = ""
 
 
-def look(client: Client) -> tuple[Cluster, dict[int, Advertised]]:
+def look(client: Client, connect: Connect = Client) -> tuple[Cluster, dict[int, Advertised]]:
     """Ask for the brokers, and ask each of them."""
     metadata = client.metadata([])
     cluster = Cluster(
@@ -45,16 +46,17 @@ def look(client: Client) -> tuple[Cluster, dict[int, Advertised]]:
         {broker.node_id: (broker.host, broker.port) for broker in metadata.brokers},
     )
     return cluster, {
-        node_id: _found(address, client.timeout_s) for node_id, address in sorted(cluster.brokers.items())
+        node_id: _found(address, client.timeout_s, connect)
+        for node_id, address in sorted(cluster.brokers.items())
     }
 
 
-def _found(address: Address, timeout_s: float) -> Advertised:
+def _found(address: Address, timeout_s: float, connect: Connect) -> Advertised:
     answer = probe(address, timeout_s)
     if answer.kind is not Kind.KAFKA:
         return Advertised(answer)
     try:
-        with Bootstrap(shown(address), timeout_s).connect() as client:
+        with connect(shown(address), timeout_s) as client:
             return Advertised(answer, client.metadata([]).cluster_id or "")
     except (OSError, KafkaError, ProtocolError) as error:
         return Advertised(Answer(Kind.CLOSES, str(error)))

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pykafka_broker.cli.doctor.findings import Finding, argument, listed, ok, problem, warning
-from pykafka_broker.cli.suggestions import did_you_mean
-from pykafka_broker.cli.wording import counted
 from pykafka_broker.client.blocking import Client
 from pykafka_broker.client.offsets import EARLIEST, LATEST, list_offsets
+from pykafka_broker.doctor.findings import Finding, argument, listed, ok, problem, warning
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.wording import counted
 
 NO_LEADER = -1
 READ_COMMITTED = 1
@@ -184,6 +183,8 @@ def _transactional_ids(client: Client, producer_ids: Collection[int]) -> dict[in
 
 def judge_missing(name: str, existing: Sequence[str], is_created_on_first_use: bool) -> Finding:
     """A topic that was named and does not exist."""
+    from pykafka_broker.config.suggestions import did_you_mean
+
     meant = did_you_mean(name, existing).strip()
     hint = f"{meant} Otherwise create it:" if meant else "Create it:"
     remedy = f"{hint}\n  pykafka-broker topics create {argument(name)}"

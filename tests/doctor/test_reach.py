@@ -8,12 +8,15 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 import trustme
 
-from pykafka_broker.cli.doctor.findings import Level
-from pykafka_broker.cli.doctor.reach import Address, Answer, Kind, about_answer, about_listener, probe
+from pykafka_broker.client.addresses import parse_address
+from pykafka_broker.doctor.findings import Level
+from pykafka_broker.doctor.reach import Address, Answer, Kind, about_answer, about_listener, probe
+from tests.cli.conftest import RunningBroker
 
 PATIENCE_S = 20.0
 #: For servers that never answer: each of the three languages waits for so long.
@@ -54,9 +57,9 @@ def certified() -> ssl.SSLContext:
     return context
 
 
-def test_a_broker_is_recognised(broker: str) -> None:
-    host, _, port = broker.rpartition(":")
-    assert probe((host, int(port)), PATIENCE_S) == Answer(Kind.KAFKA)
+def test_a_broker_is_recognised(tmp_path: Path) -> None:
+    with RunningBroker(tmp_path) as broker:
+        assert probe(parse_address(broker.address), PATIENCE_S) == Answer(Kind.KAFKA)
 
 
 def test_a_tls_server_is_recognised(certified: ssl.SSLContext) -> None:

@@ -1,0 +1,11 @@
+"""The checks that every doctor makes: they look at the cluster as a client sees it, and judge what they find
+in sentences, each with its remedy. Judging is pure.
+
+    findings.py   what a check says
+    reach.py      who answers at the bootstrap address
+    brokers.py    whether the advertised addresses lead to the brokers
+    topics.py     missing topics, partitions without leader, open transactions
+    refusals.py   a cluster that stops answering while it is asked
+
+The command `doctor` adds groups and disks, `pykafka_broker.spark.doctor` what lies between Spark and Kafka.
+"""

@@ -233,6 +233,71 @@ def the_cluster_and_its_api_versions_are_shown(world: World) -> None:
         assert api in versions, f"{api} is not in {versions}"
 
 
+def partitions_elect_their_leaders(world: World) -> None:
+    topic = world.topic(client(world), partitions=2)
+    for election_type in ("preferred", "unclean"):
+        elected = tool(
+            world,
+            "LeaderElectionCommand",
+            *("--election-type", election_type, "--topic", topic, "--partition", "1"),
+        )
+        assert elected.split("\n") == [f"Valid replica already elected for partitions {topic}-1", ""], elected
+    everything = ("--election-type", "preferred", "--all-topic-partitions")
+    assert tool(world, "LeaderElectionCommand", *everything) == ""
+    wanted = world.broker.folder / "elections.json"
+    partitions = [{"topic": topic, "partition": partition} for partition in (0, 1, 7)]
+    wanted.write_text(json.dumps({"partitions": partitions}))
+    refused = tool(
+        world,
+        "LeaderElectionCommand",
+        *("--election-type", "preferred", "--path-to-json-file", str(wanted)),
+        expect_failure=True,
+    )
+    known = re.search(r"Valid replica already elected for partitions (.*)", refused)
+    assert known and sorted(known[1].split(", ")) == [f"{topic}-0", f"{topic}-1"], refused
+    assert f"Error completing leader election (PREFERRED) for partition: {topic}-7: " in refused, refused
+
+
+def partitions_are_reassigned_to_the_only_node(world: World) -> None:
+    topic = world.topic(client(world), partitions=2)
+    node = json.loads(reassign(world, "--generate", topics=topic, brokers="1").splitlines()[-1])
+    assert [partition["replicas"] for partition in node["partitions"]] == [[1], [1]], node
+    executed = reassign(world, "--execute", plan=node)
+    assert f"Successfully started partition reassignments for {topic}-0,{topic}-1" in executed, executed
+    assert reassign(world, "--list").strip() == "No partition reassignments found."
+    verified = reassign(world, "--verify", plan=node)
+    for partition in (0, 1):
+        assert f"Reassignment of partition {topic}-{partition} is completed." in verified, verified
+    assert f"Clearing topic-level throttles on topic {topic}" in verified, verified
+    cancelled = reassign(world, "--cancel", plan=node)
+    assert "None of the specified partition reassignments are active." in cancelled, cancelled
+    elsewhere = {**node, "partitions": [{**node["partitions"][0], "replicas": [9]}]}
+    refused = reassign(world, "--execute", plan=elsewhere, expect_failure=True)
+    assert "Error: Unknown broker id 9" in refused, refused
+
+
+def reassign(
+    world: World,
+    action: str,
+    *,
+    plan: object = None,
+    topics: str = "",
+    brokers: str = "",
+    expect_failure: bool = False,
+) -> str:
+    arguments = [action]
+    if plan is not None:
+        file = world.broker.folder / "reassignment.json"
+        file.write_text(json.dumps(plan))
+        arguments += ["--reassignment-json-file", str(file)]
+    if topics:
+        file = world.broker.folder / "topics.json"
+        file.write_text(json.dumps({"version": 1, "topics": [{"topic": topics}]}))
+        arguments += ["--topics-to-move-json-file", str(file), "--broker-list", brokers]
+    command = "reassign.ReassignPartitionsCommand"
+    return tool(world, command, *arguments, expect_failure=expect_failure)
+
+
 def verifiable_clients_agree(world: World) -> None:
     topic = world.name("verifiable")
     sent = tool(world, "VerifiableProducer", "--topic", topic, "--max-messages", "500")
@@ -271,6 +336,8 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     records_are_deleted_up_to_an_offset,
     the_log_folders_are_described,
     the_cluster_and_its_api_versions_are_shown,
+    partitions_elect_their_leaders,
+    partitions_are_reassigned_to_the_only_node,
     verifiable_clients_agree,
     the_performance_tools_run,
 )

@@ -46,8 +46,11 @@ NEEDS = {
     "DescribeLogDirs": "DESCRIBE CLUSTER",
     "CreatePartitions": "ALTER each TOPIC",
     "DeleteGroups": "DELETE each GROUP",
+    "ElectLeaders": "ALTER CLUSTER",
     "IncrementalAlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, "
     "ALTER_CONFIGS each GROUP",
+    "AlterPartitionReassignments": "ALTER CLUSTER",
+    "ListPartitionReassignments": "DESCRIBE CLUSTER",
     "OffsetDelete": "DELETE GROUP, READ each TOPIC",
     "DescribeCluster": "DESCRIBE each CLUSTER",
     "DescribeProducers": "READ each TOPIC",

@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from pykafka_broker.cluster.controller import transition
-from pykafka_broker.cluster.events import Event, Heartbeat, RegisterBroker
+from pykafka_broker.cluster.events import (
+    AlterPartition,
+    Event,
+    Heartbeat,
+    IsrChange,
+    IsrMember,
+    RegisterBroker,
+)
 from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint, replay
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
+from pykafka_broker.protocol.errors import ErrorCode
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 NOW_MS = 1_700_000_000_000
@@ -67,6 +75,29 @@ def unfence(state: ControllerState, broker_id: int) -> ControllerState:
 
 def fence(state: ControllerState, broker_id: int) -> ControllerState:
     return decide(state, heartbeat(state, broker_id, want_fence=True))[0]
+
+
+def isr_change(state: ControllerState, topic: str, partition: int, **fields: Any) -> IsrChange:
+    """From a leader that knows everything; `isr` are brokers in their present epochs."""
+    known = state.image.topics[topic].partitions[partition]
+    isr = fields.pop("isr", known.isr)
+    members = tuple(
+        IsrMember(b, state.image.brokers[b].epoch if b in state.image.brokers else -1) for b in isr
+    )
+    change = IsrChange(
+        state.image.topics[topic].topic_id, partition, known.leader_epoch, known.partition_epoch, members
+    )
+    return change._replace(**fields)
+
+
+def alter_partition(state: ControllerState, topic: str, partition: int, **fields: Any) -> ControllerState:
+    """The leader has other replicas in sync."""
+    leader = state.image.topics[topic].partitions[partition].leader
+    change = isr_change(state, topic, partition, **fields)
+    event = AlterPartition(1, leader, state.image.brokers[leader].epoch, (change,))
+    state, _, [result] = decide(state, event)
+    assert result.error in (ErrorCode.NONE, ErrorCode.NEW_LEADER_ELECTED), result
+    return state
 
 
 def decide(state: ControllerState, event: Event) -> tuple[ControllerState, tuple[Any, ...], Any]:

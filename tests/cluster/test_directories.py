@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pykafka_broker.cluster.events import AssignReplicasToDirs, CreateTopics, DirectoryAssignment, NewTopic
-from pykafka_broker.cluster.topics import DIRECTORY_UNASSIGNED
+from pykafka_broker.cluster.partitions import DIRECTORY_UNASSIGNED
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.cluster.deciding import a_cluster, decide, directory, heartbeat, register, uuid

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pykafka_broker.apis.add_offsets_to_txn import add_offsets_to_txn
 from pykafka_broker.apis.add_partitions_to_txn import add_partitions_to_txn
 from pykafka_broker.apis.alter_configs import alter_configs
+from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
 from pykafka_broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
@@ -24,6 +25,7 @@ from pykafka_broker.apis.describe_log_dirs import describe_log_dirs
 from pykafka_broker.apis.describe_producers import describe_producers
 from pykafka_broker.apis.describe_topic_partitions import describe_topic_partitions
 from pykafka_broker.apis.describe_transactions import describe_transactions
+from pykafka_broker.apis.elect_leaders import elect_leaders
 from pykafka_broker.apis.end_txn import end_txn
 from pykafka_broker.apis.fetch import fetch
 from pykafka_broker.apis.find_coordinator import find_coordinator
@@ -35,6 +37,7 @@ from pykafka_broker.apis.leave_group import leave_group
 from pykafka_broker.apis.list_config_resources import list_config_resources
 from pykafka_broker.apis.list_groups import list_groups
 from pykafka_broker.apis.list_offsets import list_offsets
+from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.list_transactions import list_transactions
 from pykafka_broker.apis.metadata import metadata
 from pykafka_broker.apis.offset_commit import offset_commit
@@ -77,7 +80,10 @@ APIS: tuple[Api, ...] = (
     describe_log_dirs,
     create_partitions,
     delete_groups,
+    elect_leaders,
     incremental_alter_configs,
+    alter_partition_reassignments,
+    list_partition_reassignments,
     offset_delete,
     describe_cluster,
     describe_producers,

@@ -63,12 +63,13 @@ def refused_whole(
     topics: list[TopicProduceData], request: ProduceRequest, error: KafkaError, ctx: RequestContext
 ) -> Any:
     """The answer when the request itself is at fault: every partition is refused with the same error."""
-    message = None if error.message == error.code.message else error.message
     answers = [
         TopicProduceResponse(
             name=topic.name,
             topic_id=topic.topic_id,
-            partition_responses=[refused(data.index, error, ctx, message) for data in topic.partition_data],
+            partition_responses=[
+                refused(data.index, error, ctx, error.explanation) for data in topic.partition_data
+            ],
         )
         for topic in topics
     ]

@@ -2,8 +2,8 @@
 
 `transition` is pure. It decides on the newest state, committed or not, and its `Step` holds the state with
 the records already replayed, as if they lay at the log's end; a shell that fails to append them keeps the old
-state. Each concern has its rules in a file: topics, configs, brokers, directories, producer_ids,
-feature_control.
+state. Each concern has its rules in a file: topics, elections, reassignments, isr_changes, configs, brokers,
+directories, producer_ids, feature_control.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from pykafka_broker.cluster import (
     brokers,
     configs,
     directories,
+    elections,
     events,
     feature_control,
+    isr_changes,
     producer_ids,
+    reassignments,
     topics,
 )
 from pykafka_broker.cluster.image import replay
@@ -30,6 +33,9 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.CreateTopics: topics.create_topics,
     events.DeleteTopics: topics.delete_topics,
     events.CreatePartitions: topics.create_partitions,
+    events.ElectLeaders: elections.elect_leaders,
+    events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
+    events.AlterPartition: isr_changes.alter_partition,
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,
     events.AlterConfigs: configs.alter_configs,
     events.RegisterBroker: brokers.register_broker,

@@ -11,7 +11,12 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Union
 
-from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
+from pykafka_broker.cluster.image import (
+    FeatureRange,
+    LeaderRecoveryState,
+    PartitionRegistration,
+    RegisteredEndpoint,
+)
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -92,6 +97,109 @@ class CreatePartitionsResult(NamedTuple):
     name: str
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
+
+
+# -- leaders and replicas ---------------------------------------------------------------------------
+
+
+class ElectionType(IntEnum):
+    """The elections that clients may ask for (KIP-460); the numbers are those of ElectLeaders."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class ElectLeaders(NamedTuple):
+    """Let partitions elect a leader now, all of them if `topics` is None.
+
+    Answered with a `TopicResult` for each topic, or an `EventError`. The election type may be a number that
+    Kafka lacks.
+    """
+
+    token: int
+    election_type: int
+    topics: tuple[TopicPartitions, ...] | None
+
+
+class PartitionResult(NamedTuple):
+    """The result for one partition."""
+
+    partition: int
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+class TopicResult(NamedTuple):
+    """The results for partitions of one topic."""
+
+    topic: str
+    partitions: tuple[PartitionResult, ...]
+
+
+class NewReplicas(NamedTuple):
+    """The replicas that a partition is to have, in order of preference; None calls a reassignment off."""
+
+    partition: int
+    replicas: tuple[int, ...] | None
+
+
+class TopicReassignment(NamedTuple):
+    """New replicas for partitions of one topic."""
+
+    topic: str
+    partitions: tuple[NewReplicas, ...]
+
+
+class AlterPartitionReassignments(NamedTuple):
+    """Give partitions other replicas, or call that off; answered with a `TopicResult` for each topic."""
+
+    token: int
+    topics: tuple[TopicReassignment, ...]
+    #: Whether a partition may get more or fewer replicas than it has (KIP-860).
+    allow_replication_factor_change: bool = True
+
+
+class IsrMember(NamedTuple):
+    """A replica that its leader takes for in sync; -1 stands for whatever epoch the broker has."""
+
+    broker_id: int
+    broker_epoch: int = -1
+
+
+class IsrChange(NamedTuple):
+    """The in-sync replicas that a partition is to have, and the epochs that its leader knows."""
+
+    topic_id: bytes
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[IsrMember, ...]
+    leader_recovery_state: int = LeaderRecoveryState.RECOVERED
+
+
+class AlterPartition(NamedTuple):
+    """A leader asks for other in-sync replicas; answered with an `IsrChangeResult` for each change, or an
+    `EventError`.
+    """
+
+    token: int
+    broker_id: int
+    broker_epoch: int
+    changes: tuple[IsrChange, ...]
+
+
+class IsrChangeResult(NamedTuple):
+    """The partition after the change; NEW_LEADER_ELECTED: it was made, and the broker leads no longer."""
+
+    error: ErrorCode
+    partition: PartitionRegistration | None = None
 
 
 # -- configs ----------------------------------------------------------------------------------------
@@ -290,6 +398,9 @@ Event = Union[
     CreateTopics,
     DeleteTopics,
     CreatePartitions,
+    ElectLeaders,
+    AlterPartitionReassignments,
+    AlterPartition,
     IncrementalAlterConfigs,
     AlterConfigs,
     RegisterBroker,

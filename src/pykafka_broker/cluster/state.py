@@ -114,6 +114,10 @@ class ControllerState(NamedTuple):
                 return value
         return self.rules.configs.static(key)
 
+    def unclean_election_enabled(self, topic: str) -> bool:
+        """Whether any live replica may lead a partition of the topic that nothing better is left of."""
+        return (self.topic_config(topic, UNCLEAN_LEADER_ELECTION) or "").strip().lower() == "true"
+
     @property
     def elr_enabled(self) -> bool:
         """Whether partitions keep eligible leader replicas (KIP-966)."""

@@ -25,6 +25,7 @@ from pykafka_broker.cluster.image import (
     TopicImage,
     unify_collision_chars,
 )
+from pykafka_broker.cluster.partitions import default_directory
 from pykafka_broker.cluster.placement import place_replicas
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topic_names import why_invalid_name
@@ -36,10 +37,6 @@ CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 #: The records of one operation are one batch, and a batch of the metadata log has at most as many.
 MAX_RECORDS_PER_OPERATION = 10_000
 MAX_PARTITIONS_PER_REQUEST = 10_000
-
-#: Directory ids that are not directories: the replica's place is unknown, or the broker decides.
-DIRECTORY_MIGRATING = bytes(16)
-DIRECTORY_UNASSIGNED = bytes(15) + b"\x01"
 
 
 def check_operation_size(records: Sequence[object]) -> None:
@@ -198,16 +195,6 @@ def _new_partition(state: ControllerState, number: int, replicas: tuple[int, ...
         leader=isr[0],
         directories=tuple(default_directory(state, replica) for replica in replicas),
     )
-
-
-def default_directory(state: ControllerState, broker_id: int) -> bytes:
-    """The directory in which a broker will put a new replica, as far as the controller can know."""
-    broker = state.image.brokers.get(broker_id)
-    if broker is None:
-        return DIRECTORY_UNASSIGNED
-    if not broker.directories:
-        return DIRECTORY_MIGRATING
-    return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
 
 
 def check_manual_assignment(

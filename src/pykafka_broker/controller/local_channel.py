@@ -27,6 +27,9 @@ from pykafka_broker.cluster.events import (
     NewPartitions,
     NewTopic,
     ProducerIdBlock,
+    TopicPartitions,
+    TopicReassignment,
+    TopicResult,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
@@ -92,7 +95,7 @@ class LocalControllerChannel:
             )
         except KafkaError as error:
             names = dict.fromkeys(topic.name for topic in asked)
-            return tuple(CreateTopicResult(name, error.code, _text(error)) for name in names)
+            return tuple(CreateTopicResult(name, error.code, error.explanation) for name in names)
         return results
 
     async def delete_topics(
@@ -105,7 +108,7 @@ class LocalControllerChannel:
             )
         except KafkaError as error:
             return tuple(
-                DeleteTopicResult(name, topic_id, error.code, _text(error)) for name, topic_id in asked
+                DeleteTopicResult(name, topic_id, error.code, error.explanation) for name, topic_id in asked
             )
         return results
 
@@ -120,13 +123,42 @@ class LocalControllerChannel:
             )
         except KafkaError as error:
             names = dict.fromkeys(topic.name for topic in asked)
-            return tuple(CreatePartitionsResult(name, error.code, _text(error)) for name in names)
+            return tuple(CreatePartitionsResult(name, error.code, error.explanation) for name in names)
         return results
 
     def _next_seed(self) -> int:
         """The seed of replica placement, a new one for each request."""
         self._seed += 1
         return self._seed
+
+    # -- leaders and replicas --------------------------------------------------------------------------
+
+    async def elect_leaders(
+        self,
+        topics: Iterable[TopicPartitions] | None,
+        election_type: int,
+        *,
+        timeout_ms: int | None = None,
+    ) -> tuple[TopicResult, ...]:
+        asked = None if topics is None else tuple(topics)
+        results: tuple[TopicResult, ...] = await self._ask(
+            lambda token: events.ElectLeaders(token, election_type, asked), timeout_ms
+        )
+        return results
+
+    async def alter_partition_reassignments(
+        self,
+        topics: Iterable[TopicReassignment],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout_ms: int | None = None,
+    ) -> tuple[TopicResult, ...]:
+        asked = tuple(topics)
+        results: tuple[TopicResult, ...] = await self._ask(
+            lambda token: events.AlterPartitionReassignments(token, asked, allow_replication_factor_change),
+            timeout_ms,
+        )
+        return results
 
     # -- configs ---------------------------------------------------------------------------------------
 
@@ -160,7 +192,7 @@ class LocalControllerChannel:
                 results = await self._ask(lambda token: event(token, left))
             except KafkaError as error:
                 results = [
-                    AlterConfigsResult(r.resource_type, r.name, error.code, _text(error)) for r in left
+                    AlterConfigsResult(r.resource_type, r.name, error.code, error.explanation) for r in left
                 ]
             refused.update({(r.resource_type, r.name): (r.error, r.message) for r in results})
         return tuple(AlterConfigsResult(*key, *refused[key]) for key in keys)
@@ -295,8 +327,3 @@ class LocalControllerChannel:
 def _time_out(answer: asyncio.Future[Any]) -> None:
     if not answer.done():
         answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))
-
-
-def _text(error: KafkaError) -> str | None:
-    """The text of an error, None if it is that of its code: Kafka sends no text with a bare code here."""
-    return None if error.message == error.code.message else error.message

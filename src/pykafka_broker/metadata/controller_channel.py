@@ -27,6 +27,9 @@ from pykafka_broker.cluster.events import (
     NewPartitions,
     NewTopic,
     ProducerIdBlock,
+    TopicPartitions,
+    TopicReassignment,
+    TopicResult,
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
@@ -62,6 +65,29 @@ class ClusterAdministration(Protocol):
         self, topics: Iterable[NewPartitions], *, timeout_ms: int | None = None, validate_only: bool = False
     ) -> tuple[CreatePartitionsResult, ...]:
         """Add partitions to topics."""
+        ...
+
+    async def elect_leaders(
+        self,
+        topics: Iterable[TopicPartitions] | None,
+        election_type: int,
+        *,
+        timeout_ms: int | None = None,
+    ) -> tuple[TopicResult, ...]:
+        """Let partitions elect a leader now, all that need it if `topics` is None.
+
+        `election_type` is the request's: 0 for the preferred leader, 1 for any live replica.
+        """
+        ...
+
+    async def alter_partition_reassignments(
+        self,
+        topics: Iterable[TopicReassignment],
+        *,
+        allow_replication_factor_change: bool = True,
+        timeout_ms: int | None = None,
+    ) -> tuple[TopicResult, ...]:
+        """Give partitions other replicas, or call that off; a result for each topic asked, in that order."""
         ...
 
     async def incremental_alter_configs(

@@ -210,6 +210,11 @@ class KafkaError(Exception):
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message}"
 
+    @property
+    def explanation(self) -> str | None:
+        """The message if it says more than the code; where it does not, many answers of Kafka have null."""
+        return None if self.message == self.code.message else self.message
+
 
 class ProtocolError(Exception):
     """The peer sent bytes that break the protocol: close the connection."""

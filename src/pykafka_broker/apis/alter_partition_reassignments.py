@@ -1,0 +1,95 @@
+"""AlterPartitionReassignments (API key 45): give partitions other replicas, or call that off (KIP-455).
+
+v0 flexible, v1 may forbid a change of the replication factor (KIP-860).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.events import NewReplicas, TopicReassignment, TopicResult
+from pykafka_broker.cluster.events import PartitionResult as Outcome
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopic,
+    ReassignableTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(
+    AlterPartitionReassignmentsRequest,
+    versions="0-1",
+    needs=[on_cluster(AclOperation.ALTER)],
+)
+async def alter_partition_reassignments(
+    request: AlterPartitionReassignmentsRequest, ctx: RequestContext
+) -> AlterPartitionReassignmentsResponse:
+    """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
+    if not request.topics:
+        # Apache Kafka sends a text here too, an empty one.
+        return AlterPartitionReassignmentsResponse(
+            error_code=int(ErrorCode.NONE), error_message="", responses=[]
+        )
+    try:
+        results = await ctx.node.controller.alter_partition_reassignments(
+            [_reassignment(topic) for topic in request.topics],
+            allow_replication_factor_change=request.allow_replication_factor_change,
+            timeout_ms=request.timeout_ms,
+        )
+    except KafkaError as error:
+        return AlterPartitionReassignmentsResponse(
+            error_code=int(error.code),
+            error_message=error.explanation,
+            responses=[_response(_refused(topic, error)) for topic in request.topics],
+        )
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=int(ErrorCode.NONE),
+        responses=[_response(result) for result in results],
+    )
+
+
+def _reassignment(topic: ReassignableTopic) -> TopicReassignment:
+    return TopicReassignment(
+        topic.name,
+        tuple(
+            NewReplicas(
+                partition.partition_index,
+                None if partition.replicas is None else tuple(partition.replicas),
+            )
+            for partition in topic.partitions
+        ),
+    )
+
+
+def _refused(topic: ReassignableTopic, error: KafkaError) -> TopicResult:
+    return TopicResult(
+        topic.name,
+        tuple(
+            Outcome(partition.partition_index, error.code, error.explanation)
+            for partition in topic.partitions
+        ),
+    )
+
+
+def _response(result: TopicResult) -> ReassignableTopicResponse:
+    return ReassignableTopicResponse(
+        name=result.topic,
+        partitions=[
+            ReassignablePartitionResponse(
+                partition_index=partition.partition,
+                error_code=int(partition.error),
+                error_message=partition.message,
+            )
+            for partition in result.partitions
+        ],
+    )

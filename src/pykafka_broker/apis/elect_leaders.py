@@ -1,0 +1,80 @@
+"""ElectLeaders (API key 43): let partitions elect a leader now, the preferred one or any that lives.
+
+v1 unclean elections beside preferred ones, v2 flexible. Without a list all partitions are meant, and those
+that need no election are not answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.events import TopicPartitions, TopicResult
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(
+    ElectLeadersRequest,
+    versions="0-2",
+    needs=[on_cluster(AclOperation.ALTER)],
+)
+async def elect_leaders(request: ElectLeadersRequest, ctx: RequestContext) -> ElectLeadersResponse:
+    """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
+    if request.topic_partitions is None:
+        asked = None
+    else:
+        asked = [TopicPartitions(topic.topic, tuple(topic.partitions)) for topic in request.topic_partitions]
+        if not asked:
+            return ElectLeadersResponse(replica_election_results=[])
+    try:
+        results = await ctx.node.controller.elect_leaders(
+            asked, request.election_type, timeout_ms=request.timeout_ms
+        )
+    except KafkaError as error:
+        refused = _refused(request, error.code, error.explanation)
+        return ElectLeadersResponse(error_code=int(error.code), replica_election_results=refused)
+    return ElectLeadersResponse(replica_election_results=_described(results))
+
+
+def _described(results: Iterable[TopicResult]) -> list[ReplicaElectionResult]:
+    return [
+        ReplicaElectionResult(
+            topic=result.topic,
+            partition_result=[
+                PartitionResult(
+                    partition_id=partition.partition,
+                    error_code=int(partition.error),
+                    error_message=partition.message,
+                )
+                for partition in result.partitions
+            ],
+        )
+        for result in results
+    ]
+
+
+def _refused(
+    request: ElectLeadersRequest, error: ErrorCode, message: str | None
+) -> list[ReplicaElectionResult]:
+    return [
+        ReplicaElectionResult(
+            topic=topic.topic,
+            partition_result=[
+                PartitionResult(partition_id=partition, error_code=int(error), error_message=message)
+                for partition in topic.partitions
+            ],
+        )
+        for topic in request.topic_partitions or ()
+    ]

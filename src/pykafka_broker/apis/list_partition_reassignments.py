@@ -1,0 +1,55 @@
+"""ListPartitionReassignments (API key 46): the partitions that are getting other replicas.
+
+v0 is the only version, flexible. Answered from the metadata of this node; topics and partitions that do not
+exist, or are not getting other replicas, are left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.events import TopicPartitions
+from pykafka_broker.cluster.reassignments import ongoing_reassignments
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import RequestContext
+
+
+@handles(
+    ListPartitionReassignmentsRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.DESCRIBE)],
+)
+def list_partition_reassignments(
+    request: ListPartitionReassignmentsRequest, ctx: RequestContext
+) -> ListPartitionReassignmentsResponse:
+    """Those of the partitions asked for; of all, if no list is given."""
+    asked = None
+    if request.topics is not None:
+        asked = [TopicPartitions(topic.name, tuple(topic.partition_indexes)) for topic in request.topics]
+    topics = [
+        OngoingTopicReassignment(
+            name=ongoing.topic,
+            partitions=[
+                OngoingPartitionReassignment(
+                    partition_index=partition.partition_id,
+                    replicas=list(partition.replicas),
+                    adding_replicas=list(partition.adding),
+                    removing_replicas=list(partition.removing),
+                )
+                for partition in ongoing.partitions
+            ],
+        )
+        for ongoing in ongoing_reassignments(ctx.node.metadata.image, asked)
+    ]
+    return ListPartitionReassignmentsResponse(error_code=int(ErrorCode.NONE), topics=topics)

@@ -18,6 +18,7 @@ import pytest
 import pykafka_broker
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.apis.not_yet_served import NOT_YET_SERVED
 from pykafka_broker.protocol.fields import schema_of
 from pykafka_broker.protocol.messages import API_NAMES, module_name, request_type
@@ -52,10 +53,23 @@ def by_name(api: Api) -> str:
     return api.name
 
 
-def test_apis_are_listed_in_key_order_and_once() -> None:
-    keys = [api.key for api in APIS]
+@pytest.mark.parametrize("apis", [APIS, CONTROLLER_APIS], ids=["brokers", "controllers"])
+def test_apis_are_listed_in_key_order_and_once(apis: tuple[Api, ...]) -> None:
+    keys = [api.key for api in apis]
 
     assert keys == sorted(set(keys))
+
+
+@pytest.mark.parametrize("api", CONTROLLER_APIS, ids=by_name)
+def test_an_api_of_controllers_has_its_message_its_handler_and_its_tests_under_one_name(api: Api) -> None:
+    name = module_name(api.key)
+    declared = schema_of(api.request).versions
+    assert declared is not None
+
+    assert "controller" in api.listeners
+    assert api in vars(import_module(f"pykafka_broker.apis.{name}")).values()
+    assert (api.min_version, api.max_version) == (min(declared), max(declared))
+    assert (TESTS / "apis" / f"test_{name}.py").exists()
 
 
 def test_every_api_of_kafka_is_served_or_missed_on_purpose() -> None:
@@ -85,8 +99,8 @@ def test_an_api_is_served_at_the_complete_range_of_its_message(api: Api) -> None
 
 #: Files of `apis/` that are no API.
 SHARED = {
-    *("admission", "api", "broker_loggers", "consumer_groups", "context", "controller_mutations"),
-    *("leader_hints", "needs"),
+    *("admission", "api", "broker_loggers", "consumer_groups", "context", "controller_apis"),
+    *("controller_mutations", "leader_hints", "needs"),
     *("fetch_answer", "fetch_plan", "fetch_sessions", "fetch_waiting", "not_yet_served"),
     *("produce_answer", "produce_partition", "produce_transactions"),
     *("topology", "transactional", "verification"),
@@ -96,24 +110,25 @@ SHARED = {
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 
-    assert files - SHARED == {module_name(api.key) for api in APIS}
+    assert files - SHARED == {module_name(api.key) for api in (*APIS, *CONTROLLER_APIS)}
 
 
-def test_a_handler_is_imported_by_the_list_of_apis_alone() -> None:
+def test_a_handler_is_imported_by_the_lists_of_apis_alone() -> None:
     """What two handlers have in common is in a file below both."""
-    handlers = {f"pykafka_broker.apis.{module_name(api.key)}" for api in APIS}
+    lists = ("apis/__init__.py", "apis/controller_apis.py")
+    handlers = {f"pykafka_broker.apis.{module_name(api.key)}" for api in (*APIS, *CONTROLLER_APIS)}
     found = {
         (path, node.module)
         for path, tree in trees()
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module in handlers and path != "apis/__init__.py"
+        if isinstance(node, ast.ImportFrom) and node.module in handlers and path not in lists
     }
 
     # The connection answers a version of ApiVersions that is not served, without a handler.
     assert found == {("network/connection.py", "pykafka_broker.apis.api_versions")}
 
 
-@pytest.mark.parametrize("api", APIS, ids=by_name)
+@pytest.mark.parametrize("api", (*APIS, *CONTROLLER_APIS), ids=by_name)
 def test_a_handlers_contract_names_its_key_and_its_versions(api: Api) -> None:
     text = import_module(f"pykafka_broker.apis.{module_name(api.key)}").__doc__ or ""
 

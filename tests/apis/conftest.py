@@ -12,6 +12,7 @@ import pytest
 
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
+from tests.support.controllers import combined_home, controller_address
 
 OVERRIDES = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1"}
 
@@ -34,3 +35,16 @@ async def another(home: Home, user: User) -> AsyncIterator[User]:
     """A second client of the same broker, on its own connection."""
     async with await User.connect(home.broker.bootstrap_servers, "another-client") as another:
         yield another
+
+
+@pytest.fixture
+def combined() -> Home:
+    """Where a broker lives that has a listener of controllers."""
+    return combined_home(OVERRIDES)
+
+
+@pytest.fixture
+async def controllers(combined: Home) -> AsyncIterator[User]:
+    """A client of the listener of controllers of the broker at `combined`."""
+    async with combined.new_broker() as broker, await User.connect(controller_address(broker)) as controllers:
+        yield controllers

@@ -346,6 +346,9 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
         "DescribeConfigs",
         "AlterConfigs",
         "CreatePartitions",
+        "ElectLeaders",
         "IncrementalAlterConfigs",
+        "AlterPartitionReassignments",
+        "ListPartitionReassignments",
         "DescribeCluster",
     ]

@@ -12,8 +12,10 @@ from pykafka_broker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResource,
 )
+from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
+from tests.support.controllers import register
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 DONE = [(0, None)]
@@ -113,3 +115,20 @@ async def test_wrong_values_of_all_brokers_are_seen_before_what_cannot_be_remove
     assert wrong == [(ErrorCode.INVALID_REQUEST, text)]
     assert kept == ErrorCode.INVALID_CONFIG
     assert why == "Cluster-level min.insync.replicas cannot be removed while ELR is enabled."
+
+
+async def test_a_listener_of_controllers_asks_the_controller_at_once(
+    combined: Home, controllers: User
+) -> None:
+    """It has none of the checks of a broker: any known broker may be named."""
+    await register(controllers, combined)
+    known, unknown = (resource(BROKER, name, log_retention_ms="5") for name in ("2", "3"))
+
+    assert await altered(controllers, known, unknown, resource(9, "x"), resource(LOGGER, "1")) == [
+        (ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."),
+        *DONE,
+        (ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 3 found."),
+        (ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 9."),
+    ]
+
+    assert combined.broker.node.image.config(ResourceType.BROKER, "2") == {"log.retention.ms": "5"}

@@ -8,6 +8,7 @@ import pytest
 
 from pykafka_broker.apis import APIS
 from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import AclResourceType
 from pykafka_broker.protocol.fields import schema_of
@@ -62,6 +63,20 @@ NEEDS = {
     "DescribeTopicPartitions": "DESCRIBE each TOPIC",
 }
 
+#: Of ControllerApis, where it is another handler than that of a broker's listener.
+CONTROLLER_NEEDS = {
+    "AlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, ALTER_CONFIGS each GROUP",
+    "IncrementalAlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, "
+    "ALTER_CONFIGS each GROUP",
+    "AlterPartition": "CLUSTER_ACTION CLUSTER",
+    "DescribeCluster": "ALTER CLUSTER",
+    "BrokerRegistration": "CLUSTER_ACTION CLUSTER",
+    "BrokerHeartbeat": "CLUSTER_ACTION CLUSTER",
+    "AllocateProducerIds": "CLUSTER_ACTION CLUSTER",
+    "ControllerRegistration": "CLUSTER_ACTION CLUSTER",
+    "AssignReplicasToDirs": "CLUSTER_ACTION CLUSTER",
+}
+
 #: All others count to the request quota alone.
 QUOTAS = {
     "Produce": "PRODUCE",
@@ -81,6 +96,12 @@ def told(need: Need) -> str:
 
 def test_every_api_declares_what_a_request_has_to_be_authorized_for() -> None:
     assert {api.name: ", ".join(map(told, api.needs)) for api in APIS} == NEEDS
+
+
+def test_every_api_of_controllers_declares_what_a_request_has_to_be_authorized_for() -> None:
+    own = [api for api in CONTROLLER_APIS if api not in APIS]
+
+    assert {api.name: ", ".join(map(told, api.needs)) for api in own} == CONTROLLER_NEEDS
 
 
 def test_only_a_need_without_names_is_left_to_the_handler() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_broker.apis.describe_cluster import describe_cluster
+from pykafka_broker.apis.describe_cluster import describe_cluster, describe_controllers
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -79,3 +79,38 @@ async def test_there_are_no_fenced_brokers_to_include(user: User) -> None:
     answer = await user.send(asking(include_fenced_brokers=True, endpoint_type=BROKERS), 2)
 
     assert [(broker.broker_id, broker.is_fenced) for broker in answer.brokers] == [(1, False)]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_controllers_are_described_on_their_own_listener(
+    combined: Home, controllers: User, version: int
+) -> None:
+    host, port = combined.broker.node.listeners.advertised("CONTROLLER")
+
+    answer = await controllers.send(asking(endpoint_type=CONTROLLERS, operations=True), version)
+
+    assert answer == DescribeClusterResponse(
+        error_code=0,
+        endpoint_type=CONTROLLERS,
+        cluster_id=combined.broker.node.image.cluster_id,
+        controller_id=1,
+        brokers=[DescribeClusterBroker(broker_id=1, host=host, port=port)],
+        cluster_authorized_operations=CLUSTER_OPERATIONS,
+    )
+
+
+@pytest.mark.parametrize("version", every(describe_controllers))
+@pytest.mark.parametrize("endpoint_type", [BROKERS, 7])
+async def test_a_listener_of_controllers_describes_controllers_only(
+    controllers: User, version: int, endpoint_type: int
+) -> None:
+    answer = await controllers.send(asking(endpoint_type=endpoint_type), version)
+
+    if endpoint_type == BROKERS or version < 1:
+        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE if version else ErrorCode.INVALID_REQUEST
+        message = (
+            "The request was sent to an endpoint of type CONTROLLER, but we wanted an endpoint of type BROKER"
+        )
+    else:
+        error, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, "Unsupported endpoint type 7"
+    assert (answer.error_code, answer.error_message, answer.brokers) == (error, message, [])

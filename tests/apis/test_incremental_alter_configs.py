@@ -19,6 +19,7 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.apis.asking import ends, every
+from tests.support.controllers import register
 
 TOPIC, BROKER, LOGGER = ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER
 GROUP = ResourceType.GROUP
@@ -279,3 +280,27 @@ async def test_a_logger_named_twice_is_left_alone(user: User, a_logger: logging.
 
     assert got == [(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")] * 2
     assert a_logger.level == logging.NOTSET
+
+
+async def test_a_listener_of_controllers_asks_the_controller_at_once(
+    combined: Home, controllers: User
+) -> None:
+    """It has none of the checks of a broker: any known broker may be named; the last change counts."""
+    await register(controllers, combined)
+    cluster_wide = resource(BROKER, "", ("log.retention.ms", SET, "7"))
+    two = resource(BROKER, "2", ("log.retention.ms", SET, "5"), ("log.retention.ms", SET, "6"))
+
+    assert await altered(controllers, two, cluster_wide) == [*DONE, *DONE]
+
+    assert combined.broker.node.image.config(ResourceType.BROKER, "2") == {"log.retention.ms": "6"}
+    assert combined.broker.node.image.config(ResourceType.BROKER, "")["log.retention.ms"] == "7"
+
+
+async def test_loggers_of_the_node_are_altered_over_a_listener_of_controllers(controllers: User) -> None:
+    unknown = resource(LOGGER, "1", ("no.such.logger", SET, "INFO"))
+    elsewhere = resource(LOGGER, "2", ("root", SET, "INFO"))
+
+    assert await altered(controllers, unknown, elsewhere) == [
+        (ErrorCode.INVALID_CONFIG, "Logger no.such.logger does not exist!"),
+        (ErrorCode.INVALID_REQUEST, "Unexpected node id. Expected 1, but received 2"),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NoReturn
 
 import pytest
 
@@ -14,7 +15,6 @@ from pykafka_broker.apis.ports.authorizer import (
     AllowAll,
     Requester,
 )
-from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import UNLIMITED
 from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.security_protocols import ListenerSecurity, security_protocols
@@ -39,21 +39,24 @@ class HidesAll(AllowAll):
         return ()
 
 
-def unbuilt() -> NodePorts:
+def unbuilt() -> NoReturn:
     raise AssertionError("no client has connected")
 
 
 def test_a_listener_of_brokers_speaks_kafka() -> None:
-    kinds = listener_kinds(Shared(VirtualClock()), security_protocols(), ALLOW_ALL, UNLIMITED, unbuilt)
+    kinds = listener_kinds(
+        Shared(VirtualClock()), security_protocols(), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
+    )
 
-    assert list(kinds) == [BROKER_LISTENER]
     service = kinds[BROKER_LISTENER](ListenerEndpoint("CLIENTS", "127.0.0.1", 0))
     assert isinstance(service.new_connection, KafkaConnections)
     assert isinstance(service.transport, Plaintext)
 
 
 def test_a_security_protocol_that_is_not_offered_is_refused() -> None:
-    kinds = listener_kinds(Shared(VirtualClock()), security_protocols(), ALLOW_ALL, UNLIMITED, unbuilt)
+    kinds = listener_kinds(
+        Shared(VirtualClock()), security_protocols(), ALLOW_ALL, UNLIMITED, unbuilt, unbuilt
+    )
     endpoint = ListenerEndpoint("SSL", "127.0.0.1", 0, security_protocol="SSL")
 
     with pytest.raises(ValueError, match="SSL is not offered"):
@@ -67,7 +70,7 @@ def test_each_listener_has_a_security_of_its_own() -> None:
         endpoints.append(endpoint)
         return ListenerSecurity(Plaintext(), Anonymous())
 
-    kinds = listener_kinds(Shared(VirtualClock()), {"SSL": noted}, ALLOW_ALL, UNLIMITED, unbuilt)
+    kinds = listener_kinds(Shared(VirtualClock()), {"SSL": noted}, ALLOW_ALL, UNLIMITED, unbuilt, unbuilt)
     inside = ListenerEndpoint("INSIDE", "127.0.0.1", 0, security_protocol="SSL")
     outside = ListenerEndpoint("OUTSIDE", "127.0.0.1", 0, security_protocol="SSL")
 
@@ -79,4 +82,4 @@ def test_each_listener_has_a_security_of_its_own() -> None:
 
 def test_a_node_is_not_built_with_an_authorizer_that_its_handlers_do_not_ask() -> None:
     with pytest.raises(NotImplementedError, match="handler does not ask the authorizer yet"):
-        listener_kinds(Shared(VirtualClock()), security_protocols(), HidesAll(), UNLIMITED, unbuilt)
+        listener_kinds(Shared(VirtualClock()), security_protocols(), HidesAll(), UNLIMITED, unbuilt, unbuilt)

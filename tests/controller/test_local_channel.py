@@ -14,6 +14,7 @@ from pykafka_broker.cluster.events import (
     CreateTopicResult,
     DeleteTopicResult,
     FeatureUpdate,
+    Heartbeat,
     NewConfigs,
     NewPartitions,
     NewTopic,
@@ -173,7 +174,7 @@ async def test_a_broker_stops_when_the_others_know_who_leads_now():
     assert brokers.node.image.brokers[1].fenced
 
 
-async def test_a_broker_that_stops_does_not_wait_for_one_that_is_silent():
+async def test_a_broker_that_stops_does_not_wait_for_one_whose_session_is_over():
     brokers = TwoBrokers()
     await brokers.start()
     stop = brokers.stop_first()
@@ -181,6 +182,21 @@ async def test_a_broker_that_stops_does_not_wait_for_one_that_is_silent():
     assert not stop.done()
 
     await brokers.node.clock.pass_time(1_000)
+    await stop
+    assert [broker.fenced for broker in brokers.node.image.brokers.values()] == [True, True]
+
+
+async def test_a_broker_that_stops_does_not_wait_for_ever_for_one_that_does_not_catch_up():
+    brokers = TwoBrokers()
+    await brokers.start()
+    behind = brokers.node.image.brokers[2].record_offset
+    stop = brokers.stop_first()
+    for _ in range(10):
+        await brokers.node.clock.pass_time(1_000)
+        await brokers.node.role.result_of(
+            lambda token: Heartbeat(token, brokers.node.clock.now_ms(), 2, brokers.second_epoch, behind)
+        )
+
     with pytest.raises(KafkaError, match="have not confirmed") as refused:
         await stop
     assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT

@@ -35,7 +35,7 @@ async def test_above_max_connections_new_ones_wait_until_another_is_closed() -> 
 
 
 async def test_the_inter_broker_listener_makes_room_for_itself() -> None:
-    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
+    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, is_privileged=True)]
     async with (
         listening(*endpoints, limits=ListenerLimits(max_connections=1)) as listeners,
         connected(listeners) as [client],
@@ -126,7 +126,7 @@ async def test_a_listener_may_have_a_creation_rate_of_its_own() -> None:
 
 
 async def test_the_creation_rate_of_the_inter_broker_listener_counts_where_the_brokers_does_not() -> None:
-    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, inter_broker=True)]
+    endpoints = [LOCAL, ListenerEndpoint("INTERNAL", "127.0.0.1", 0, is_privileged=True)]
     limits = ListenerLimits(max_connection_creation_rate=0)
     async with listening(*endpoints, limits=limits) as listeners:
         inside = listeners.listeners["INTERNAL"]

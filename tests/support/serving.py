@@ -63,7 +63,7 @@ def apis(
     produce: Handler | None = None,
     fetch: Handler | None = None,
     error_response: ErrorResponse | None = None,
-) -> list[Api]:
+) -> list[Api[Any]]:
     """An API table with these handlers."""
     served = [handles(ApiVersionsRequest, versions="0-4", needs=())(api_versions)]
     if heartbeat is not None:
@@ -125,7 +125,7 @@ class Served:
         request_memory: RequestMemory | None = None,
         unsent: UnsentAnswers | None = None,
         node: Any = None,
-        dispatch: Dispatch | None = None,
+        dispatch: Dispatch[Any] | None = None,
         authentication: Authentication | None = None,
         **handlers: Handler,
     ) -> None:

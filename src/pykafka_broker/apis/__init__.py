@@ -1,5 +1,6 @@
-"""Handlers: one file per Kafka API, named like its message file. `APIS` is everything a broker listener
-serves.
+"""Handlers: one file per Kafka API, named like its message file. `APIS` is everything that a listener of
+brokers serves; `controller_apis.py` has what one of controllers does. A handler that is in both asks only for
+the ports that both have (`ports/administration.py`).
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ from pykafka_broker.apis.offset_commit import offset_commit
 from pykafka_broker.apis.offset_delete import offset_delete
 from pykafka_broker.apis.offset_fetch import offset_fetch
 from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
+from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.produce import produce
 from pykafka_broker.apis.sync_group import sync_group
 from pykafka_broker.apis.txn_offset_commit import txn_offset_commit
 from pykafka_broker.apis.write_txn_markers import write_txn_markers
 
-APIS: tuple[Api, ...] = (
+APIS: tuple[Api[NodePorts], ...] = (
     produce,
     fetch,
     list_offsets,

@@ -10,7 +10,7 @@ from types import coroutine
 from typing import Any, cast
 
 from pykafka_broker.apis.api import Api, Handler, Later
-from pykafka_broker.apis.context import RequestContext
+from pykafka_broker.apis.context import Context
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
 from pykafka_broker.apis.ports.quotas import UNLIMITED, Quota, Quotas
@@ -20,7 +20,7 @@ from pykafka_broker.protocol.messages.fetch import FetchResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest
 
 
-def admitted(api: Api, authorizer: Authorizer, quotas: Quotas) -> Handler:
+def admitted(api: Api[Any], authorizer: Authorizer, quotas: Quotas) -> Handler[Any]:
     """The function that the dispatch calls for `api`.
 
     A refused request raises KafkaError in its handler's place, so that `error_response` answers it; an API
@@ -44,8 +44,8 @@ def admitted(api: Api, authorizer: Authorizer, quotas: Quotas) -> Handler:
     return handle
 
 
-def _authorized(handle: Handler, needs: list[Need], authorizer: Authorizer) -> Handler:
-    def handle_if_authorized(request: Any, ctx: RequestContext) -> Any:
+def _authorized(handle: Handler[Any], needs: list[Need], authorizer: Authorizer) -> Handler[Any]:
+    def handle_if_authorized(request: Any, ctx: Context[Any]) -> Any:
         for need in needs:
             refusal = need.refusal(request, ctx, authorizer)
             if refusal is not ErrorCode.NONE:
@@ -55,10 +55,10 @@ def _authorized(handle: Handler, needs: list[Need], authorizer: Authorizer) -> H
     return handle_if_authorized
 
 
-def _within_quota(handle: Handler, quota: Quota, quotas: Quotas) -> Handler:
+def _within_quota(handle: Handler[Any], quota: Quota, quotas: Quotas) -> Handler[Any]:
     """Record the use of a request, answer with its throttle time, and mute the connection (KIP-219)."""
 
-    def handle_and_record(request: Any, ctx: RequestContext) -> Any:
+    def handle_and_record(request: Any, ctx: Context[Any]) -> Any:
         use = _Use(quota, quotas, ctx)
         if quota is Quota.PRODUCE:
             # Now: the records lie in the receive buffer, which the handler gives back.
@@ -118,7 +118,7 @@ class _Use:
 
     __slots__ = ("_ctx", "_quota", "_throttle_ms", "quotas", "spent_ns")
 
-    def __init__(self, quota: Quota, quotas: Quotas, ctx: RequestContext) -> None:
+    def __init__(self, quota: Quota, quotas: Quotas, ctx: Context[Any]) -> None:
         self.quotas = quotas
         self.spent_ns = 0
         self._quota = quota

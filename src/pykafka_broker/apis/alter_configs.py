@@ -1,16 +1,21 @@
 """AlterConfigs (API key 33): replace all values of a resource; keys not named go back to their defaults.
 
-v2 flexible. Older than IncrementalAlterConfigs and easily misused, but some clients still send it.
+v2 flexible. Older than IncrementalAlterConfigs and easily misused, but some clients still send it. A broker
+checks what it can before it asks the controller; a listener of controllers asks at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
-from pykafka_broker.cluster.events import NewConfigs
+from pykafka_broker.cluster.events import AlterConfigs, AlterConfigsResult, NewConfigs
+from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
@@ -18,31 +23,61 @@ from pykafka_broker.protocol.messages.alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import ControllerContext, RequestContext
 
 
-@handles(
-    AlterConfigsRequest,
-    versions="0-2",
-    needs=[
-        partly_on_cluster(AclOperation.ALTER_CONFIGS),
-        on_topics(AclOperation.ALTER_CONFIGS),
-        on_groups(AclOperation.ALTER_CONFIGS),
-    ],
-)
+NEEDS = [
+    partly_on_cluster(AclOperation.ALTER_CONFIGS),
+    on_topics(AclOperation.ALTER_CONFIGS),
+    on_groups(AclOperation.ALTER_CONFIGS),
+]
+
+
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS)
 async def alter_configs(request: AlterConfigsRequest, ctx: RequestContext) -> AlterConfigsResponse:
     """Each resource succeeds or fails on its own."""
-    results = await ctx.node.controller.alter_configs(
-        [
-            NewConfigs(
-                resource.resource_type,
-                resource.resource_name,
-                tuple((config.name, config.value) for config in resource.configs),
-            )
-            for resource in request.resources
-        ],
-        validate_only=request.validate_only,
+    resources = [
+        NewConfigs(
+            resource.resource_type,
+            resource.resource_name,
+            tuple((config.name, config.value) for config in resource.configs),
+        )
+        for resource in request.resources
+    ]
+    return _answer(await ctx.node.controller.alter_configs(resources, validate_only=request.validate_only))
+
+
+def _refused(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    return _answer(
+        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
+        for resource in request.resources
     )
+
+
+@handles(AlterConfigsRequest, versions="0-2", needs=NEEDS, error_response=_refused)
+async def alter_configs_on_controller(
+    request: AlterConfigsRequest, ctx: ControllerContext
+) -> AlterConfigsResponse:
+    """Each resource succeeds or fails on its own. Of a key that is given twice the last value counts."""
+    loggers = [each for each in request.resources if each.resource_type == ResourceType.BROKER_LOGGER]
+    resources = tuple(
+        NewConfigs(
+            resource.resource_type,
+            resource.resource_name,
+            tuple({config.name: config.value for config in resource.configs}.items()),
+        )
+        for resource in request.resources
+        if resource.resource_type != ResourceType.BROKER_LOGGER
+    )
+    results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
+        partial(AlterConfigs, resources=resources, validate_only=request.validate_only)
+    )
+    error, text = ErrorCode.INVALID_REQUEST, "Unexpected resource type BROKER_LOGGER."
+    refused = (AlterConfigsResult(each.resource_type, each.resource_name, error, text) for each in loggers)
+    return _answer([*refused, *results])
+
+
+def _answer(results: Iterable[AlterConfigsResult]) -> AlterConfigsResponse:
     return AlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(

@@ -22,7 +22,7 @@ from pykafka_broker.protocol.messages.alter_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 
 @handles(
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     needs=[on_cluster(AclOperation.ALTER)],
 )
 async def alter_partition_reassignments(
-    request: AlterPartitionReassignmentsRequest, ctx: RequestContext
+    request: AlterPartitionReassignmentsRequest, ctx: AdministrationContext
 ) -> AlterPartitionReassignmentsResponse:
     """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
     if not request.topics:

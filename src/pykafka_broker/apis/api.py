@@ -23,9 +23,9 @@ or first awaits.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from pykafka_broker.apis.context import RequestContext
+from pykafka_broker.apis.context import Context
 from pykafka_broker.apis.needs import Need
 from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.protocol.fields import schema_of
@@ -67,12 +67,16 @@ class Later:
         self.awaitable = awaitable
 
 
-Handler = Callable[[Any, RequestContext], Any]
+Ports = TypeVar("Ports")
+PortsOfHandler = TypeVar("PortsOfHandler", contravariant=True)
+
+#: A handler, with the ports that it asks of its node.
+Handler = Callable[[Any, Context[Ports]], Any]
 #: Makes the answer that says why a request could not be served at all.
 ErrorResponse = Callable[[Any, "KafkaError"], Any]
 
 
-class Api:
+class Api(Generic[PortsOfHandler]):
     """One served API: `request` is its message class, versions `min_version..max_version` are answered.
 
     `advertised_min_version` differs only for Produce, whose versions 0-2 are listed but refused because a
@@ -97,7 +101,7 @@ class Api:
     def __init__(
         self,
         request: type,
-        handle: Handler,
+        handle: Handler[PortsOfHandler],
         versions: range,
         *,
         advertised_min_version: int,
@@ -130,7 +134,7 @@ def handles(
     quota: Quota = Quota.REQUEST,
     advertised_min_version: int | None = None,
     error_response: ErrorResponse | None = None,
-) -> Callable[[Handler], Api]:
+) -> Callable[[Handler[Ports]], Api[Ports]]:
     """Declare the decorated function as the handler of `request` for `versions` ("0-13" or "0").
 
     `error_response` answers when the handler raised instead; without it the connection is closed, because
@@ -139,7 +143,7 @@ def handles(
     first, _, last = versions.partition("-")
     served = range(int(first), int(last or first) + 1)
 
-    def wrap(handle: Handler) -> Api:
+    def wrap(handle: Handler[Ports]) -> Api[Ports]:
         return Api(
             request,
             handle,

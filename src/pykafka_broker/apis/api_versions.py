@@ -23,7 +23,7 @@ from pykafka_broker.protocol.messages.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
     from pykafka_broker.apis.ports.connection import ServedApi
 
 SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -34,7 +34,7 @@ SOFTWARE_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
     versions="0-4",
     needs=[],
 )
-def api_versions(request: ApiVersionsRequest, ctx: RequestContext) -> ApiVersionsResponse:
+def api_versions(request: ApiVersionsRequest, ctx: AdministrationContext) -> ApiVersionsResponse:
     """List the served APIs and features, after a check of the client's name."""
     if ctx.version >= 3 and not _is_valid(request):
         return ApiVersionsResponse(error_code=int(ErrorCode.INVALID_REQUEST), api_keys=[], throttle_time_ms=0)

@@ -1,19 +1,29 @@
 """The context of a handler: the facts of its request, and the ports of the node that serves it.
 
-`RequestContext` is made by the connection for each request. Handlers get everything through it, so that they
-can be run against any ports a test puts together (`ports/`).
+A `Context` is made by the connection for each request. Handlers get everything through it, so that they can
+be run against any ports a test puts together (`ports/`). Which ports those are depends on the listeners on
+which an API is served:
+
+* `RequestContext`: those of clients and of other brokers;
+* `ControllerContext`: those of controllers;
+* `AdministrationContext`: both kinds.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from pykafka_broker.apis.ports.administration import AdministrationPorts
+from pykafka_broker.apis.ports.controller import ControllerPorts
+from pykafka_broker.apis.ports.node import NodePorts
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.ports.connection import ClientConnection
-    from pykafka_broker.apis.ports.node import NodePorts
+
+Ports = TypeVar("Ports", covariant=True)
 
 
-class RequestContext:
+class Context(Generic[Ports]):
     """One request's surroundings.
 
     `version` is the request's API version; `client_id` may be None; `principal` is the authenticated user
@@ -24,7 +34,7 @@ class RequestContext:
 
     def __init__(
         self,
-        node: NodePorts,
+        node: Ports,
         connection: ClientConnection,
         api_key: int,
         version: int,
@@ -39,3 +49,8 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.principal = principal
+
+
+RequestContext = Context[NodePorts]
+ControllerContext = Context[ControllerPorts]
+AdministrationContext = Context[AdministrationPorts]

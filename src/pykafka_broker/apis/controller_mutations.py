@@ -19,7 +19,7 @@ from pykafka_broker.apis.ports.quotas import Quota
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 Topic = TypeVar("Topic")
 
@@ -35,7 +35,7 @@ class Counted(NamedTuple, Generic[Topic]):
 
 
 def count_mutations(
-    mutations: Iterable[tuple[Topic, int]], ctx: RequestContext, *, strict_since: int
+    mutations: Iterable[tuple[Topic, int]], ctx: AdministrationContext, *, strict_since: int
 ) -> Counted[Topic]:
     """Count topics with the number of partitions that each creates or deletes.
 

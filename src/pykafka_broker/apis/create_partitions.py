@@ -26,7 +26,7 @@ from pykafka_broker.protocol.messages.create_partitions import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 FIRST_VERSION_WITH_QUOTA_ERRORS = 3
 
@@ -38,7 +38,7 @@ FIRST_VERSION_WITH_QUOTA_ERRORS = 3
     quota=Quota.CONTROLLER_MUTATION,
 )
 async def create_partitions(
-    request: CreatePartitionsRequest, ctx: RequestContext
+    request: CreatePartitionsRequest, ctx: AdministrationContext
 ) -> CreatePartitionsResponse:
     """Each topic succeeds or fails on its own."""
     given = Counter(topic.name for topic in request.topics)
@@ -77,7 +77,7 @@ async def create_partitions(
 
 
 def _mutations(
-    topics: Iterable[CreatePartitionsTopic], given: Counter[str], ctx: RequestContext
+    topics: Iterable[CreatePartitionsTopic], given: Counter[str], ctx: AdministrationContext
 ) -> Iterator[tuple[CreatePartitionsTopic, int]]:
     """Each topic with how many partitions it gets; 0 where the count does not grow, or the topic is unknown
     or given twice.

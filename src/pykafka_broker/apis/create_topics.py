@@ -28,7 +28,7 @@ from pykafka_broker.protocol.messages.create_topics import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 CONFIGS_SHOWN_VERSION = 5
 FIRST_VERSION_WITH_QUOTA_ERRORS = 6
@@ -45,7 +45,7 @@ DEFAULT_PARTITIONS = -1
     ],
     quota=Quota.CONTROLLER_MUTATION,
 )
-async def create_topics(request: CreateTopicsRequest, ctx: RequestContext) -> CreateTopicsResponse:
+async def create_topics(request: CreateTopicsRequest, ctx: AdministrationContext) -> CreateTopicsResponse:
     """Each topic succeeds or fails on its own."""
     counted = count_mutations(
         _mutations(request.topics, ctx), ctx, strict_since=FIRST_VERSION_WITH_QUOTA_ERRORS
@@ -64,7 +64,9 @@ async def create_topics(request: CreateTopicsRequest, ctx: RequestContext) -> Cr
     )
 
 
-def _mutations(topics: Iterable[CreatableTopic], ctx: RequestContext) -> Iterator[tuple[CreatableTopic, int]]:
+def _mutations(
+    topics: Iterable[CreatableTopic], ctx: AdministrationContext
+) -> Iterator[tuple[CreatableTopic, int]]:
     """Each topic with how many partitions it will have; 0 for a name that is taken or given twice."""
     given = Counter(topic.name for topic in topics)
     taken = ctx.node.metadata.image.topics
@@ -77,10 +79,9 @@ def _mutations(topics: Iterable[CreatableTopic], ctx: RequestContext) -> Iterato
             yield topic, max(0, topic.num_partitions)
 
 
-def _new_topic(topic: CreatableTopic, ctx: RequestContext) -> NewTopic:
+def _new_topic(topic: CreatableTopic, ctx: AdministrationContext) -> NewTopic:
     return NewTopic(
         name=topic.name,
-        topic_id=ctx.node.topic_creation.new_topic_id(),
         num_partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignments=tuple(
@@ -90,7 +91,9 @@ def _new_topic(topic: CreatableTopic, ctx: RequestContext) -> NewTopic:
     )
 
 
-def _answer(result: CreateTopicResult, asked: CreatableTopic, ctx: RequestContext) -> CreatableTopicResult:
+def _answer(
+    result: CreateTopicResult, asked: CreatableTopic, ctx: AdministrationContext
+) -> CreatableTopicResult:
     answer = CreatableTopicResult(
         name=result.name,
         topic_id=result.topic_id,

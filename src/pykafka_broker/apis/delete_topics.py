@@ -24,7 +24,7 @@ from pykafka_broker.protocol.messages.delete_topics import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 FIRST_VERSION_WITH_QUOTA_ERRORS = 5
 TOPIC_ID_VERSION = 6
@@ -40,7 +40,7 @@ Wanted = tuple[str | None, bytes]
     needs=[on_topics(AclOperation.DESCRIBE), on_topics(AclOperation.DELETE)],
     quota=Quota.CONTROLLER_MUTATION,
 )
-async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> DeleteTopicsResponse:
+async def delete_topics(request: DeleteTopicsRequest, ctx: AdministrationContext) -> DeleteTopicsResponse:
     """Each topic succeeds or fails on its own; the answer comes when it cannot be found any more."""
     wanted: list[Wanted]
     if ctx.version < TOPIC_ID_VERSION:
@@ -73,7 +73,7 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: RequestContext) -> De
     )
 
 
-def _mutations(wanted: list[Wanted], ctx: RequestContext) -> Iterator[tuple[Wanted, int]]:
+def _mutations(wanted: list[Wanted], ctx: AdministrationContext) -> Iterator[tuple[Wanted, int]]:
     """Each topic with how many partitions it has; 0 if it is unknown or named twice, in whatever way."""
     image = ctx.node.metadata.image
     topics = [

@@ -1,7 +1,8 @@
 """DescribeCluster (API key 60): cluster id, controller and brokers for admin clients (KIP-700).
 
-v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A broker listener describes brokers only; asking it
-for controllers is MISMATCHED_ENDPOINT_TYPE.
+v1 endpoint type (KIP-919), v2 fenced brokers (KIP-1073). A listener of brokers describes brokers only, one of
+controllers the controllers that have registered; asked for the other kind they answer
+MISMATCHED_ENDPOINT_TYPE.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
-from pykafka_broker.apis.needs import partly_on_cluster
+from pykafka_broker.apis.needs import on_cluster, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import OPERATIONS_NOT_ASKED, AclOperation
 from pykafka_broker.apis.topology import cluster_operations
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -20,9 +22,10 @@ from pykafka_broker.protocol.messages.describe_cluster import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import ControllerContext, RequestContext
 
 BROKERS, CONTROLLERS = 1, 2
+ENDPOINT_TYPES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 @handles(
@@ -32,8 +35,8 @@ BROKERS, CONTROLLERS = 1, 2
 )
 def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> DescribeClusterResponse:
     """The brokers a client of this listener can reach; fenced ones only when asked for."""
-    if ctx.version >= 1 and request.endpoint_type != BROKERS:
-        return _refused(request.endpoint_type)
+    if request.endpoint_type != BROKERS:
+        return _mismatched(BROKERS, request.endpoint_type, ctx.version)
     brokers = []
     for broker in ctx.node.metadata.image.brokers.values():
         address = ctx.node.metadata.advertised(broker.broker_id, ctx.connection)
@@ -57,15 +60,61 @@ def describe_cluster(request: DescribeClusterRequest, ctx: RequestContext) -> De
     )
 
 
-def _refused(endpoint_type: int) -> DescribeClusterResponse:
-    if endpoint_type == CONTROLLERS:
-        error = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+def _refused(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=int(error.code),
+        error_message=error.message,
+        cluster_id="",
+        brokers=[],
+    )
+
+
+@handles(
+    DescribeClusterRequest,
+    versions="0-2",
+    needs=[on_cluster(AclOperation.ALTER)],
+    error_response=_refused,
+)
+def describe_controllers(request: DescribeClusterRequest, ctx: ControllerContext) -> DescribeClusterResponse:
+    """The controllers that a client of this listener can reach."""
+    image = ctx.node.metadata.image
+    if image.metadata_version < CONTROLLER_REGISTRATIONS_SINCE:
+        text = "Direct-to-controller communication is not supported with the current MetadataVersion."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, text)
+    if request.endpoint_type != CONTROLLERS:
+        return _mismatched(CONTROLLERS, request.endpoint_type, ctx.version)
+    controllers = []
+    for controller in image.controllers.values():
+        endpoint = controller.listeners.get(ctx.connection.listener_name)
+        if endpoint is not None:
+            controllers.append(
+                DescribeClusterBroker(
+                    broker_id=controller.controller_id, host=endpoint.host, port=endpoint.port
+                )
+            )
+    asked = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        endpoint_type=CONTROLLERS,
+        cluster_id=image.cluster_id,
+        controller_id=ctx.node.quorum.leader_id,
+        brokers=controllers,
+        cluster_authorized_operations=cluster_operations(ctx) if asked else OPERATIONS_NOT_ASKED,
+    )
+
+
+def _mismatched(served: int, asked: int, version: int) -> DescribeClusterResponse:
+    if asked in ENDPOINT_TYPES:
+        error = ErrorCode.INVALID_REQUEST if version < 1 else ErrorCode.MISMATCHED_ENDPOINT_TYPE
         message = (
-            "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+            f"The request was sent to an endpoint of type {ENDPOINT_TYPES[served]}, "
+            f"but we wanted an endpoint of type {ENDPOINT_TYPES[asked]}"
         )
     else:
         error = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        message = f"Unsupported endpoint type {endpoint_type}"
+        message = f"Unsupported endpoint type {asked}"
     return DescribeClusterResponse(
         throttle_time_ms=0, error_code=int(error), error_message=message, cluster_id="", brokers=[]
     )

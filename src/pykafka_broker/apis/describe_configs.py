@@ -36,7 +36,7 @@ from pykafka_broker.protocol.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 
 @handles(
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
         on_groups(AclOperation.DESCRIBE_CONFIGS),
     ],
 )
-def describe_configs(request: DescribeConfigsRequest, ctx: RequestContext) -> DescribeConfigsResponse:
+def describe_configs(request: DescribeConfigsRequest, ctx: AdministrationContext) -> DescribeConfigsResponse:
     """Describe each resource; one resource's failure does not touch the others."""
     results = []
     for resource in request.resources:
@@ -70,7 +70,7 @@ def describe_configs(request: DescribeConfigsRequest, ctx: RequestContext) -> De
     return DescribeConfigsResponse(results=results)
 
 
-def _entries(resource: DescribeConfigsResource, ctx: RequestContext) -> Iterable[ConfigEntry]:
+def _entries(resource: DescribeConfigsResource, ctx: AdministrationContext) -> Iterable[ConfigEntry]:
     """Everything there is to say about a resource.
 
     Raises:
@@ -100,7 +100,7 @@ def _entries(resource: DescribeConfigsResource, ctx: RequestContext) -> Iterable
     raise KafkaError(ErrorCode.INVALID_REQUEST)
 
 
-def _loggers(name: str, ctx: RequestContext) -> list[ConfigEntry]:
+def _loggers(name: str, ctx: AdministrationContext) -> list[ConfigEntry]:
     if not name:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty")
     if parse_broker_id(name) != ctx.node.metadata.node_id:

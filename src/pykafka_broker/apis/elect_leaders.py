@@ -22,7 +22,7 @@ from pykafka_broker.protocol.messages.elect_leaders import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 
 @handles(
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     versions="0-2",
     needs=[on_cluster(AclOperation.ALTER)],
 )
-async def elect_leaders(request: ElectLeadersRequest, ctx: RequestContext) -> ElectLeadersResponse:
+async def elect_leaders(request: ElectLeadersRequest, ctx: AdministrationContext) -> ElectLeadersResponse:
     """Each partition succeeds or fails on its own; an error of the whole request is told for each as well."""
     if request.topic_partitions is None:
         asked = None

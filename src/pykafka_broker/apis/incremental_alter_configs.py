@@ -1,12 +1,14 @@
 """IncrementalAlterConfigs (API key 44): set, delete, append to or subtract from single keys (KIP-339).
 
 v1 flexible. All changes of one resource are made or none. Loggers are changed in this process at once;
-everything else goes to the controller and is kept.
+everything else goes to the controller and is kept. A broker checks what it can before it asks the controller;
+a listener of controllers asks at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pykafka_broker.apis.api import handles
@@ -14,7 +16,7 @@ from pykafka_broker.apis.broker_loggers import alter_loggers
 from pykafka_broker.apis.needs import on_groups, on_topics, partly_on_cluster
 from pykafka_broker.apis.ports.authorizer import AclOperation
 from pykafka_broker.cluster.configs import why_malformed
-from pykafka_broker.cluster.events import AlterConfigsResult, ConfigChange
+from pykafka_broker.cluster.events import AlterConfigsResult, ConfigChange, IncrementalAlterConfigs
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.incremental_alter_configs import (
@@ -24,18 +26,17 @@ from pykafka_broker.protocol.messages.incremental_alter_configs import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext, ControllerContext, RequestContext
 
 
-@handles(
-    IncrementalAlterConfigsRequest,
-    versions="0-1",
-    needs=[
-        partly_on_cluster(AclOperation.ALTER_CONFIGS),
-        on_topics(AclOperation.ALTER_CONFIGS),
-        on_groups(AclOperation.ALTER_CONFIGS),
-    ],
-)
+NEEDS = [
+    partly_on_cluster(AclOperation.ALTER_CONFIGS),
+    on_topics(AclOperation.ALTER_CONFIGS),
+    on_groups(AclOperation.ALTER_CONFIGS),
+]
+
+
+@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS)
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, ctx: RequestContext
 ) -> IncrementalAlterConfigsResponse:
@@ -55,6 +56,44 @@ async def incremental_alter_configs(
         results += await ctx.node.controller.incremental_alter_configs(
             kept, validate_only=request.validate_only
         )
+    return _answer(results)
+
+
+def _refused(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
+    return _answer(
+        AlterConfigsResult(resource.resource_type, resource.resource_name, error.code, error.message)
+        for resource in request.resources
+    )
+
+
+@handles(IncrementalAlterConfigsRequest, versions="0-1", needs=NEEDS, error_response=_refused)
+async def incremental_alter_configs_on_controller(
+    request: IncrementalAlterConfigsRequest, ctx: ControllerContext
+) -> IncrementalAlterConfigsResponse:
+    """Each resource succeeds or fails on its own. Of a key that is given twice the last change counts."""
+    changes = [
+        ConfigChange(
+            resource.resource_type,
+            resource.resource_name,
+            tuple(
+                {
+                    config.name: (config.name, config.config_operation, config.value)
+                    for config in resource.configs
+                }.values()
+            ),
+        )
+        for resource in request.resources
+    ]
+    loggers = [change for change in changes if change.resource_type == ResourceType.BROKER_LOGGER]
+    kept = tuple(change for change in changes if change.resource_type != ResourceType.BROKER_LOGGER)
+    of_loggers = [_alter_loggers(change, loggers, request.validate_only, ctx) for change in loggers]
+    results: tuple[AlterConfigsResult, ...] = await ctx.node.active.result_of(
+        partial(IncrementalAlterConfigs, resources=kept, validate_only=request.validate_only)
+    )
+    return _answer([*results, *of_loggers])
+
+
+def _answer(results: Iterable[AlterConfigsResult]) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
@@ -69,7 +108,7 @@ async def incremental_alter_configs(
 
 
 def _alter_loggers(
-    change: ConfigChange, asked: Sequence[ConfigChange], validate_only: bool, ctx: RequestContext
+    change: ConfigChange, asked: Sequence[ConfigChange], validate_only: bool, ctx: AdministrationContext
 ) -> AlterConfigsResult:
     def refused(error: ErrorCode, message: str | None) -> AlterConfigsResult:
         return AlterConfigsResult(change.resource_type, change.name, error, message)

@@ -22,7 +22,7 @@ from pykafka_broker.protocol.messages.list_partition_reassignments import (
 )
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext
 
 
 @handles(
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     needs=[on_cluster(AclOperation.DESCRIBE)],
 )
 def list_partition_reassignments(
-    request: ListPartitionReassignmentsRequest, ctx: RequestContext
+    request: ListPartitionReassignmentsRequest, ctx: AdministrationContext
 ) -> ListPartitionReassignmentsResponse:
     """Those of the partitions asked for; of all, if no list is given."""
     asked = None

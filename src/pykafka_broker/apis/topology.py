@@ -12,7 +12,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
-    from pykafka_broker.apis.context import RequestContext
+    from pykafka_broker.apis.context import AdministrationContext, RequestContext
     from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration
 
 NO_LEADER_ID = -1
@@ -32,7 +32,7 @@ def topic_operations(name: str, ctx: RequestContext) -> int:
     return ctx.node.authorizer.operations(ctx, AclResourceType.TOPIC, name)
 
 
-def cluster_operations(ctx: RequestContext) -> int:
+def cluster_operations(ctx: AdministrationContext) -> int:
     """The operations that the client may carry out on the cluster, as a bit field."""
     return ctx.node.authorizer.operations(ctx, AclResourceType.CLUSTER, CLUSTER_NAME)
 

@@ -1,7 +1,6 @@
 """The kinds of listeners of a node: for each, the service of such a listener.
 
-The place for a further kind. Listeners of controllers are a row with the APIs of `CONTROLLER_LISTENER`; a
-metrics page and a web console are rows with connection factories of their own
+The place for a further kind: a metrics page and a web console are rows with connection factories of their own
 (`network/connection_factory.py`). The transport and the authentication come from the listener's security
 protocol (`security_protocols.py`). `serves` of an endpoint names its row; `settings.endpoints` reads the
 endpoints from the configuration.
@@ -10,10 +9,12 @@ endpoints from the configuration.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from pykafka_broker.apis import APIS
-from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.authorizer import Authorizer
+from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import Quotas
 from pykafka_broker.broker.security_protocols import SecurityProtocol, security_of
@@ -26,6 +27,8 @@ from pykafka_broker.network.shared import Shared
 #: Makes the service of one listener. Raises ValueError if its security protocol is not offered.
 ListenerKind = Callable[[ListenerEndpoint], ListenerService]
 
+Ports = TypeVar("Ports")
+
 
 def listener_kinds(
     shared: Shared,
@@ -33,22 +36,36 @@ def listener_kinds(
     authorizer: Authorizer,
     quotas: Quotas,
     broker_ports: Callable[[], NodePorts],
+    controller_ports: Callable[[], ControllerPorts],
 ) -> Mapping[str, ListenerKind]:
     """All kinds, by `serves` of their endpoints.
 
-    Parts of the node are built after its listeners. `broker_ports` returns the ports of handlers on
-    listeners of brokers; it is called for each connection, and so after `Listeners.start` has been called for
-    that kind. A kind that reads other parts is given a closure over them too.
+    Parts of the node are built after its listeners. `broker_ports` and `controller_ports` return the ports of
+    handlers on listeners of that kind; they are called for each connection, and so after `Listeners.start`
+    has been called for that kind. A kind that reads other parts is given a closure over them too.
 
     Raises:
-        NotImplementedError: a handler does not make a check yet that `authorizer` requires of it.
+        NotImplementedError: a handler does not make a check yet that `authorizer` requires of it; for those
+            on listeners of controllers, when such a listener is made.
     """
     brokers = Dispatch(APIS, BROKER_LISTENER, authorizer, quotas)
 
-    def serve_brokers(endpoint: ListenerEndpoint) -> ListenerService:
+    def service(
+        endpoint: ListenerEndpoint, dispatch: Dispatch[Ports], ports: Callable[[], Ports]
+    ) -> ListenerService:
         security = security_of(endpoint, protocols)
         return ListenerService(
-            security.transport, KafkaConnections(shared, brokers, security.authentication, broker_ports)
+            security.transport, KafkaConnections(shared, dispatch, security.authentication, ports)
         )
 
-    return {BROKER_LISTENER: serve_brokers}
+    def serve_brokers(endpoint: ListenerEndpoint) -> ListenerService:
+        return service(endpoint, brokers, broker_ports)
+
+    def serve_controllers(endpoint: ListenerEndpoint) -> ListenerService:
+        # Most nodes have no such listener, and do not pay for its handlers.
+        from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
+
+        controllers = Dispatch(CONTROLLER_APIS, CONTROLLER_LISTENER, authorizer, quotas)
+        return service(endpoint, controllers, controller_ports)
+
+    return {BROKER_LISTENER: serve_brokers, CONTROLLER_LISTENER: serve_controllers}

@@ -1,20 +1,21 @@
 """A running node: all its parts, built in the one order that works. The composition root.
 
 `start_node` does, in this order: reserve the addresses to listen on, lock the log directories and format new
-ones, read the metadata log and lead it, open the partition logs, let clients queue up, register
-the broker, make the logs that the metadata asks for, unfence the broker, load the coordinators, and accept
-connections. A client that connects finds a broker that answers every request. Beside each step stands how a
-stop, or a start that fails later, undoes it.
+ones, serve controllers, read the metadata log and lead it, open the partition logs, let clients queue up,
+register the controller and the broker, make the logs that the metadata asks for, unfence the broker, load the
+coordinators, and accept connections. A client that connects finds a broker that answers every request. Beside
+each step stands how a stop, or a start that fails later, undoes it.
 
 Each kind of listener listens and is started by itself, with the ports of its own handlers. Listeners of
-brokers are started last, with `NodePorts`. Listeners of controllers have to be started before
-`start_metadata` waits for the quorum to have a leader, because voters elect it over these listeners; their
-ports need no more than the replica of the metadata log.
+brokers are started last, with `NodePorts`. Listeners of controllers, with `ControllerPorts`, are started
+before `start_metadata` waits for the quorum to have a leader, because voters elect it over these listeners.
+They are stopped after this node's broker has shut down: other brokers say over them that they have learned
+who leads instead.
 
 Many nodes can run in one process and event loop; nothing here is global.
 
 Where the next parts go: replica fetchers beside `replicas`, an authorizer and quotas in place of `ALLOW_ALL`
-and `UNLIMITED`, listeners of controllers, a metrics page and a web console in `listener_kinds.py`.
+and `UNLIMITED`, a metrics page and a web console in `listener_kinds.py`.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ import logging
 from contextlib import AsyncExitStack
 from functools import partial
 
-from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
 from pykafka_broker.apis.fetch_sessions import FetchSessionCache
 from pykafka_broker.apis.ports.authorizer import ALLOW_ALL
+from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.ports.fetching import Fetching
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.ports.quotas import UNLIMITED
@@ -39,16 +41,16 @@ from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower, MetadataFollower
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
-from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
+from pykafka_broker.broker.node_ports import LocalQuorum, NodeMetadata, PublishedMetadata, TopicsOnDemand
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
-from pykafka_broker.broker.quorum import open_metadata, start_metadata
+from pykafka_broker.broker.quorum import build_metadata, open_metadata, start_metadata
 from pykafka_broker.broker.security_protocols import security_protocols
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import connection_limits, listener_limits
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import prepare_directories
-from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL
+from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE, KRAFT_VERSION_LEVEL
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.coordination.coordinators import Coordinators
@@ -66,7 +68,7 @@ from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.memory import RequestMemory
 from pykafka_broker.network.purgatory import Purgatory
 from pykafka_broker.network.shared import Shared
-from pykafka_broker.raft.format import is_formatted
+from pykafka_broker.raft.format import is_formatted, random_uuid
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
 from pykafka_broker.replication.partition import PartitionPorts
 from pykafka_broker.replication.replica_manager import ReplicaManager
@@ -120,7 +122,15 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     listeners = await _unbound_listeners(f, logs, undo)
     authorizer, quotas = ALLOW_ALL, UNLIMITED
     ports: NodePorts
-    kinds = listener_kinds(listeners.shared, security_protocols(), authorizer, quotas, lambda: ports)
+    controller_ports: ControllerPorts
+    kinds = listener_kinds(
+        listeners.shared,
+        security_protocols(),
+        authorizer,
+        quotas,
+        lambda: ports,
+        lambda: controller_ports,
+    )
     served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
     if not is_formatted(f.files, f.config.metadata_log_dir):
         served_listeners.reserve_addresses()
@@ -132,7 +142,21 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     storage = open_metadata(f, logs)
     closing = _Closing(f, storage.log, logs)
     undo.push_async_callback(closing.close)
-    metadata, controller = await start_metadata(f, storage, logs, cluster_id, undo)
+    metadata, role, controller, replica = build_metadata(f, storage, logs, cluster_id)
+    kraft_version = 0 if storage.static_voters else KRAFT_VERSION_LEVEL
+    controller_ports = ControllerPorts(
+        configs=f.configs,
+        metadata=PublishedMetadata(f.node_id, metadata, kraft_version),
+        controller=controller,
+        active=role,
+        quorum=LocalQuorum(f.node_id, role),
+        authorizer=authorizer,
+        quotas=quotas,
+    )
+    await served_listeners.listen(CONTROLLER_LISTENER)
+    undo.push_async_callback(listeners.stop, STOP_GRACE_MS)
+    listeners.start(CONTROLLER_LISTENER)
+    await start_metadata(f.config, replica, undo)
     config_follower = ConfigFollower(f.configs)
     config_follower.apply(metadata.image)
     await logs.open_all(partial(_log_config, f, metadata.image))
@@ -170,6 +194,8 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     fetching = _fetching(f.config)
     await served_listeners.listen(BROKER_LISTENER)
     f.configs.subscribe(ConfigChanges(fetching, coordinators, replicas, lifecycle, served_listeners).apply)
+    if served_listeners.has_controllers:
+        await _register_controller(controller, metadata.image, served_listeners)
     await lifecycle.register(
         served_listeners.registered(),
         rack=f.config["broker.rack"],
@@ -198,9 +224,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     ports = NodePorts(
         clock=f.clock,
         configs=f.configs,
-        metadata=NodeMetadata(
-            f.node_id, metadata, listeners, 0 if storage.static_voters else KRAFT_VERSION_LEVEL
-        ),
+        metadata=NodeMetadata(f.node_id, metadata, listeners, kraft_version),
         controller=controller,
         topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
         partitions=replicas,
@@ -256,6 +280,14 @@ async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitSta
         care.begin(f.files, open_file_limit)
     undo.callback(listeners.stop_accepting)
     return listeners
+
+
+async def _register_controller(
+    controller: ControllerChannel, image: ClusterImage, served: ServedListeners
+) -> None:
+    """Tell the cluster how this node's controller is reached, where records of its level can say it."""
+    if image.metadata_version >= CONTROLLER_REGISTRATIONS_SINCE:
+        await controller.register_controller(random_uuid(), served.registered(CONTROLLER_LISTENER))
 
 
 def _prepare_directories(f: Foundation, logs: LogManager) -> str:
@@ -320,11 +352,11 @@ class _Closing:
 
 
 async def _hang_up(listeners: Listeners, purgatory: Purgatory, coordinators: Coordinators) -> None:
-    """Let no more clients in, answer the requests that wait, and close all connections."""
-    listeners.stop_accepting()
+    """Let no more clients in, answer the requests that wait, and close the connections of clients."""
+    listeners.stop_accepting(BROKER_LISTENER)
     purgatory.close()
     coordinators.refuse()
-    await listeners.stop(STOP_GRACE_MS)
+    await listeners.hang_up(BROKER_LISTENER, STOP_GRACE_MS)
 
 
 async def _work_on_logs(

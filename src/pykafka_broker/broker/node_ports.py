@@ -8,30 +8,37 @@ from collections.abc import Awaitable, Iterable, Mapping
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.network.listeners import Listeners
-from pykafka_broker.raft.format import random_uuid
 
 
-class NodeMetadata:
-    """The published metadata, and this node's listeners."""
+class PublishedMetadata:
+    """The published metadata."""
 
     supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
 
-    def __init__(
-        self, node_id: int, publisher: MetadataPublisher, listeners: Listeners, kraft_version: int
-    ) -> None:
+    def __init__(self, node_id: int, publisher: MetadataPublisher, kraft_version: int) -> None:
         self.node_id = node_id
         self.kraft_version = kraft_version
         self._publisher = publisher
-        self._listeners = listeners
 
     @property
     def image(self) -> ClusterImage:
         """The newest committed metadata."""
         return self._publisher.image
+
+
+class NodeMetadata(PublishedMetadata):
+    """The published metadata, and this node's listeners."""
+
+    def __init__(
+        self, node_id: int, publisher: MetadataPublisher, listeners: Listeners, kraft_version: int
+    ) -> None:
+        super().__init__(node_id, publisher, kraft_version)
+        self._listeners = listeners
 
     def advertised(self, broker_id: int, connection: ClientConnection) -> tuple[str, int] | None:
         """Host and port under which a client reaches a broker; None if it has no such listener."""
@@ -47,6 +54,19 @@ class NodeMetadata:
         return random.choice(alive) if alive else -1
 
 
+class LocalQuorum:
+    """The quorum of which this node is the only voter."""
+
+    def __init__(self, node_id: int, role: ControllerRole) -> None:
+        self._node_id = node_id
+        self._role = role
+
+    @property
+    def leader_id(self) -> int:
+        """The id of this node, or -1 before it has elected itself."""
+        return self._node_id if self._role.is_active else -1
+
+
 class TopicsOnDemand:
     """Topics that clients ask for, and those of the coordinators."""
 
@@ -56,10 +76,6 @@ class TopicsOnDemand:
         self._offsets = offsets
         self._transactions = transactions
         self._creation = creation
-
-    def new_topic_id(self) -> bytes:
-        """A fresh random topic id."""
-        return random_uuid()
 
     def create_missing(self, names: Iterable[str]) -> Awaitable[None]:
         """Create missing topics with the broker's defaults."""

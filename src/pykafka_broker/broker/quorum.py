@@ -18,6 +18,7 @@ from pykafka_broker.broker.storage import (
 )
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.local_channel import LocalControllerChannel
@@ -51,24 +52,20 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
 
 
 class NodeMetadata(NamedTuple):
-    """The metadata of a node: the published image, and the channel to ask for changes."""
+    """The metadata of a node: the published image, the controller for as long as this node leads, the channel
+    to the active controller, and the replica of the log.
+    """
 
     publisher: MetadataPublisher
+    role: ControllerRole
     controller: ControllerChannel
+    replica: MetadataReplica
 
 
-async def start_metadata(
-    foundation: Foundation,
-    storage: RaftStorage,
-    logs: LogManager,
-    cluster_id: str,
-    undo: AsyncExitStack,
+def build_metadata(
+    foundation: Foundation, storage: RaftStorage, logs: LogManager, cluster_id: str
 ) -> NodeMetadata:
-    """Start this node's replica of the metadata log; the newest metadata is published.
-
-    Raises:
-        LogDirError: the log cannot be used by this node; the text says what to do.
-    """
+    """The parts of this node's replica of the metadata log, not started yet."""
     config = foundation.config
     rules = ControllerRules(
         node_id=foundation.node_id,
@@ -97,12 +94,20 @@ async def start_metadata(
             interval_ms=config["metadata.log.max.snapshot.interval.ms"],
         ),
     )
+    return NodeMetadata(publisher, role, LocalControllerChannel(role, rules, foundation.timers), replica)
+
+
+async def start_metadata(config: BrokerConfig, replica: MetadataReplica, undo: AsyncExitStack) -> None:
+    """Start this node's replica of the metadata log; the newest metadata is published when this returns.
+
+    Raises:
+        LogDirError: the log cannot be used by this node; the text says what to do.
+    """
     undo.push_async_callback(replica.close)
     try:
         await replica.start()
     except UNREADABLE_METADATA as error:
         raise unusable_metadata(config, error) from error
-    return NodeMetadata(publisher, LocalControllerChannel(role, rules, foundation.timers))
 
 
 class NodeConfigRules(TableRules):
@@ -115,5 +120,6 @@ class NodeConfigRules(TableRules):
             KafkaError: in Kafka's words.
         """
         super().validate(resource_type, name, new, old)
-        if resource_type == ResourceType.BROKER:
+        # Another broker has judged its own values before it passed them on.
+        if resource_type == ResourceType.BROKER and name in ("", str(self.configs.static.node_id)):
             validate_broker_configs(name, new, self.configs)

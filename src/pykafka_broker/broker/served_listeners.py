@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any
 
-from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
 from pykafka_broker.broker.listener_kinds import ListenerKind
 from pykafka_broker.broker.settings import endpoints, limits_by_address_or, listener_limits
 from pykafka_broker.broker.threads import Threads
@@ -83,26 +83,29 @@ class ServedListeners:
     def _service(self, endpoint: ListenerEndpoint) -> ListenerService:
         return self._kinds[endpoint.serves](endpoint)
 
-    @property
-    def _of_brokers(self) -> dict[str, Listener]:
-        """The listeners of clients and of other brokers, which are told to the cluster."""
+    def _of(self, serves: str) -> dict[str, Listener]:
         listeners = self._listeners.listeners
-        return {name: one for name, one in listeners.items() if one.endpoint.serves == BROKER_LISTENER}
+        return {name: one for name, one in listeners.items() if one.endpoint.serves == serves}
 
-    def registered(self) -> dict[str, metadata.RegisteredEndpoint]:
-        """The listeners as registered with the controller, by name."""
+    @property
+    def has_controllers(self) -> bool:
+        """Whether there are listeners of controllers."""
+        return bool(self._of(CONTROLLER_LISTENER))
+
+    def registered(self, serves: str = BROKER_LISTENER) -> dict[str, metadata.RegisteredEndpoint]:
+        """The listeners of a kind as a broker or a controller registers them, by name."""
         return {
             name: metadata.RegisteredEndpoint(
                 *self._listeners.advertised(name),
                 SECURITY_PROTOCOL_NUMBERS[listener.endpoint.security_protocol],
             )
-            for name, listener in self._of_brokers.items()
+            for name, listener in self._of(serves).items()
         }
 
     @property
     def bootstrap_servers(self) -> str:
         """The address of the first listener for its clients: `host:port`."""
-        name = next(iter(self._of_brokers))
+        name = next(iter(self._of(BROKER_LISTENER)))
         host, port = self._listeners.advertised(name)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

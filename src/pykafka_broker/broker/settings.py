@@ -10,9 +10,10 @@ import logging
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.apis.api import BROKER_LISTENER, CONTROLLER_LISTENER
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import ConfigError
+from pykafka_broker.config.listeners import Endpoint
 from pykafka_broker.config.typed_values import NumberKey
 from pykafka_broker.log.check.scrubber import ScrubSettings
 from pykafka_broker.log.cleaner.cleaner import CleanerSettings
@@ -25,29 +26,43 @@ logger = logging.getLogger("kafka.server.BrokerServer")
 
 
 def endpoints(config: BrokerConfig) -> Iterator[ListenerEndpoint]:
-    """The endpoints to listen on, with their kinds, advertised addresses and limits.
-
-    These are the listeners of clients and of other brokers. Those of controllers would follow here, made of
-    `config.controller_listeners`, with `serves=CONTROLLER_LISTENER`.
+    """The endpoints to listen on, with their kinds, advertised addresses and limits: those of clients and of
+    other brokers first, then those of controllers.
     """
-    advertised = {}
+    advertised: dict[str, Endpoint] = {}
     if config["advertised.listeners"] is not None:
-        advertised = {endpoint.name: endpoint for endpoint in config.advertised_listeners}
+        told = (*config.advertised_listeners, *config.advertised_controller_listeners)
+        advertised = {endpoint.name: endpoint for endpoint in told}
+    inter_broker = config.inter_broker_listener_name
     for endpoint in config.broker_listeners:
-        told = advertised.get(endpoint.name)
-        own = partial(config.only_for_listener, endpoint.name)
-        yield ListenerEndpoint(
-            endpoint.name,
-            endpoint.host,
-            endpoint.port,
-            endpoint.security_protocol,
-            None if told is None else told.host,
-            None if told is None else told.port,
-            inter_broker=endpoint.name == config.inter_broker_listener_name,
-            max_connections=_or_unlimited(own("max.connections")),
-            max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
-            serves=BROKER_LISTENER,
-        )
+        is_inter_broker = endpoint.name == inter_broker
+        yield _endpoint(endpoint, advertised, config, is_privileged=is_inter_broker, serves=BROKER_LISTENER)
+    for endpoint in config.controller_listeners:
+        yield _endpoint(endpoint, advertised, config, is_privileged=True, serves=CONTROLLER_LISTENER)
+
+
+def _endpoint(
+    endpoint: Endpoint,
+    advertised: Mapping[str, Endpoint],
+    config: BrokerConfig,
+    *,
+    is_privileged: bool,
+    serves: str,
+) -> ListenerEndpoint:
+    told = advertised.get(endpoint.name)
+    own = partial(config.only_for_listener, endpoint.name)
+    return ListenerEndpoint(
+        endpoint.name,
+        endpoint.host,
+        endpoint.port,
+        endpoint.security_protocol,
+        None if told is None else told.host,
+        None if told is None else told.port,
+        is_privileged=is_privileged,
+        max_connections=_or_unlimited(own("max.connections")),
+        max_connection_creation_rate=_or_unlimited(own("max.connection.creation.rate")),
+        serves=serves,
+    )
 
 
 def _or_unlimited(limit: int | None) -> int:

@@ -259,7 +259,7 @@ def _next_standing(
         return _Standing.UNFENCED
     assert session.shutdown_offset is not None
     others_have_moved = all(
-        other.metadata_offset >= session.shutdown_offset
+        broker_id == state.rules.node_id or other.metadata_offset >= session.shutdown_offset
         for broker_id, other in {**state.sessions, broker.broker_id: session}.items()
         if (known := state.image.brokers.get(broker_id)) is not None and not known.fenced
     )
@@ -329,6 +329,20 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, event
     return records
 
 
+def next_session_end_ms(state: ControllerState) -> int | None:
+    """The moment at which the session of a broker elsewhere ends without a heartbeat; None without one."""
+    return min(
+        (
+            session.last_contact_ms + state.rules.session_timeout_ms
+            for broker_id, session in state.sessions.items()
+            if broker_id != state.rules.node_id
+            and (broker := state.image.brokers.get(broker_id)) is not None
+            and not broker.fenced
+        ),
+        default=None,
+    )
+
+
 def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
     """Fence one broker that has fallen silent: one at a time, lest a slow controller fence all at once."""
     silent = [
@@ -336,6 +350,7 @@ def expire_sessions(state: ControllerState, event: ExpireSessions) -> Decision:
         for broker_id, session in state.sessions.items()
         if (broker := state.image.brokers.get(broker_id)) is not None
         and not broker.fenced
+        and broker_id != state.rules.node_id
         and event.now_ms - session.last_contact_ms >= state.rules.session_timeout_ms
     ]
     if not silent:

@@ -18,6 +18,8 @@ from pykafka_broker.protocol.messages.records import metadata as m
 
 #: metadata.version 4.3-IV0.
 LATEST_METADATA_VERSION = 30
+#: Controllers register with the active one since 3.7-IV0 (KIP-919).
+CONTROLLER_REGISTRATIONS_SINCE = 15
 #: Log directories have ids since 3.7-IV2 (KIP-858): at an older level no record may mention them.
 DIRECTORY_IDS_SINCE = 17
 #: Cordoned log directories (KIP-1066) came with 4.3-IV0: the same holds for them.

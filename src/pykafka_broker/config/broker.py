@@ -64,7 +64,7 @@ BROKER_KEYS: tuple[Key, ...] = (
         "Also allow feature levels that are not yet declared stable.", internal=True),
     Key("initial.broker.registration.timeout.ms", INT, 60000, None, MEDIUM, READ_ONLY, UNHEEDED,
         "How long a starting broker tries to register with the controllers before it gives up."),
-    Key("broker.heartbeat.interval.ms", INT, 2000, None, MEDIUM, READ_ONLY, UNHEEDED,
+    Key("broker.heartbeat.interval.ms", INT, 2000, None, MEDIUM, READ_ONLY, ACTS,
         "Pause between a broker's heartbeats to the active controller."),
     Key("broker.session.timeout.ms", INT, 9000, None, MEDIUM, READ_ONLY, ACTS,
         "A broker that has not sent a heartbeat for this long is fenced."),

@@ -33,6 +33,9 @@ DIFFERENCES = {
     "process.roles": "only `broker,controller`; any other value is refused.",
     "controller.quorum.voters": "one entry, this node's; several are refused.",
     "controller.quorum.auto.join.enable": "there is no quorum to join.",
+    "broker.heartbeat.interval.ms": "the controller answers a heartbeat within half of it; the broker in the "
+    "same process sends none.",
+    "broker.session.timeout.ms": "holds for brokers in other processes.",
     "listener.security.protocol.map": f"a listener in use must stand for {SERVED_SECURITY_PROTOCOLS[0]}; "
     "any other protocol is refused.",
     "log.dirs": f"where neither this nor `log.dir` is set, `{DEFAULT_DATA_DIR}` in the current directory.",

@@ -43,6 +43,7 @@ class BrokerConfig(TypedValues):
     """
 
     __slots__ = (
+        "advertised_controller_listeners",
         "advertised_listeners",
         "assumed",
         "cluster_id",
@@ -153,6 +154,9 @@ class BrokerConfig(TypedValues):
         replaced = {other for group in SYNONYMS if any(name in typed for name in group) for other in group}
         new.values = {**self.values, **{name: BROKER[name].default for name in replaced}, **typed}
         new._derive()
+        # The listeners of controllers are those of the static configuration, as in Kafka.
+        new.controller_listeners = self.controller_listeners
+        new.advertised_controller_listeners = self.advertised_controller_listeners
         check_bounds(new)
         return new
 
@@ -176,6 +180,7 @@ class BrokerConfig(TypedValues):
         )
         controllers = self.controller_listener_names
         self.advertised_listeners = tuple(e for e in told if e.name not in controllers)
+        self.advertised_controller_listeners = tuple(e for e in told if e.name in controllers)
         self.controller_listeners = tuple(e for e in self.listeners if e.name in controllers)
         self.inter_broker_listener_name = self._inter_broker_listener(protocols)
 

@@ -7,25 +7,34 @@ A shard (machine/shard.py) over the core of cluster/controller.py. Its state run
 that each decision builds on the one before, and never leaves this file: the rest of the node sees committed
 images only. Once everything appended is published, the state goes on from the published image, and the node
 holds its metadata once.
+
+Brokers elsewhere have sessions: a timer runs to the moment at which the first of them is over, and is set
+anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kafka: where each leads, the new
+leader is chosen after the one before has been fenced.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Hashable, Sequence
 
 from pykafka_broker.cluster import events
-from pykafka_broker.cluster.brokers import activate
+from pykafka_broker.cluster.brokers import activate, next_session_end_ms
 from pykafka_broker.cluster.controller import transition
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.controller.bootstrap import first_records
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
-from pykafka_broker.machine.step import Step
+from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.errors import KafkaError
 
+logger = logging.getLogger(__name__)
+
+#: The key of the timer that ends sessions.
+SESSIONS = "sessions"
 #: The timeout of an answer that waits for its records to be committed, unless the caller gives one: as long
 #: as Kafka's brokers wait for their controller.
 COMMIT_TIMEOUT_MS = 60_000
@@ -70,7 +79,10 @@ class ActiveController:
             log.append(records, MINIMUM_METADATA_VERSION)
             state = state._replace(image=replay(image, records, offset=base_offset, epoch=log.epoch))
         state = activate(state, scheduler.now_ms())
-        return cls(state, log, scheduler, published_offset=publisher.published_offset)
+        controller = cls(state, log, scheduler, published_offset=publisher.published_offset)
+        if state.sessions:
+            controller._shard.tell(events.ExpireSessions(scheduler.now_ms()))
+        return controller
 
     @property
     def end_offset(self) -> int:
@@ -96,7 +108,15 @@ class ActiveController:
         if state.next_offset != self._log.end_offset:
             # Control records of raft, such as a new set of voters, take offsets too.
             state = state._replace(image=state.image._replace(offset=self._log.end_offset - 1))
-        return transition(state, event)
+        step = transition(state, event)
+        if step.state.sessions is state.sessions and not isinstance(event, events.ExpireSessions):
+            return step
+        if isinstance(event, events.ExpireSessions):
+            for broker_id in state.sessions.keys() - step.state.sessions.keys():
+                logger.info("Fencing broker %d because its session has timed out.", broker_id)
+        end_ms = next_session_end_ms(step.state)
+        timer: Effect = CancelTimer(SESSIONS) if end_ms is None else SetTimer(SESSIONS, end_ms)
+        return step._replace(effects=(*step.effects, timer))
 
     def _append(self, records: tuple[object, ...]) -> int:
         return self._log.append(records, self._shard.state.image.metadata_version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -36,7 +36,6 @@ from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.machine.shard import Prompt
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 
@@ -61,24 +60,11 @@ class LocalControllerChannel:
         self._seed = random.getrandbits(63)
         self._cordoned_directories: tuple[bytes, ...] = ()
 
-    async def _ask(self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None) -> Any:
+    def _ask(
+        self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
+    ) -> Awaitable[Any]:
         """The result of an event; KafkaError when it was refused as a whole or took longer than allowed."""
-        if timeout_ms is not None and timeout_ms <= 0:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
-        answer = self._role.ask(event_with)
-        if timeout_ms is None or isinstance(answer, Prompt):
-            result = await answer
-        else:
-            deadline = self._scheduler.call_at(
-                self._scheduler.now_ms() + timeout_ms, lambda: _time_out(answer)
-            )
-            try:
-                result = await answer
-            finally:
-                deadline.cancel()
-        if isinstance(result, events.EventError):
-            raise KafkaError(result.error, result.message)
-        return result
+        return self._role.result_of(event_with, timeout_ms)
 
     # -- topics ----------------------------------------------------------------------------------------
 
@@ -322,8 +308,3 @@ class LocalControllerChannel:
     ) -> None:
         asked = tuple(updates)
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
-
-
-def _time_out(answer: asyncio.Future[Any]) -> None:
-    if not answer.done():
-        answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))

@@ -7,7 +7,9 @@ with the full quorum.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from typing import Any
 
 from pykafka_broker.cluster import events
 from pykafka_broker.cluster.image import ClusterImage
@@ -15,7 +17,7 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.active_controller import ActiveController
 from pykafka_broker.controller.bootstrap import feature_levels
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.machine.shard import Answer
+from pykafka_broker.machine.shard import Answer, Prompt
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -57,6 +59,11 @@ class ControllerRole:
             raise self._inactive
         return self._active
 
+    @property
+    def is_active(self) -> bool:
+        """Whether this node's controller decides now."""
+        return self._active is not None
+
     def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
         """Let the active controller decide; `event_with(token)` builds the event.
 
@@ -64,6 +71,36 @@ class ControllerRole:
             KafkaError: no controller is active here.
         """
         return self.active.ask(event_with)
+
+    def now_ms(self) -> int:
+        """The time for an event."""
+        return self._scheduler.now_ms()
+
+    async def result_of(
+        self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
+    ) -> Any:
+        """The result of an event.
+
+        Raises:
+            KafkaError: it was refused as a whole, no controller is active here, or `timeout_ms` have passed
+                (REQUEST_TIMED_OUT); what has no time left is not begun, what takes too long may still happen.
+        """
+        if timeout_ms is not None and timeout_ms <= 0:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+        answer = self.ask(event_with)
+        if timeout_ms is None or isinstance(answer, Prompt):
+            result = await answer
+        else:
+            deadline = self._scheduler.call_at(
+                self._scheduler.now_ms() + timeout_ms, lambda: _time_out(answer)
+            )
+            try:
+                result = await answer
+            finally:
+                deadline.cancel()
+        if isinstance(result, events.EventError):
+            raise KafkaError(result.error, result.message)
+        return result
 
     # -- leadership ------------------------------------------------------------------------------------
 
@@ -92,3 +129,8 @@ class ControllerRole:
     def _on_published(self, image: ClusterImage, offset: int) -> None:
         if self._active is not None:
             self._active.on_published(image, offset)
+
+
+def _time_out(answer: asyncio.Future[Any]) -> None:
+    if not answer.done():
+        answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))

@@ -20,8 +20,6 @@ Where additions belong:
 * TLS: a row in broker/security_protocols.py, with a transport here that has the listener's SSL context. A
   client's certificate reaches the authentication, which begins when the handshake is over.
 * SASL: a row there, with an authentication here; authentication.py says in which order it works.
-* Listeners of controllers: `KafkaConnections` with a `Dispatch` of the APIs of that kind of listener, and a
-  `node` with the ports of their handlers.
 * Metrics over HTTP, a web console: a `ConnectionFactory` (connection_factory.py), which `Listeners.add` gets
   as a `ListenerService`, together with a transport. For each client that is let in it makes an asyncio
   protocol that reads the HTTP request, and an `OpenConnection` through which limits, the sweep and the stop

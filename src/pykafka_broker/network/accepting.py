@@ -150,7 +150,7 @@ class Acceptor:
         return False
 
     def _is_privileged(self, listener: Listener) -> bool:
-        return listener.endpoint.inter_broker and len(self._listeners) > 1
+        return listener.endpoint.is_privileged and len(self._listeners) > 1
 
     def _next_client(self, sock: socket.socket) -> tuple[socket.socket, tuple[str, int]] | None:
         """Accept a client; None if it was turned away because there is no descriptor for it.
@@ -225,7 +225,7 @@ class Acceptor:
             client.close()
             self._forget(listener, peer[0])
             return
-        if self._is_stopping:
+        if self._is_stopping or listener.is_closed:
             connection.finish()
 
     def _accept_failed(self, listener: Listener, error: OSError) -> None:
@@ -263,9 +263,9 @@ class Acceptor:
             connection
             for connection in self._shared.connections
             if (listener := self._listeners.get(connection.listener_name)) is not None
-            and not listener.endpoint.inter_broker
+            and not listener.endpoint.is_privileged
         ]
         if candidates:
             idlest = min(candidates, key=lambda connection: connection.idle_since_ms)
-            logger.info("Closing %r to make room for a connection of the inter-broker listener", idlest)
+            logger.info("Closing %r to make room for one of another broker or controller", idlest)
             idlest.abort()

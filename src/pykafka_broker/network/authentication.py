@@ -19,7 +19,7 @@ when the user authenticates again (KIP-368).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafka_broker.network.transports import TransportPeer
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -34,7 +34,7 @@ class Identity(NamedTuple):
     """The principal of a connection, and the routes it may use."""
 
     principal: str
-    dispatch: Dispatch
+    dispatch: Dispatch[Any]
 
 
 class Identifiable(Protocol):
@@ -52,7 +52,7 @@ class Identifiable(Protocol):
 class Authentication(Protocol):
     """The authentication of one security protocol."""
 
-    def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
+    def begin(self, connection: Identifiable, dispatch: Dispatch[Any], peer: TransportPeer) -> Identity:
         """The identity that a connection begins with; its transport has just opened.
 
         `dispatch` has the routes that its listener serves to users.
@@ -63,5 +63,5 @@ class Authentication(Protocol):
 class Anonymous:
     """No authentication: every peer is the same user."""
 
-    def begin(self, connection: Identifiable, dispatch: Dispatch, peer: TransportPeer) -> Identity:
+    def begin(self, connection: Identifiable, dispatch: Dispatch[Any], peer: TransportPeer) -> Identity:
         return Identity(ANONYMOUS, dispatch)

@@ -39,7 +39,7 @@ from types import CoroutineType, coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafka_broker.apis.api import CLOSE, NO_RESPONSE, Later
-from pykafka_broker.apis.context import RequestContext
+from pykafka_broker.apis.context import Context
 from pykafka_broker.network.account import Account
 from pykafka_broker.network.addresses import plain_address
 from pykafka_broker.network.authentication import Authentication, Identity
@@ -56,7 +56,6 @@ from pykafka_broker.protocol.frames import FrameReader
 
 if TYPE_CHECKING:
     from pykafka_broker.apis.api import Api
-    from pykafka_broker.apis.ports.node import NodePorts
     from pykafka_broker.network.dispatch import Dispatch, Route
 
 logger = logging.getLogger("kafka.network.Processor")
@@ -153,8 +152,8 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(
         self,
         shared: Shared,
-        node: NodePorts,
-        dispatch: Dispatch,
+        node: object,
+        dispatch: Dispatch[Any],
         authentication: Authentication,
         accepted: Accepted,
     ) -> None:
@@ -172,7 +171,7 @@ class Connection(asyncio.BufferedProtocol):
         self._authentication = authentication
         #: The routes of the listener, and those of them that the peer may use.
         self._listener_dispatch = dispatch
-        self._dispatch: Dispatch
+        self._dispatch: Dispatch[Any]
         self._routes: dict[int, Route]
         self._on_lost = accepted.on_lost
         self._on_close: list[Callable[[], None]] = []
@@ -216,7 +215,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._patience.active_ms
 
     @property
-    def served_apis(self) -> Iterable[Api]:
+    def served_apis(self) -> Iterable[Api[Any]]:
         """The APIs that our listener serves, in key order."""
         return self._listener_dispatch.apis.values()
 
@@ -401,7 +400,7 @@ class Connection(asyncio.BufferedProtocol):
             request_logger.debug(
                 "< %r %s v%d #%d from %s", self, route.name, route.version, correlation_id, client_id
             )
-        context = RequestContext(
+        context = Context(
             self._node, self, code >> 16, route.version, correlation_id, client_id, self.principal
         )
         try:

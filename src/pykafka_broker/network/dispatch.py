@@ -8,7 +8,7 @@ The `Api` table alone decides what is served: on which listeners, in which versi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from pykafka_broker.apis.admission import admitted
 from pykafka_broker.apis.api import BROKER_LISTENER, Api, Handler
@@ -19,6 +19,8 @@ from pykafka_broker.protocol.errors import ProtocolError
 from pykafka_broker.protocol.fields import schema_of
 
 API_VERSIONS = 18
+Ports = TypeVar("Ports")
+
 #: Fetch, FetchSnapshot and ShareFetch: their answers carry records, so they may be large.
 LARGE_ANSWERS = frozenset({1, 59, 78})
 
@@ -38,7 +40,7 @@ class Route:
         "version",
     )
 
-    def __init__(self, api: Api, version: int, handle: Handler) -> None:
+    def __init__(self, api: Api[Any], version: int, handle: Handler[Any]) -> None:
         self.api = api
         self.version = version
         self.name = api.name
@@ -57,12 +59,12 @@ class Route:
         compiled(response, out, cuts)
 
 
-class Dispatch:
+class Dispatch(Generic[Ports]):
     """All routes of one kind of listener: the APIs it serves, each behind the checks it declares."""
 
     def __init__(
         self,
-        apis: Iterable[Api],
+        apis: Iterable[Api[Ports]],
         listener: str = BROKER_LISTENER,
         authorizer: Authorizer = ALLOW_ALL,
         quotas: Quotas = UNLIMITED,

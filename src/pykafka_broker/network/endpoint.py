@@ -21,8 +21,9 @@ class ListenerEndpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
     advertised_host: str | None = None
     advertised_port: int | None = None
-    #: The inter-broker listener gets in above `max.connections` and `max.connection.creation.rate`.
-    inter_broker: bool = False
+    #: Peers get in above `max.connections` and `max.connection.creation.rate`: for the inter-broker listener,
+    #: and those of controllers.
+    is_privileged: bool = False
     #: This listener's own `max.connections`, which counts beside the broker's.
     max_connections: int = UNLIMITED
     #: This listener's own `max.connection.creation.rate`, in connections per second, beside the broker's.

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.network.authentication import Authentication
 from pykafka_broker.network.connection import Connection
 from pykafka_broker.network.connection_factory import Accepted, NewConnection
 from pykafka_broker.network.dispatch import Dispatch
 from pykafka_broker.network.shared import Shared
 
+Ports = TypeVar("Ports")
 
-class KafkaConnections:
+
+class KafkaConnections(Generic[Ports]):
     """The connection factory of one listener.
 
     `dispatch` has the APIs of its kind, and `node` returns the ports of their handlers. It is called for
@@ -22,9 +24,9 @@ class KafkaConnections:
     def __init__(
         self,
         shared: Shared,
-        dispatch: Dispatch,
+        dispatch: Dispatch[Ports],
         authentication: Authentication,
-        node: Callable[[], NodePorts],
+        node: Callable[[], Ports],
     ) -> None:
         self._shared = shared
         self._dispatch = dispatch

@@ -14,10 +14,12 @@ import asyncio
 import logging
 import socket
 from collections.abc import Mapping
+from functools import partial
 
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.network.accepting import Acceptor
 from pykafka_broker.network.addresses import Addresses, addresses_of
+from pykafka_broker.network.connection_factory import OpenConnection
 from pykafka_broker.network.endpoint import ListenerEndpoint, ListenerLimits
 from pykafka_broker.network.listening import Listener, ListenerService
 from pykafka_broker.network.shared import Shared
@@ -101,27 +103,41 @@ class Listeners:
                 logger.info("Awaiting socket connections on %s:%d (%s)", *listener.address, listener.name)
         self._sweep.start()
 
-    def stop_accepting(self) -> None:
-        """Close the listening sockets; open connections go on."""
-        self.acceptor.stop()
+    def stop_accepting(self, serves: str | None = None) -> None:
+        """Close the listening sockets, of one kind of listener or of all; open connections go on."""
+        if serves is None:
+            self.acceptor.stop()
         for listener in self.listeners.values():
-            listener.close()
+            if serves in (None, listener.endpoint.serves):
+                listener.close()
+
+    async def hang_up(self, serves: str, grace_ms: int) -> None:
+        """Stop every listener of this kind: let every connection finish the requests it has started, for at
+        most `grace_ms`, then close it.
+        """
+        self.stop_accepting(serves)
+        names = {name for name, one in self.listeners.items() if one.endpoint.serves == serves}
+        await self._end({one for one in self.shared.connections if one.listener_name in names}, grace_ms)
 
     async def stop(self, grace_ms: int) -> None:
-        """Let every connection finish the requests it has started, for at most `grace_ms`, then close it."""
+        """Do the same for all listeners, and sweep no more."""
         self.stop_accepting()
         self._sweep.stop()
-        connections = self.shared.connections
-        for connection in list(connections):
+        await self._end(set(self.shared.connections), grace_ms)
+
+    async def _end(self, connections: set[OpenConnection], grace_ms: int) -> None:
+        for connection in tuple(connections):
             connection.finish()
+        connections &= self.shared.connections
         all_closed = asyncio.Event()
 
-        def one_closed() -> None:
+        def closed(connection: OpenConnection) -> None:
+            connections.discard(connection)
             if not connections:
                 all_closed.set()
 
         for connection in connections:
-            connection.on_close(one_closed)
+            connection.on_close(partial(closed, connection))
         clock = self.shared.clock
         timer = clock.call_at(clock.monotonic_ms() + grace_ms, all_closed.set)
         if connections:

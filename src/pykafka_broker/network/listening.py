@@ -95,6 +95,11 @@ class Listener:
             text += _who_and_where_else(self.endpoint.host, self.port, self._addresses)
         raise OSError(error.errno, text) from error
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it listens no more, or not yet."""
+        return not self.sockets
+
     def start(self) -> None:
         """Accept connections."""
         if not self._accepting:

@@ -9,10 +9,6 @@ from typing import Protocol
 class TopicCreation(Protocol):
     """Creates missing topics once, however many requests ask for them."""
 
-    def new_topic_id(self) -> bytes:
-        """A fresh random topic id."""
-        ...
-
     def create_missing(self, names: Iterable[str]) -> Awaitable[None]:
         """Create missing topics with the broker's defaults, as far as allowed; errors show in the image."""
         ...

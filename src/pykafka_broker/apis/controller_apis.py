@@ -1,0 +1,46 @@
+"""Everything that a listener of controllers serves (Kafka's ControllerApis), in the order of API keys.
+
+A node without such a listener does not import this file, nor the handlers that are here alone.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.apis.allocate_producer_ids import allocate_producer_ids
+from pykafka_broker.apis.alter_configs import alter_configs_on_controller
+from pykafka_broker.apis.alter_partition import alter_partition
+from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
+from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.api_versions import api_versions
+from pykafka_broker.apis.assign_replicas_to_dirs import assign_replicas_to_dirs
+from pykafka_broker.apis.broker_heartbeat import broker_heartbeat
+from pykafka_broker.apis.broker_registration import broker_registration
+from pykafka_broker.apis.controller_registration import controller_registration
+from pykafka_broker.apis.create_partitions import create_partitions
+from pykafka_broker.apis.create_topics import create_topics
+from pykafka_broker.apis.delete_topics import delete_topics
+from pykafka_broker.apis.describe_cluster import describe_controllers
+from pykafka_broker.apis.describe_configs import describe_configs
+from pykafka_broker.apis.elect_leaders import elect_leaders
+from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs_on_controller
+from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
+from pykafka_broker.apis.ports.controller import ControllerPorts
+
+CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_configs,
+    alter_configs_on_controller,
+    create_partitions,
+    elect_leaders,
+    incremental_alter_configs_on_controller,
+    alter_partition_reassignments,
+    list_partition_reassignments,
+    alter_partition,
+    describe_controllers,
+    broker_registration,
+    broker_heartbeat,
+    allocate_producer_ids,
+    controller_registration,
+    assign_replicas_to_dirs,
+)

@@ -1,0 +1,58 @@
+"""The ports of handlers on listeners of controllers (Kafka's ControllerApis)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.ports.administration import ClusterMetadata
+    from pykafka_broker.apis.ports.authorizer import Authorizer
+    from pykafka_broker.apis.ports.quotas import Quotas
+    from pykafka_broker.cluster.events import Event
+    from pykafka_broker.config import DynamicConfig
+    from pykafka_broker.metadata.controller_channel import ClusterAdministration
+
+
+class ActiveController(Protocol):
+    """Decides on requests of brokers and of other controllers, while this node leads the metadata log."""
+
+    def now_ms(self) -> int:
+        """The time for an event."""
+        ...
+
+    def result_of(self, event_with: Callable[[int], Event], timeout_ms: int | None = None) -> Awaitable[Any]:
+        """The result of the event that `event_with(token)` builds, once its records are committed.
+
+        Raises:
+            KafkaError: the event is refused as a whole, no controller is active here (NOT_CONTROLLER), or
+                `timeout_ms` have passed (REQUEST_TIMED_OUT); the change may still happen then.
+        """
+        ...
+
+
+class Quorum(Protocol):
+    """The quorum behind the metadata log."""
+
+    @property
+    def leader_id(self) -> int:
+        """The id of its leader; -1 while none is known."""
+        ...
+
+
+class ControllerPorts(NamedTuple):
+    """Filled by the composition root before the replica of the metadata log starts: handlers serve while the
+    quorum has no leader yet.
+    """
+
+    configs: DynamicConfig
+    metadata: ClusterMetadata
+    #: For requests that a broker passes on from its clients.
+    controller: ClusterAdministration
+    #: For requests that brokers and controllers make for themselves.
+    active: ActiveController
+    quorum: Quorum
+    authorizer: Authorizer
+    quotas: Quotas

@@ -1,0 +1,112 @@
+"""Brokers elsewhere that fall silent are fenced when their sessions are over."""
+
+from __future__ import annotations
+
+from pykafka_broker.cluster.events import Heartbeat, NewTopic
+from pykafka_broker.cluster.image import RegisteredEndpoint
+from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.controller.local_channel import LocalControllerChannel
+from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.raft.format import random_uuid
+from tests.support.metadata import Node
+
+SESSION_MS = 9_000
+
+
+async def join(node: Node, broker_id: int) -> int:
+    """Let a broker elsewhere register and be unfenced; its epoch."""
+    rules = ControllerRules(broker_id, node.image.cluster_id)
+    channel = LocalControllerChannel(node.role, rules, WallTimers(node.clock))
+    epoch = await channel.register_broker(
+        incarnation_id=random_uuid(),
+        listeners={"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)},
+        directories=[random_uuid()],
+    )
+    await channel.unfence_broker(epoch)
+    return epoch
+
+
+async def beat(node: Node, broker_id: int) -> None:
+    broker = node.image.brokers[broker_id]
+    offset = node.image.offset
+    await node.role.result_of(
+        lambda token: Heartbeat(token, node.clock.now_ms(), broker_id, broker.epoch, offset)
+    )
+
+
+def fenced(node: Node) -> list[int]:
+    return [broker.broker_id for broker in node.image.brokers.values() if broker.fenced]
+
+
+async def test_a_broker_is_fenced_when_it_has_been_silent_for_a_session() -> None:
+    node = Node()
+    await node.start()
+    await join(node, 2)
+
+    await node.clock.pass_time(SESSION_MS - 1)
+    assert fenced(node) == []
+    await node.clock.pass_time(1)
+    assert fenced(node) == [2]
+
+
+async def test_each_heartbeat_begins_a_new_session() -> None:
+    node = Node()
+    await node.start()
+    await join(node, 2)
+    for _ in range(5):
+        await node.clock.pass_time(SESSION_MS - 1)
+        await beat(node, 2)
+
+    assert fenced(node) == []
+    await node.clock.pass_time(SESSION_MS)
+    assert fenced(node) == [2]
+
+
+async def test_the_broker_in_the_controllers_process_needs_no_heartbeats() -> None:
+    node = Node()
+    await node.start()
+
+    await node.clock.pass_time(100 * SESSION_MS)
+
+    assert fenced(node) == []
+
+
+async def test_all_silent_brokers_are_fenced_and_their_leaderships_end() -> None:
+    node = Node()
+    controller = await node.start()
+    for broker_id in (2, 3):
+        await join(node, broker_id)
+    await controller.create_topics([NewTopic("orders", num_partitions=3)])
+    assert sorted(p.leader for p in node.image.topics["orders"].partitions.values()) == [1, 2, 3]
+
+    await node.clock.pass_time(SESSION_MS)
+
+    assert fenced(node) == [2, 3]
+    assert sorted(p.leader for p in node.image.topics["orders"].partitions.values()) == [-1, -1, 1]
+
+
+async def test_a_fenced_broker_comes_back_with_its_next_heartbeat() -> None:
+    node = Node()
+    await node.start()
+    await join(node, 2)
+    await node.clock.pass_time(SESSION_MS)
+
+    await beat(node, 2)
+
+    assert fenced(node) == []
+    await node.clock.pass_time(SESSION_MS)
+    assert fenced(node) == [2]
+
+
+async def test_a_new_controller_gives_every_broker_a_whole_session_to_find_it() -> None:
+    node = Node()
+    await node.start()
+    await join(node, 2)
+    await node.close()
+    after = Node(node.files.killed())
+    await after.start()
+
+    await after.clock.pass_time(SESSION_MS - 1)
+    assert fenced(after) == []
+    await after.clock.pass_time(1)
+    assert fenced(after) == [2]

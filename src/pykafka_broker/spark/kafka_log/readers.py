@@ -16,6 +16,7 @@ from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, Inp
 from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.spark.kafka_log.batch import NOTHING_LEFT_OUT, plan_batch
 from pykafka_broker.spark.kafka_log.filters import narrow
+from pykafka_broker.spark.kafka_log.import_caches import forget_zip_files
 from pykafka_broker.spark.kafka_log.offsets import Json, Positions, from_json, to_json
 from pykafka_broker.spark.kafka_log.options import LogOptions
 from pykafka_broker.spark.kafka_log.planning import Split, isolation_level
@@ -36,7 +37,9 @@ class KafkaLogReader(DataSourceReader):
         self._narrowing = NOTHING_LEFT_OUT
 
     def partitions(self) -> list[InputPartition]:
-        return inputs(plan_batch(OsFileSystem(), self._options, self._narrowing))
+        splits = plan_batch(OsFileSystem(), self._options, self._narrowing)
+        forget_zip_files()
+        return inputs(splits)
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         return read(partition, self._common)
@@ -96,6 +99,8 @@ def inputs(splits: Iterable[Split]) -> list[InputPartition]:
 
 def read(partition: InputPartition | None, shared: Reading) -> Iterator[pa.RecordBatch]:
     """The records of a split; Spark makes one task without any where there is none."""
-    if partition is None:
-        return iter(())
-    return record_batches(OsFileSystem(), partition.value, shared)
+    try:
+        if partition is not None:
+            yield from record_batches(OsFileSystem(), partition.value, shared)
+    finally:
+        forget_zip_files()

@@ -27,7 +27,7 @@ from interop.conformance.play import (
     stale,
     unnoticed,
 )
-from pykafka_broker.testing.processes import PykafkaBroker
+from pykafka_broker.testing.processes import PykafkaNode
 
 #: Differences of one conversation that are printed; all are stored.
 SHOWN = 12
@@ -104,7 +104,7 @@ def main() -> int:
         found = []
         for settings, group in groups:
             ours_with = {**OUR_SETTINGS, **settings}
-            with PykafkaBroker(ours_with) as honest, PykafkaBroker(ours_with) as other:
+            with PykafkaNode(ours_with) as honest, PykafkaNode(ours_with) as other:
                 found += unnoticed(group, side_of(honest), side_of(other))
         print(*found, f"{len(playing) - len(found)} of {len(playing)} conversations can fail", sep="\n")
         return 1 if found else 0

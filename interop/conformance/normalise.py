@@ -198,6 +198,7 @@ VOLATILE: dict[str, Kind] = {
     "expire_timestamp": TIME,
     "transaction_start_time_ms": TIME,
     "finalized_features_epoch": METADATA_OFFSET,
+    "BrokerRegistrationResponse.broker_epoch": METADATA_OFFSET,
     "documentation": DOCUMENTATION,
     "total_bytes": VOLUME,
     "usable_bytes": VOLUME,

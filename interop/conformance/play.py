@@ -17,7 +17,7 @@ from interop.conformance.conversation import NO_SETTINGS, Case
 from interop.conformance.talk import BrokenOffError, SetUpError, Side, Talk, Transcript
 from interop.conformance.wire import Closed, NoAnswer
 from pykafka_broker.testing.apache.broker import ApacheBroker
-from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaNode
 
 #: The settings with which both brokers are started.
 SETTINGS = {
@@ -72,17 +72,19 @@ class Result:
 def side_of(broker: BrokerProcess) -> Side:
     ports = {broker.port}
     fixed = {broker.address: "<address>", str(broker.data_dir): "<log dir>"}
-    if isinstance(broker, ApacheBroker):
+    controller_address = None
+    if isinstance(broker, (ApacheBroker, PykafkaNode)):
         ports.add(broker.controller_port)
-        fixed[f"127.0.0.1:{broker.controller_port}"] = "<controller address>"
-    return Side(broker.name, broker.address, fixed, frozenset(ports))
+        controller_address = broker.controller_address
+        fixed[controller_address] = "<controller address>"
+    return Side(broker.name, broker.address, fixed, frozenset(ports), controller_address)
 
 
 @contextmanager
 def both_brokers(settings: Mapping[str, str] = NO_SETTINGS) -> Iterator[tuple[Side, Side]]:
     """Apache Kafka and ours, each a fresh node with the same settings, and with `settings`."""
     apache_settings, our_settings = {**SETTINGS, **settings}, {**OUR_SETTINGS, **settings}
-    with ApacheBroker(apache_settings) as apache, PykafkaBroker(our_settings) as ours:
+    with ApacheBroker(apache_settings) as apache, PykafkaNode(our_settings) as ours:
         yield side_of(apache), side_of(ours)
 
 

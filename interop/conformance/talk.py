@@ -114,6 +114,8 @@ class Side:
     #: Its own address and paths, and what stands for them.
     fixed: dict[str, str]
     ports: frozenset[int]
+    #: Of its listener of controllers, if it has one.
+    controller_address: str | None = None
     #: Spoil every compared answer, to see the conversation fail (`sabotage.py`).
     sabotaged: bool = False
 
@@ -145,12 +147,13 @@ class Talk:
         transcript: Transcript | None = None,
         names: Names | None = None,
         client_id: str | None = "conformance",
+        address: str | None = None,
     ) -> None:
         self.subject = subject
         self.side = side
         self.transcript = transcript if transcript is not None else Transcript()
         self.names = names or Names(side.fixed, side.ports)
-        self.wire = Wire.to(side.address, client_id)
+        self.wire = Wire.to(address or side.address, client_id)
         self.opened: list[Talk] = []
         self.created: list[str] = []
 
@@ -238,6 +241,15 @@ class Talk:
         other = Talk(
             self.subject, self.side, transcript=self.transcript, names=self.names, client_id=client_id
         )
+        self.opened.append(other)
+        return other
+
+    def controllers(self) -> Talk:
+        """A connection of the same conversation to the listener of controllers."""
+        address = self.side.controller_address
+        if address is None:
+            raise SetUpError(f"{self.side.name} has no listener of controllers")
+        other = Talk(self.subject, self.side, transcript=self.transcript, names=self.names, address=address)
         self.opened.append(other)
         return other
 

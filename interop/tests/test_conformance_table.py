@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from interop.conformance import results, table
 from interop.conformance.accepted import ACCEPTED
@@ -12,6 +13,8 @@ from interop.conformance.conversation import cases, conversations, load
 from interop.conformance.play import Verdict
 from interop.conformance.results import Outcomes
 from pykafka_broker.apis import APIS
+from pykafka_broker.apis.api import Api
+from pykafka_broker.apis.controller_apis import CONTROLLER_APIS
 from pykafka_broker.protocol.messages import module_name
 
 RERUN = "run `make conformance`, or with --api and --only what has changed"
@@ -37,7 +40,8 @@ def test_every_version_of_every_served_api_is_conversed_about() -> None:
     told: dict[str, set[int]] = {}
     for case in cases():
         told.setdefault(case.conversation.api, set()).add(case.version)
-    assert {module_name(api.key): set(range(api.min_version, api.max_version + 1)) for api in APIS} == {
+    apis: tuple[Api[Any], ...] = (*APIS, *CONTROLLER_APIS)
+    assert {module_name(api.key): set(range(api.min_version, api.max_version + 1)) for api in apis} == {
         api: versions for api, versions in told.items() if api not in ABOUT_NO_API
     }
 

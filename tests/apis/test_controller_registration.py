@@ -38,7 +38,7 @@ async def test_a_controller_elsewhere_is_known_from_then_on(combined: Home, cont
 
     answer = await controllers.send(request, 0)
 
-    assert answer == registering.ControllerRegistrationResponse(error_code=0)
+    assert answer == registering.ControllerRegistrationResponse(error_code=0, error_message="")
     assert combined.broker.node.image.controllers[5] == ControllerRegistration(
         5,
         INCARNATION,

@@ -51,4 +51,10 @@ FILES = (
     "write_txn_markers",
     "describe_transactions",
     "list_transactions",
+    "alter_partition",
+    "broker_registration",
+    "broker_heartbeat",
+    "allocate_producer_ids",
+    "controller_registration",
+    "assign_replicas_to_dirs",
 )

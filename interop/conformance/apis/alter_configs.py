@@ -171,3 +171,20 @@ def loggers_are_changed_incrementally_only(talk: Talk) -> None:
 def a_kind_of_resource_without_configs(talk: Talk) -> None:
     for kind in (UNKNOWN, 1, 64, -1):
         talk.ask(alter(resource(kind, "1", ("retention.ms", "1"))), E.INVALID_REQUEST)
+
+
+@conversation
+def a_listener_of_controllers_asks_the_controller_at_once(talk: Talk) -> None:
+    """Only the broker that takes a request checks values and broker ids."""
+    controllers = talk.controllers()
+    name = talk.topic().name
+    controllers.ask(topic(name, ("retention.ms", "2000")))
+    see(talk, name, retention_ms="2000")
+    for resource_type, resource_name, error in (
+        (BROKER, "3000000", E.BROKER_ID_NOT_REGISTERED),
+        (BROKER, "x", E.INVALID_REQUEST),
+        (9, "x", E.UNSUPPORTED_VERSION),
+        (LOGGER, "1", E.INVALID_REQUEST),
+    ):
+        change = resource(resource_type, resource_name, ("log.retention.ms", "1"))
+        controllers.ask(alter(change, only_validate=True), error)

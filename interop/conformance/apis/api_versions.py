@@ -66,3 +66,13 @@ def bytes_behind_the_body_are_left_alone(talk: Talk) -> None:
 def a_body_that_ends_early_closes_the_connection(talk: Talk) -> None:
     body = header(talk.version) + encode(asking(), talk.version)
     talk.send_frame(API_VERSIONS, talk.version, body[:-3]).answer(CLOSED)
+
+
+@conversation
+def a_listener_of_controllers_says_what_it_serves(talk: Talk) -> None:
+    talk.controllers().ask(asking())
+
+
+@conversation("3+")
+def a_listener_of_controllers_has_to_be_told_who_asks(talk: Talk) -> None:
+    talk.controllers().ask(asking(name=""), E.INVALID_REQUEST)

@@ -167,3 +167,12 @@ def more_partitions_than_one_request_may_make(talk: Talk) -> None:
 @conversation
 def the_metadata_log_does_not_grow(talk: Talk) -> None:
     talk.ask(grow(more("__cluster_metadata", 2)), E.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@conversation
+def topics_grow_over_a_listener_of_controllers(talk: Talk) -> None:
+    controllers = talk.controllers()
+    name = talk.topic().name
+    controllers.ask(grow(more(name, 3)))
+    controllers.ask(grow(more(name, 2)), E.INVALID_PARTITIONS)
+    controllers.ask(grow(more(talk.name("missing"), 2)), E.UNKNOWN_TOPIC_OR_PARTITION)

@@ -326,3 +326,15 @@ def a_wrong_name_is_seen_before_wrong_numbers(talk: Talk) -> None:
 @conversation(LATEST)
 def every_config_of_a_new_topic_is_shown(talk: Talk) -> None:
     created(talk, new(talk.name(), configs=[("flush.messages", "5"), ("segment.jitter.ms", "9")]))
+
+
+@conversation
+def topics_are_created_over_a_listener_of_controllers(talk: Talk) -> None:
+    controllers = talk.controllers()
+    name = talk.name()
+    controllers.ask(create(new(name, 2, configs=[("retention.ms", "1000")])))
+    talk.created.append(name)
+    controllers.ask(create(new(name)), E.TOPIC_ALREADY_EXISTS)
+    controllers.ask(
+        create(new("no good"), new(talk.name("other"), 0)), E.INVALID_TOPIC_EXCEPTION, E.INVALID_PARTITIONS
+    )

@@ -186,3 +186,10 @@ def everything_that_is_wrong_at_once(talk: Talk) -> None:
         E.UNKNOWN_TOPIC_ID,
         E.UNKNOWN_TOPIC_OR_PARTITION,
     )
+
+
+@conversation
+def topics_are_deleted_over_a_listener_of_controllers(talk: Talk) -> None:
+    controllers = talk.controllers()
+    controllers.ask(delete(talk.topic().name))
+    controllers.ask(delete(talk.name("missing")), E.UNKNOWN_TOPIC_OR_PARTITION)

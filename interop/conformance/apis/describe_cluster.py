@@ -51,3 +51,29 @@ def there_are_no_fenced_controllers_to_tell_of(talk: Talk) -> None:
         ),
         E.MISMATCHED_ENDPOINT_TYPE,
     )
+
+
+@conversation
+def controllers_are_described_on_their_own_listener(talk: Talk) -> None:
+    errors = () if talk.version else (E.INVALID_REQUEST,)
+    for operations in (False, True):
+        talk.controllers().ask(
+            DescribeClusterRequest(
+                include_cluster_authorized_operations=operations, endpoint_type=CONTROLLERS
+            ),
+            *errors,
+        )
+
+
+@conversation("1+")
+def a_listener_of_controllers_describes_nothing_else(talk: Talk) -> None:
+    controllers = talk.controllers()
+    controllers.ask(
+        DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=BROKERS),
+        E.MISMATCHED_ENDPOINT_TYPE,
+    )
+    for endpoint_type in (0, 3, -1):
+        controllers.ask(
+            DescribeClusterRequest(include_cluster_authorized_operations=True, endpoint_type=endpoint_type),
+            E.UNSUPPORTED_ENDPOINT_TYPE,
+        )

@@ -246,3 +246,14 @@ def resources_of_several_kinds(talk: Talk) -> None:
         ),
         E.UNKNOWN_TOPIC_OR_PARTITION,
     )
+
+
+@conversation
+def configs_are_described_over_a_listener_of_controllers(talk: Talk) -> None:
+    controllers = talk.controllers()
+    name = talk.topic(configs={"retention.ms": "1000"}).name
+    controllers.ask(describe(resource(TOPIC, name, "retention.ms", "cleanup.policy"), synonyms=True))
+    controllers.ask(describe(resource(TOPIC, talk.name("missing"))), E.UNKNOWN_TOPIC_OR_PARTITION)
+    controllers.ask(describe(resource(BROKER, "1", "log.segment.bytes"), synonyms=True))
+    controllers.ask(describe(resource(BROKER, "", "log.segment.bytes"), synonyms=True))
+    controllers.ask(describe(resource(BROKER, "7")), E.INVALID_REQUEST)

@@ -116,3 +116,10 @@ def a_timeout_of_nothing(talk: Talk) -> None:
 @conversation(LATEST)
 def the_metadata_log_elects_nothing(talk: Talk) -> None:
     talk.ask(electing(("__cluster_metadata", [0])), E.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+@conversation
+def elections_over_a_listener_of_controllers(talk: Talk) -> None:
+    controllers = talk.controllers()
+    controllers.ask(electing((talk.topic().name, [0])), E.ELECTION_NOT_NEEDED)
+    controllers.ask(electing((talk.name("missing"), [0])), E.UNKNOWN_TOPIC_OR_PARTITION)

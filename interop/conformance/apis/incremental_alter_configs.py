@@ -345,3 +345,31 @@ def levels_of_loggers_that_cannot_be(talk: Talk) -> None:
 def a_kind_of_resource_without_configs(talk: Talk) -> None:
     for kind in (UNKNOWN, 1, 64, -1):
         talk.ask(alter(resource(kind, "1", ("retention.ms", SET, "1"))), E.INVALID_REQUEST)
+
+
+@conversation
+def a_listener_of_controllers_asks_the_controller_at_once(talk: Talk) -> None:
+    """Only the broker that takes a request checks values and broker ids."""
+    controllers = talk.controllers()
+    name = talk.topic().name
+    controllers.ask(topic(name, ("retention.ms", SET, "1000"), ("retention.ms", SET, "2000")))
+    see(talk, name, retention_ms="2000")
+    controllers.ask(topic(talk.name("missing"), ("retention.ms", SET, "1")), E.UNKNOWN_TOPIC_OR_PARTITION)
+    for resource_type, resource_name, error in (
+        (BROKER, "3000000", E.BROKER_ID_NOT_REGISTERED),
+        (BROKER, "x", E.INVALID_REQUEST),
+        (BROKER, "-1", E.INVALID_REQUEST),
+        (9, "x", E.UNSUPPORTED_VERSION),
+        (LOGGER, "2", E.INVALID_REQUEST),
+        (LOGGER, "x", E.INVALID_REQUEST),
+        (LOGGER, "1", E.INVALID_CONFIG),
+        (GROUP, "", E.INVALID_REQUEST),
+    ):
+        change = resource(resource_type, resource_name, ("log.retention.ms", SET, "1"))
+        controllers.ask(alter(change, only_validate=True), error)
+
+
+@conversation
+def a_listener_of_controllers_refuses_a_resource_that_is_named_twice(talk: Talk) -> None:
+    twice = resource(TOPIC, talk.topic().name, ("retention.ms", SET, "1000"))
+    talk.controllers().ask(alter(twice, twice), E.INVALID_REQUEST)

@@ -50,3 +50,8 @@ def a_request_without_topics(talk: Talk) -> None:
 def a_timeout_of_nothing(talk: Talk) -> None:
     talk.ask(listing((talk.topic().name, [0]), timeout_ms=0))
     talk.ask(ListPartitionReassignmentsRequest(timeout_ms=0))
+
+
+@conversation
+def nothing_moves_as_a_listener_of_controllers_says_too(talk: Talk) -> None:
+    talk.controllers().ask(listing((talk.topic().name, [0])))

@@ -57,4 +57,4 @@ async def controller_registration(
             },
         )
     )
-    return ControllerRegistrationResponse(error_code=0)
+    return ControllerRegistrationResponse(error_code=0, error_message="")

@@ -184,10 +184,30 @@ class PykafkaBroker(BrokerProcess):
     name = "ours"
 
     def command(self) -> list[str]:
-        properties = {**KAFKA_DEFAULTS, **self.properties}
+        return [*self.start_command({**KAFKA_DEFAULTS, **self.properties}), "--listen", self.address]
+
+    def start_command(self, properties: Mapping[str, str]) -> list[str]:
+        """The command line of a start with these properties, without an address to listen on."""
         overrides = [flag for key, value in properties.items() for flag in ("--override", f"{key}={value}")]
         return [
-            *(sys.executable, "-m", "pykafka_broker", "start"),
-            *("--data-dir", str(self.data_dir), "--listen", self.address),
+            *(sys.executable, "-m", "pykafka_broker", "start", "--data-dir", str(self.data_dir)),
             *overrides,
         ]
+
+
+class PykafkaNode(PykafkaBroker):
+    """The same with a listener of controllers beside that of brokers, as Apache Kafka's own
+    server.properties has it.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
+        super().__init__(properties, folder)
+        self.controller_port = free_port()
+
+    @property
+    def controller_address(self) -> str:
+        return f"127.0.0.1:{self.controller_port}"
+
+    def command(self) -> list[str]:
+        listeners = f"PLAINTEXT://{self.address},CONTROLLER://{self.controller_address}"
+        return self.start_command({**KAFKA_DEFAULTS, "listeners": listeners, **self.properties})

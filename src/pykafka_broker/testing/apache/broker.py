@@ -25,12 +25,16 @@ class ApacheBroker(BrokerProcess):
         self.controller_port = free_port()
 
     @property
+    def controller_address(self) -> str:
+        return f"127.0.0.1:{self.controller_port}"
+
+    @property
     def properties_file(self) -> Path:
         return self.folder / "server.properties"
 
     def prepare(self) -> None:
         super().prepare()
-        controller = f"127.0.0.1:{self.controller_port}"
+        controller = self.controller_address
         settings = {
             "process.roles": "broker,controller",
             "node.id": "1",

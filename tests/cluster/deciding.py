@@ -17,6 +17,7 @@ from pykafka_broker.cluster.features import NODE_FEATURES, bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint, replay
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
+from pykafka_broker.machine.step import Reply
 from pykafka_broker.protocol.errors import ErrorCode
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -107,4 +108,5 @@ def decide(state: ControllerState, event: Event) -> tuple[ControllerState, tuple
     assert records == step.records, "the log would say something else"
     replayed = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
     assert step.state.image == (replayed if records else state.image)
-    return step.state, step.records, step.effects[0].result if step.effects else None  # type: ignore[union-attr]
+    answers = [effect.result for effect in step.effects if isinstance(effect, Reply)]
+    return step.state, step.records, answers[0] if answers else None

@@ -358,3 +358,62 @@ def test_producer_ids_are_handed_out_by_the_thousand_and_never_twice():
     state, _, second = decide(state, ask[1])
     assert (first, second) == (ProducerIdBlock(0, 1_000), ProducerIdBlock(1_000, 1_000))
     assert state.image.next_producer_id == 2_000
+
+
+# -- several at once ---------------------------------------------------------------------------------------
+
+
+def test_brokers_that_stop_together_do_not_wait_for_one_another():
+    state = with_orders(a_cluster(1, 2, 3, node_id=9), 1, 2, 3)
+    topic = NewTopic("payments", uuid(101), assignments=((0, (2, 1, 3)),))
+    state, _, _ = decide(state, CreateTopics(1, (topic,)))
+    for broker_id in (1, 2):
+        state, _, answer = decide(state, heartbeat(state, broker_id, want_shutdown=True))
+        assert answer.should_shut_down is False
+    assert orders(state).leader == 3
+
+    waiting, _, answer = decide(state, heartbeat(state, 1, want_shutdown=True))
+    assert answer.should_shut_down is False, "broker 3 does not know yet that it leads"
+    state, _, _ = decide(waiting, heartbeat(waiting, 3))
+    for broker_id in (1, 2):
+        state, _, answer = decide(state, heartbeat(state, broker_id, want_shutdown=True, metadata_offset=0))
+        assert answer == HeartbeatResult(is_caught_up=False, is_fenced=True, should_shut_down=True)
+
+
+def test_a_broker_that_stopped_in_order_may_get_new_replicas_again_before_it_is_back():
+    state = a_cluster(1, 2, 3)
+    for _ in range(2):
+        state, _, answer = decide(state, heartbeat(state, 3, want_shutdown=True))
+    assert answer.should_shut_down is True
+    topic = NewTopic("orders", uuid(100), num_partitions=1, replication_factor=3)
+    state, _, [result] = decide(state, CreateTopics(1, (topic,)))
+    assert result.error is ErrorCode.NONE
+    assert sorted(orders(state).replicas) == [1, 2, 3]
+    assert sorted(orders(state).isr) == [1, 2]
+
+
+def test_a_broker_that_is_about_to_stop_gets_no_new_replicas():
+    state = with_orders(a_cluster(1, 2, 3), 3, 1)
+    state, _, answer = decide(state, heartbeat(state, 3, want_shutdown=True))
+    assert answer.should_shut_down is False
+    topic = NewTopic("more", uuid(101), num_partitions=1, replication_factor=3)
+    _, _, [result] = decide(state, CreateTopics(1, (topic,)))
+    assert result.error is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_a_broker_that_comes_back_without_a_directory_does_not_lead_what_is_in_it():
+    state = with_orders(a_cluster(1, 2), 1)
+    state = register(state, 1, directories=(directory(1), uuid(500)))
+    state = fence(state, 1)
+    state, _, _ = decide(state, heartbeat(state, 1, offline_directories=(directory(1),)))
+    assert (state.image.brokers[1].fenced, orders(state).leader, orders(state).elr) == (False, -1, (1,))
+
+
+def test_before_3_7_the_log_says_nothing_of_directories():
+    level_record = m.FeatureLevelRecord(name="metadata.version", feature_level=16)
+    empty = an_empty_cluster()
+    image = replay(empty.image, [level_record], offset=empty.next_offset, epoch=1)
+    state = register(empty._replace(image=image), 1)
+    state = unfence(state, 1)
+    state = with_orders(state, 1)
+    assert (state.image.brokers[1].directories, orders(state).directories) == ((), ())

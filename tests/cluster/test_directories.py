@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from pykafka_broker.cluster.events import AssignReplicasToDirs, CreateTopics, DirectoryAssignment, NewTopic
+from pykafka_broker.cluster.events import (
+    AssignReplicasToDirs,
+    CreateTopics,
+    DirectoryAssignment,
+    EventError,
+    NewTopic,
+)
+from pykafka_broker.cluster.image import replay
 from pykafka_broker.cluster.partitions import DIRECTORY_UNASSIGNED
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
@@ -77,3 +84,12 @@ def test_a_replica_said_to_be_in_a_failed_directory_leads_no_longer():
 
     state, _, _ = assign(state, (ORDERS, 0, A))
     assert (partition(state, 0).leader, partition(state, 0).directories) == (1, (A,)), "and leads again"
+
+
+def test_before_3_7_nothing_can_be_said_of_directories():
+    state = two_dirs()
+    level = m.FeatureLevelRecord(name="metadata.version", feature_level=16)
+    state = state._replace(image=replay(state.image, [level], offset=state.next_offset, epoch=1))
+    _, records, answer = assign(state, (ORDERS, 0, A))
+    text = "Directory assignment is not supported yet."
+    assert (records, answer) == ((), EventError(ErrorCode.UNSUPPORTED_VERSION, text))

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.elections import (
+    MAX_ELECTIONS_PER_ROUND,
+    ElectionTimer,
+    election_event,
+    first_timers,
+)
 from pykafka_broker.cluster.events import (
+    BalanceLeaders,
+    ConfigChange,
     CreateTopics,
     ElectionType,
     ElectLeaders,
+    ElectUncleanLeaders,
     EventError,
+    IncrementalAlterConfigs,
     NewTopic,
     PartitionResult,
     TopicPartitions,
     TopicResult,
 )
-from pykafka_broker.cluster.image import LeaderRecoveryState
+from pykafka_broker.cluster.image import LeaderRecoveryState, ResourceType
+from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
-from tests.cluster.deciding import a_cluster, alter_partition, decide, fence, unfence, uuid
+from tests.cluster.deciding import NOW_MS, a_cluster, alter_partition, decide, fence, unfence, uuid
 
 ORDERS = uuid(100)
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
@@ -118,3 +130,60 @@ def test_of_all_partitions_only_those_that_need_an_election_are_answered():
 def test_an_election_type_that_there_is_not_is_refused_as_a_whole():
     answer = decide(orders((1,)), ElectLeaders(1, 7, None))[2]
     assert answer == EventError(ErrorCode.INVALID_REQUEST, "Unknown election type 7")
+
+
+# -- from time to time -------------------------------------------------------------------------------------
+
+
+def test_the_controller_brings_preferred_leaders_back_by_itself():
+    state = led_by_another()
+    step = transition(state, BalanceLeaders(NOW_MS))
+    assert [(record.partition_id, record.leader) for record in step.records] == [(0, 1)]
+    assert step.effects == (SetTimer(ElectionTimer.BALANCE_LEADERS, NOW_MS + 300_000),)
+
+    idle = transition(step.state, BalanceLeaders(NOW_MS))
+    assert (idle.records, idle.state) == ((), step.state)
+
+
+def test_where_balancing_is_off_no_leader_moves():
+    state = led_by_another()
+    state = state._replace(rules=state.rules._replace(leader_balance_interval_ms=None))
+    step = transition(state, BalanceLeaders(NOW_MS))
+    assert (step.records, step.effects) == ((), ())
+    assert [timer.key for timer in first_timers(state.rules, NOW_MS)] == [ElectionTimer.ELECT_UNCLEAN_LEADERS]
+
+
+def test_an_unclean_election_that_becomes_allowed_is_held_at_the_next_look():
+    state = unfence(fence(fence(orders((1, 2)), 2), 1), 2)
+    assert transition(state, ElectUncleanLeaders(NOW_MS)).records == ()
+
+    allowed = ConfigChange(ResourceType.TOPIC, "orders", (("unclean.leader.election.enable", 0, "true"),))
+    state, _, _ = decide(state, IncrementalAlterConfigs(1, (allowed,)))
+    step = transition(state, ElectUncleanLeaders(NOW_MS))
+
+    assert [(record.leader, record.isr) for record in step.records] == [(2, [2])]
+    assert step.effects == (SetTimer(ElectionTimer.ELECT_UNCLEAN_LEADERS, NOW_MS + 300_000),)
+
+
+def test_a_round_is_limited_and_the_next_one_follows_at_once():
+    partitions = MAX_ELECTIONS_PER_ROUND + 1
+    state = orders(*[(1, 2)] * partitions)
+    state = unfence(fence(state, 1), 1)
+    for index in range(partitions):
+        moved = partition(state, index)._replace(isr=(2, 1))
+        state.image.topics["orders"].partitions[index] = moved
+
+    step = transition(state, BalanceLeaders(NOW_MS))
+    assert len(step.records) == MAX_ELECTIONS_PER_ROUND
+    assert step.effects == (SetTimer(ElectionTimer.BALANCE_LEADERS, NOW_MS),)
+    step = transition(step.state, election_event(ElectionTimer.BALANCE_LEADERS, NOW_MS))
+    assert len(step.records) == 1
+
+
+def test_a_new_controller_looks_for_the_first_time_after_an_interval():
+    assert first_timers(orders((1,)).rules, NOW_MS) == (
+        SetTimer(ElectionTimer.BALANCE_LEADERS, NOW_MS + 300_000),
+        SetTimer(ElectionTimer.ELECT_UNCLEAN_LEADERS, NOW_MS + 300_000),
+    )
+    unclean = election_event(ElectionTimer.ELECT_UNCLEAN_LEADERS, NOW_MS)
+    assert unclean == ElectUncleanLeaders(NOW_MS)

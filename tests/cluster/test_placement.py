@@ -41,6 +41,17 @@ def test_a_broker_that_is_leaving_gets_nothing():
     assert place_replicas(brokers, 2, 1, seed=3) == [(0,), (0,)]
 
 
+def test_a_broker_that_has_left_in_order_may_follow_again():
+    brokers = [broker(1), broker(2, fenced=True, in_controlled_shutdown=True)]
+    assert place_replicas(brokers, 2, 2, seed=1) == [(1, 2), (1, 2)]
+
+
+def test_brokers_without_a_rack_are_a_rack_of_their_own():
+    brokers = [broker(1), broker(2), broker(3, rack=""), broker(4, rack="")]
+    for replicas in place_replicas(brokers, 8, 2, seed=3):
+        assert len({replica > 2 for replica in replicas}) == 2, replicas
+
+
 def test_a_broker_whose_directories_are_all_cordoned_gets_nothing():
     cordoned = broker(1, directories=(b"d" * 16,), cordoned_directories=(b"d" * 16,))
     assert place_replicas([broker(0), cordoned], 2, 1, seed=3) == [(0,), (0,)]

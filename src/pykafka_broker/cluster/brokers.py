@@ -24,6 +24,7 @@ from pykafka_broker.cluster.image import (
     BrokerRegistration,
     ControllerRegistration,
     FeatureRange,
+    replay,
 )
 from pykafka_broker.cluster.partitions import (
     in_isr,
@@ -97,7 +98,7 @@ def register_broker(state: ControllerState, event: RegisterBroker) -> Decision:
         event.rack,
         fenced,
         in_controlled_shutdown,
-        event.directories,
+        event.directories if state.image.metadata_version >= DIRECTORY_IDS_SINCE else (),
         event.features,
     )
     records.append(broker_record(registration))
@@ -186,7 +187,7 @@ def register_controller(state: ControllerState, event: RegisterController) -> De
 
 
 def unregister_broker(state: ControllerState, event: UnregisterBroker) -> Decision:
-    """Forget a broker: it leaves every in-sync and eligible set."""
+    """Forget a broker: it leaves every in-sync set, and is eligible nowhere unless it registers again."""
     broker = state.image.brokers.get(event.broker_id)
     if broker is None:
         text = f"Broker ID {event.broker_id} is not currently registered"
@@ -215,7 +216,10 @@ def heartbeat(state: ControllerState, event: Heartbeat) -> Decision:
             records += _begin_controlled_shutdown(state, broker)
         else:
             records += _fence(state, broker)
-    records += _directory_changes(state, broker, event)
+    if event.offline_directories or event.cordoned_directories is not None:
+        # A partition that has just got this broker as its leader may lose it again with the directory.
+        image = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
+        records += _directory_changes(state._replace(image=image), image.brokers[broker.broker_id], event)
     shutdown_offset = session.shutdown_offset
     if following is _Standing.CONTROLLED_SHUTDOWN and shutdown_offset is None:
         shutdown_offset = state.image.offset + len(records)
@@ -257,13 +261,25 @@ def _next_standing(
         if event.want_shutdown:
             return _Standing.CONTROLLED_SHUTDOWN if leads else _Standing.SHUTDOWN_NOW
         return _Standing.UNFENCED
+    may_go = not leads and _others_have_moved(state, broker, session)
+    return _Standing.SHUTDOWN_NOW if may_go else _Standing.CONTROLLED_SHUTDOWN
+
+
+def _others_have_moved(state: ControllerState, broker: BrokerRegistration, session: Session) -> bool:
+    """Whether the brokers that stay know who leads now.
+
+    Those that stop as well are not waited for, nor is the one in the controller's process: it applies each
+    record before the record's decision is answered.
+    """
     assert session.shutdown_offset is not None
-    others_have_moved = all(
-        broker_id == state.rules.node_id or other.metadata_offset >= session.shutdown_offset
-        for broker_id, other in {**state.sessions, broker.broker_id: session}.items()
-        if (known := state.image.brokers.get(broker_id)) is not None and not known.fenced
+    return all(
+        other.metadata_offset >= session.shutdown_offset
+        for broker_id, other in state.sessions.items()
+        if broker_id not in (broker.broker_id, state.rules.node_id)
+        and other.shutdown_offset is None
+        and (known := state.image.brokers.get(broker_id)) is not None
+        and not known.fenced
     )
-    return _Standing.SHUTDOWN_NOW if not leads and others_have_moved else _Standing.CONTROLLED_SHUTDOWN
 
 
 def _unfence(state: ControllerState, broker: BrokerRegistration) -> list[object]:

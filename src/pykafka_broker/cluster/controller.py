@@ -34,6 +34,8 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.DeleteTopics: topics.delete_topics,
     events.CreatePartitions: topics.create_partitions,
     events.ElectLeaders: elections.elect_leaders,
+    events.BalanceLeaders: elections.balance_leaders,
+    events.ElectUncleanLeaders: elections.elect_unclean_leaders,
     events.AlterPartitionReassignments: reassignments.alter_partition_reassignments,
     events.AlterPartition: isr_changes.alter_partition,
     events.IncrementalAlterConfigs: configs.incremental_alter_configs,
@@ -52,13 +54,13 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
 def transition(state: ControllerState, event: events.Event) -> Step[ControllerState]:
     """Decide on `event`. One refused as a whole is answered with an `EventError` and records nothing."""
     try:
-        records, result, sessions = RULES[type(event)](state, event)
+        records, result, sessions, timers = RULES[type(event)](state, event)
     except KafkaError as error:
-        records, result, sessions = (), events.EventError(error.code, error.message), None
+        records, result, sessions, timers = (), events.EventError(error.code, error.message), None, ()
     if records:
         image = replay(state.image, records, offset=state.next_offset, epoch=state.image.epoch)
         state = state._replace(image=image)
     if sessions is not None:
         state = state._replace(sessions=sessions)
     token = getattr(event, "token", None)
-    return Step(state, records, () if token is None else (Reply(token, result),))
+    return Step(state, records, timers if token is None else (Reply(token, result), *timers))

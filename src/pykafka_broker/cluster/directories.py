@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from pykafka_broker.cluster.brokers import check_broker_epoch
 from pykafka_broker.cluster.events import AssignReplicasToDirs
+from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
 from pykafka_broker.cluster.image import BrokerRegistration, PartitionRegistration, TopicImage
 from pykafka_broker.cluster.partitions import directory_changes
 from pykafka_broker.cluster.state import ControllerState, Decision
-from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 
 
 def assign_replicas_to_dirs(state: ControllerState, event: AssignReplicasToDirs) -> Decision:
     """Note where a broker's replicas are; those in a directory that is out of service lead nothing."""
+    if state.image.metadata_version < DIRECTORY_IDS_SINCE:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
     broker = check_broker_epoch(state, event.broker_id, event.broker_epoch)
-    topics = {topic.topic_id: topic for topic in state.image.topics.values()}
     records: list[object] = []
     errors = []
     for assignment in event.assignments:
-        topic = topics.get(assignment.topic_id)
+        topic = state.image.topic_by_id(assignment.topic_id)
         partition = None if topic is None else topic.partitions.get(assignment.partition)
         error = _refusal(topic, partition, broker)
         errors.append(error)

@@ -128,6 +128,20 @@ class ElectLeaders(NamedTuple):
     topics: tuple[TopicPartitions, ...] | None
 
 
+class BalanceLeaders(NamedTuple):
+    """Time has passed: let preferred leaders lead again where they can. No answer."""
+
+    now_ms: int
+
+
+class ElectUncleanLeaders(NamedTuple):
+    """Time has passed: let partitions without a leader take any live replica, where that is allowed now. No
+    answer.
+    """
+
+    now_ms: int
+
+
 class PartitionResult(NamedTuple):
     """The result for one partition."""
 
@@ -399,6 +413,8 @@ Event = Union[
     DeleteTopics,
     CreatePartitions,
     ElectLeaders,
+    BalanceLeaders,
+    ElectUncleanLeaders,
     AlterPartitionReassignments,
     AlterPartition,
     IncrementalAlterConfigs,

@@ -91,6 +91,13 @@ def default_directory(state: ControllerState, broker_id: int) -> bytes:
     return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
 
 
+def default_directories(state: ControllerState, replicas: tuple[int, ...]) -> tuple[bytes, ...]:
+    """The directories of a new partition's replicas; none where the log cannot say them."""
+    if state.image.metadata_version < DIRECTORY_IDS_SINCE:
+        return ()
+    return tuple(default_directory(state, replica) for replica in replicas)
+
+
 def election_allowed(state: ControllerState, topic: TopicImage) -> Election:
     """The election when a topic's partition loses its leader."""
     return Election.UNCLEAN if state.unclean_election_enabled(topic.name) else Election.ONLINE

@@ -21,7 +21,7 @@ def place_replicas(
 
     Raises KafkaError (INVALID_REPLICATION_FACTOR) with Kafka's reason.
     """
-    usable = [broker for broker in brokers if not broker.in_controlled_shutdown and not _is_cordoned(broker)]
+    usable = [broker for broker in brokers if not _is_stopping(broker) and not _is_cordoned(broker)]
     if replication_factor <= 0:
         raise _refused(
             f"Invalid replication factor {replication_factor}: the replication factor must be positive."
@@ -39,6 +39,11 @@ def place_replicas(
     return [stripes.place(replication_factor) for _ in range(partitions)]
 
 
+def _is_stopping(broker: BrokerRegistration) -> bool:
+    """Whether the broker is about to go; one that has stopped in order is fenced, and will be back."""
+    return broker.in_controlled_shutdown and not broker.fenced
+
+
 def _is_cordoned(broker: BrokerRegistration) -> bool:
     """Whether every directory of the broker is closed for new replicas (KIP-1066)."""
     cordoned = broker.cordoned_directories or ()
@@ -47,6 +52,14 @@ def _is_cordoned(broker: BrokerRegistration) -> bool:
 
 def _refused(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
+
+
+#: Whether a broker has a rack, and its name: brokers without one are a rack of their own, the first.
+_Rack = tuple[bool, str]
+
+
+def _rack_of(broker: BrokerRegistration) -> _Rack:
+    return broker.rack is not None, broker.rack or ""
 
 
 class _Ring:
@@ -85,7 +98,7 @@ class _Stripes:
 
     def __init__(self, brokers: list[BrokerRegistration], seed: int) -> None:
         self._random = _numbers(seed)
-        self._racks = sorted({broker.rack or "" for broker in brokers})
+        self._racks = sorted({_rack_of(broker) for broker in brokers})
         ordered = sorted(brokers, key=lambda broker: broker.broker_id)
         self._unfenced = {rack: self._ring(ordered, rack, fenced=False) for rack in self._racks}
         self._fenced = {rack: self._ring(ordered, rack, fenced=True) for rack in self._racks}
@@ -93,8 +106,8 @@ class _Stripes:
         self._offset = next(self._random) % len(self._racks)
         self._round = 0
 
-    def _ring(self, brokers: list[BrokerRegistration], rack: str, *, fenced: bool) -> _Ring:
-        ids = [b.broker_id for b in brokers if (b.rack or "") == rack and b.fenced == fenced]
+    def _ring(self, brokers: list[BrokerRegistration], rack: _Rack, *, fenced: bool) -> _Ring:
+        ids = [b.broker_id for b in brokers if _rack_of(b) == rack and b.fenced == fenced]
         return _Ring(ids, self._random)
 
     def place(self, replication_factor: int) -> tuple[int, ...]:
@@ -146,7 +159,7 @@ def _numbers(seed: int) -> Iterator[int]:
         yield mixed ^ (mixed >> 31)
 
 
-def _shuffle(items: list[str] | list[int], random: Iterator[int]) -> None:
+def _shuffle(items: list[_Rack] | list[int], random: Iterator[int]) -> None:
     for last in range(len(items) - 1, 0, -1):
         other = next(random) % (last + 1)
         items[last], items[other] = items[other], items[last]  # type: ignore[assignment]

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, ResourceType
+from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.system.named_tuple import NamedTuple
 
 MIN_INSYNC_REPLICAS = "min.insync.replicas"
@@ -70,6 +71,10 @@ class ControllerRules(NamedTuple):
     default_partitions: int = 1
     default_replication_factor: int = 1
     session_timeout_ms: int = 9_000
+    #: `leader.imbalance.check.interval.seconds`; None: preferred leaders come back only when asked for.
+    leader_balance_interval_ms: int | None = 300_000
+    #: `unclean.leader.election.interval.ms`.
+    unclean_election_interval_ms: int = 300_000
     #: The voters of the quorum: an update of a feature depends on the levels that each of them supports.
     voters: tuple[int, ...] = ()
     supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
@@ -125,8 +130,9 @@ class ControllerState(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The decision of a rule: records to append, the answer, and sessions if they changed."""
+    """The decision of a rule: records to append, the answer, sessions if they changed, and timers."""
 
     records: tuple[object, ...] = ()
     result: object = None
     sessions: Mapping[int, Session] | None = None
+    timers: tuple[SetTimer, ...] = ()

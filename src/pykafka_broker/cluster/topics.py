@@ -25,7 +25,7 @@ from pykafka_broker.cluster.image import (
     TopicImage,
     unify_collision_chars,
 )
-from pykafka_broker.cluster.partitions import default_directory
+from pykafka_broker.cluster.partitions import default_directories
 from pykafka_broker.cluster.placement import place_replicas
 from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.cluster.topic_names import why_invalid_name
@@ -193,7 +193,7 @@ def _new_partition(state: ControllerState, number: int, replicas: tuple[int, ...
         replicas=replicas,
         isr=isr,
         leader=isr[0],
-        directories=tuple(default_directory(state, replica) for replica in replicas),
+        directories=default_directories(state, replicas),
     )
 
 

@@ -74,6 +74,12 @@ def build_metadata(
         default_partitions=config["num.partitions"],
         default_replication_factor=config["default.replication.factor"],
         session_timeout_ms=config["broker.session.timeout.ms"],
+        leader_balance_interval_ms=(
+            config["leader.imbalance.check.interval.seconds"] * 1_000
+            if config["auto.leader.rebalance.enable"]
+            else None
+        ),
+        unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
         voters=(foundation.node_id,),
     )
     publisher = MetadataPublisher(cluster_id)

@@ -28,6 +28,13 @@ from pykafka_broker.cluster.state import ControllerState, Decision
 from pykafka_broker.machine.step import Reply, Step
 from pykafka_broker.protocol.errors import KafkaError
 
+
+def _activate(state: ControllerState, event: events.Activate) -> Decision:
+    """Brokers have a whole session to find this controller, and its own elections begin with an interval."""
+    sessions = brokers.activate(state, event.now_ms).sessions
+    return Decision(sessions=sessions, timers=elections.first_timers(state.rules, event.now_ms))
+
+
 #: The rule that decides on each type of event.
 RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.CreateTopics: topics.create_topics,
@@ -46,6 +53,7 @@ RULES: dict[type, Callable[[ControllerState, Any], Decision]] = {
     events.UnregisterBroker: brokers.unregister_broker,
     events.AssignReplicasToDirs: directories.assign_replicas_to_dirs,
     events.RegisterController: brokers.register_controller,
+    events.Activate: _activate,
     events.AllocateProducerIds: producer_ids.allocate_producer_ids,
     events.UpdateFeatures: feature_control.update_features,
 }

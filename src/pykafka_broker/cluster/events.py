@@ -361,6 +361,12 @@ class RegisterController(NamedTuple):
 # -- the rest ---------------------------------------------------------------------------------------
 
 
+class Activate(NamedTuple):
+    """The controller decides from now on. No answer."""
+
+    now_ms: int
+
+
 class AllocateProducerIds(NamedTuple):
     """A broker needs a block of producer ids; answered with a `ProducerIdBlock` or an `EventError`."""
 
@@ -425,6 +431,7 @@ Event = Union[
     UnregisterBroker,
     AssignReplicasToDirs,
     RegisterController,
+    Activate,
     AllocateProducerIds,
     UpdateFeatures,
 ]

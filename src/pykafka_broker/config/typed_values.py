@@ -13,6 +13,7 @@ from typing import Any, Literal, Union, overload
 
 BooleanKey = Literal[
     "auto.create.topics.enable",
+    "auto.leader.rebalance.enable",
     "delete.topic.enable",
     "log.cleaner.enable",
     "transaction.partition.verification.enable",
@@ -22,8 +23,10 @@ NumberKey = Literal[
     "broker.id",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "leader.imbalance.check.interval.seconds",
     "metadata.log.max.record.bytes.between.snapshots",
     "metadata.log.max.snapshot.interval.ms",
+    "unclean.leader.election.interval.ms",
     "socket.send.buffer.bytes",
     "socket.receive.buffer.bytes",
     "socket.request.max.bytes",

@@ -10,7 +10,8 @@ holds its metadata once.
 
 Brokers elsewhere have sessions: a timer runs to the moment at which the first of them is over, and is set
 anew by each heartbeat. Brokers that are silent are fenced one by one, as in Kafka: where each leads, the new
-leader is chosen after the one before has been fenced.
+leader is chosen after the one before has been fenced. Two more timers bring preferred leaders back and hold
+unclean elections where they are allowed (`cluster/elections.py`).
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import logging
 from collections.abc import Callable, Hashable, Sequence
 
 from pykafka_broker.cluster import events
-from pykafka_broker.cluster.brokers import activate, next_session_end_ms
+from pykafka_broker.cluster.brokers import next_session_end_ms
 from pykafka_broker.cluster.controller import transition
+from pykafka_broker.cluster.elections import ElectionTimer, election_event
 from pykafka_broker.cluster.image import MINIMUM_METADATA_VERSION, ClusterImage, replay
 from pykafka_broker.cluster.state import ControllerRules, ControllerState
 from pykafka_broker.controller.bootstrap import first_records
@@ -78,10 +80,8 @@ class ActiveController:
             # None of these record types has a second version.
             log.append(records, MINIMUM_METADATA_VERSION)
             state = state._replace(image=replay(image, records, offset=base_offset, epoch=log.epoch))
-        state = activate(state, scheduler.now_ms())
         controller = cls(state, log, scheduler, published_offset=publisher.published_offset)
-        if state.sessions:
-            controller._shard.tell(events.ExpireSessions(scheduler.now_ms()))
+        controller._shard.tell(events.Activate(scheduler.now_ms()))
         return controller
 
     @property
@@ -122,5 +122,7 @@ class ActiveController:
         return self._log.append(records, self._shard.state.image.metadata_version)
 
 
-def _timer_event(_key: Hashable, now_ms: int) -> events.Event:
+def _timer_event(key: Hashable, now_ms: int) -> events.Event:
+    if isinstance(key, ElectionTimer):
+        return election_event(key, now_ms)
     return events.ExpireSessions(now_ms)

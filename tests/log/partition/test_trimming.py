@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_broker.log.config import LogConfig
-from pykafka_broker.log.disk.environment import Environment, FileJobs
+from pykafka_broker.log.disk.environment import DiskEvents, Environment, FileJobs
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.read_plan import FoundOffset
 from pykafka_broker.log.partition.retention import Expired, SegmentFacts, expired_segments
@@ -54,6 +55,87 @@ def test_segments_whose_newest_record_is_too_old_are_deleted():
 
     assert (bases(log), log.state.log_start_offset) == ([4, 6, 8], 4)
     assert [offset for offset, _ in records(log)] == [4, 5, 6, 7, 8, 9]
+
+
+class Threads:
+    """Worker threads that begin their jobs when the test says so."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], object]] = []
+
+    def take(self, job: Callable[[], object]) -> None:
+        self.jobs.append(job)
+
+    def rename_deleted(self) -> None:
+        """Do what retention has left to a thread."""
+        next(job for job in self.jobs if getattr(job, "__name__", "") == "set_aside")()
+
+
+def expiring(files: MemoryFiles, threads: Threads, failures: list[OSError]) -> PartitionLog:
+    """A log whose only segment, not synced yet, is too old: retention rolls it and deletes it."""
+    jobs = FileJobs(threads.take, threads.take, lambda job, delay_ms: None)
+    environment = Environment(files, jobs, DiskEvents(on_failure=failures.append))
+    identity = LogIdentity(FOLDER, "orders", 0, TOPIC_ID)
+    log = create_log(environment, identity, LogConfig(retention_ms=4000))
+    append(log, b"old", timestamp=NOW - 10_000)
+    log.reader.release_files()  # a file that is not open is looked for by its name
+    threads.jobs.clear()
+    return log
+
+
+class Lock:
+    """The lock of a flush; whatever was to happen `before` it is taken for the first time happens."""
+
+    def __init__(self, before: Callable[[], object]) -> None:
+        self.before: Callable[[], object] | None = before
+        self.lock = threading.Lock()
+
+    def __enter__(self) -> None:
+        before, self.before = self.before, None
+        if before is not None:
+            before()
+        self.lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.release()
+
+
+def test_a_segment_that_expires_before_its_sync_is_not_looked_for() -> None:
+    """Before, the sync of the segment that retention had just rolled found no file where retention had been
+    quicker: the log directory was taken for broken, and the broker stopped.
+    """
+    files, threads, failures = MemoryFiles(), Threads(), []
+    log = expiring(files, threads, failures)
+
+    def expire() -> None:
+        """The sync has read which segments there are, and waits for the lock."""
+        assert log.trimmer.apply_retention(NOW) == 1
+        threads.rename_deleted()
+
+    log.flusher.lock = Lock(expire)
+    log.flusher.flush()
+
+    assert failures == []
+    assert log.state.recovery_point == 1
+    assert "00000000000000000000.log.deleted" in names(files)
+    append(log, b"new", timestamp=NOW)
+    log.flusher.flush()
+    assert values(reopened(files.power_cut(), recovery_point=2)) == [b"new"]
+
+
+def test_a_segment_that_expires_during_its_sync_keeps_its_name_until_the_sync_has_ended() -> None:
+    files, threads, failures = MemoryFiles(), Threads(), []
+    log = expiring(files, threads, failures)
+    assert log.trimmer.apply_retention(NOW) == 1
+    with log.flusher.lock:
+        renaming = threading.Thread(target=threads.rename_deleted)
+        renaming.start()
+        renaming.join(0.05)
+        assert renaming.is_alive()
+        assert "00000000000000000000.log" in names(files)
+    renaming.join()
+    assert "00000000000000000000.log.deleted" in names(files)
+    assert failures == []
 
 
 DAY = 86_400_000

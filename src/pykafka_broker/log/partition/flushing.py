@@ -55,8 +55,8 @@ class Flusher:
         ends = segment_ends(state.segments, state.log_end_offset)
         for segment, end in zip(state.segments[:-1], ends, strict=False):
             segment.is_flushed = end <= state.recovery_point
-        #: One flush at a time; held while waiting for the disk, so the event loop takes it for truncation
-        #: only.
+        #: One flush at a time, and no file of a segment renamed or removed meanwhile; held while waiting for
+        #: the disk, so the event loop takes it for truncation only.
         self.lock = threading.Lock()
 
     # --- producer snapshots -----------------------------------------------------------------------
@@ -114,7 +114,9 @@ class Flusher:
         with self.lock:
             if self._failure is not None:
                 raise self._failure
-            closed = [segment for segment in segments[:-1] if not segment.is_flushed]
+            # Some may have left the log since it was asked for its segments: their files have other names.
+            present = state.segments
+            closed = [segment for segment in segments[:-1] if not segment.is_flushed and segment in present]
             is_durable = target <= state.recovery_point and not closed and not self._pending_snapshots
             if state.retired or is_durable:
                 return
@@ -124,7 +126,9 @@ class Flusher:
                 self._environment.write_failed(error)
                 raise
             try:
-                self._sync(snapshots, closed, segments[-1] if segments[-1].base_offset < target else None)
+                active = segments[-1]
+                is_active_due = active.base_offset < target and active in present
+                self._sync(snapshots, closed, active if is_active_due else None)
             except OSError as error:
                 if not state.retired and error.errno not in EXHAUSTED_ERRORS:
                     self._failure = error

@@ -156,7 +156,8 @@ class LogTrimmer:
 
         def set_aside() -> None:
             try:
-                self._folder.set_segments_aside(gone, DELETED_SUFFIX)
+                with self._flusher.lock:
+                    self._folder.set_segments_aside(gone, DELETED_SUFFIX)
             except OSError as error:
                 self._environment.write_failed(error)
 

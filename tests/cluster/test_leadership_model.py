@@ -282,14 +282,15 @@ class Life:
         self.check_records(key, old, new)
 
     def check_reassignment(self, old: PartitionRegistration, new: PartitionRegistration) -> None:
-        """It is over when those that stay are in sync, and not before."""
+        """It is over when the new replicas are in sync, and not before."""
         kept = set(new.replicas) - set(new.removing)
         if not old.adding and not old.removing:
             assert (new.replicas, new.adding, new.removing) == (old.replicas, (), ())
         elif not new.adding and not new.removing:
-            assert set(new.replicas) == set(old.replicas) - set(old.removing) <= set(new.isr)
+            assert set(new.replicas) == set(old.replicas) - set(old.removing)
+            assert set(old.adding) <= set(new.isr)
         elif old.isr != new.isr and old.leader_epoch == new.leader_epoch:
-            # An election that makes the in-sync set complete ends the reassignment with the next change.
+            # An election that brings the last one in ends the reassignment with the next change.
             assert not kept <= set(new.isr)
 
     def check_records(

@@ -88,6 +88,16 @@ def test_a_leader_that_stays_gets_a_new_epoch_when_replicas_go():
     assert partition(state).leader_epoch == 1
 
 
+def test_a_replica_that_stays_need_not_be_in_sync_if_as_many_come_as_go():
+    state = begun(fence(orders((1, 2, 3)), 2), (2, 3, 4))
+    state = alter_partition(state, "orders", 0, isr=(1, 3, 4))
+    assert (replicas(state), partition(state).isr, partition(state).leader) == (
+        ((2, 3, 4), (), ()),
+        (3, 4),
+        3,
+    )
+
+
 def test_another_order_of_the_same_replicas_is_there_at_once_and_moves_no_leader():
     state, [record], _ = reassign(orders((1, 2, 3)), (3, 2, 1))
     assert record.replicas == [3, 2, 1]
@@ -173,6 +183,17 @@ def test_a_replica_that_is_taken_back_does_not_go():
     assert replicas(state) == ((1, 2), (2,), ())
     state = alter_partition(state, "orders", 0, isr=(1, 2))
     assert (replicas(state), partition(state).isr) == (((1, 2), (), ()), (1, 2))
+
+
+def test_a_replica_that_was_coming_and_is_not_wanted_any_more_holds_nothing_up():
+    state = begun(begun(orders((1,)), (1, 2)), (1,))
+    assert (replicas(state), partition(state).isr, partition(state).leader) == (((1,), (), ()), (1,), 1)
+
+
+def test_a_replica_that_was_coming_is_awaited_by_the_next_reassignment_too():
+    state = begun(begun(orders((1,)), (1, 2)), (1, 2, 3))
+    assert replicas(state) == ((1, 2, 3), (2, 3), ())
+    assert replicas(begun(state, None)) == ((1,), (), ())
 
 
 def test_of_a_partition_named_twice_the_last_wish_counts():

@@ -3,7 +3,7 @@
 A leader stays while it can. Otherwise the most preferred replica that is in sync leads; with none left, an
 eligible leader replica (KIP-966), which had everything when it left; then the last known leader, and, where
 `unclean.leader.election.enable` allows it, any live replica. The last two may lose records and are marked
-as recovering. A reassignment is over when every replica that stays is in sync.
+as recovering. A reassignment is over when its new replicas are in sync.
 
 The rules are those of Apache Kafka 4.3, with one exception: a broker that is no replica any more is neither
 eligible nor the last known leader.
@@ -147,12 +147,19 @@ def partition_change(
 
 
 def _completed(target: Target) -> Target:
-    """The target without its reassignment, if every replica that stays is in sync."""
-    if not target.removing and not target.adding:
+    """The target without its reassignment, if the replicas that were to come are in sync.
+
+    Where more go than come, all that stay have to be in sync: fewer replicas are left to hold the records.
+    """
+    removing, adding = target.removing, target.adding
+    if not removing and not adding:
         return target
-    replicas = tuple(replica for replica in target.replicas if replica not in target.removing)
-    isr = tuple(replica for replica in target.isr if replica not in target.removing)
-    if not replicas or not set(replicas) <= set(isr):
+    replicas = tuple(replica for replica in target.replicas if replica not in removing)
+    isr = tuple(replica for replica in target.isr if replica not in removing)
+    if not replicas or (removing and not isr):
+        return target
+    awaited = replicas if len(adding) < len(removing) else adding
+    if not set(awaited) <= set(isr) or not set(adding) <= set(isr):
         return target
     return target._replace(replicas=replicas, isr=isr, removing=(), adding=())
 
@@ -238,12 +245,11 @@ def _needs_new_epoch(
 def _last_known_leader(
     partition: PartitionRegistration, target: Target, record: m.PartitionChangeRecord
 ) -> list[int] | None:
-    """Remember the leader when the last one in sync goes, and forget it when a replica leads again."""
+    """Remember the leader of a partition that loses it, and forget it when a replica leads again."""
     known = partition.last_known_elr
-    if record.isr is not None and not record.isr and partition.leader in target.replicas:
-        return None if known == (partition.leader,) else [partition.leader]
-    leads = record.leader if record.leader != NO_LEADER_CHANGE else partition.leader
-    return [] if known and (leads != NO_LEADER or not set(known) <= set(target.replicas)) else None
+    if record.leader == NO_LEADER and not known and partition.leader in target.replicas:
+        return [partition.leader]
+    return [] if known and (record.leader >= 0 or not set(known) <= set(target.replicas)) else None
 
 
 def _note_assignment(

@@ -1,12 +1,14 @@
 """Reassignments: other replicas for a partition, in two steps (KIP-455).
 
 The partition first has the old and the new replicas, the new ones listed as `adding`, those to go as
-`removing`. When all that stay are in sync, which the change of the in-sync set finds (`partitions.py`), the
+`removing`. When the new ones are in sync, which the change of the in-sync set finds (`partitions.py`), the
 old ones are dropped. A reassignment may be replaced by another one, or called off: the partition then goes
 back to the replicas it had. The checks, their order, codes and words are Apache Kafka 4.3's.
 
-One thing differs: a reassignment that takes back every removal of an earlier one really keeps those replicas,
-while Apache Kafka drops them at its end.
+Where a reassignment replaces another, its lists say what is so: a replica that the first one was adding is
+new as long as it is wanted, and one that is wanted again is not removed. Apache Kafka keeps a list of the
+first one where the second one has none of its own: it drops replicas that are wanted again, and never
+finishes when one that was being added is to go.
 """
 
 from __future__ import annotations
@@ -99,12 +101,12 @@ def _begun(
     state: ControllerState, topic: TopicImage, partition: PartitionRegistration, replicas: tuple[int, ...]
 ) -> m.PartitionChangeRecord | None:
     removing = tuple(sorted(set(partition.replicas) - set(replicas)))
-    adding = tuple(sorted(set(replicas) - set(partition.replicas)))
+    there = set(partition.replicas) - set(partition.adding)
+    adding = tuple(sorted(set(replicas) - there))
     target = as_it_is(partition)._replace(
         replicas=(*replicas, *removing),
         removing=removing,
-        # What an earlier reassignment adds is still being added, unless this one adds others.
-        adding=adding or partition.adding,
+        adding=adding,
     )
     return partition_change(state, topic, partition, target, Election.ONLINE)
 

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from pykafka_broker.broker.storage import format_directories
 from pykafka_broker.cluster.records import decode_record, encode_record
-from pykafka_broker.config.sources import load_config
 from pykafka_broker.log.disk.checkpoints import decode_meta_properties
 from pykafka_broker.log.disk.directories import LogDirError
 from pykafka_broker.log.disk.files import OsFileSystem
@@ -26,6 +24,7 @@ from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, decode_snapshot, e
 from pykafka_broker.testing.apache.tools import run_tool
 from pykafka_broker.testing.home import DATA, Home
 from pykafka_broker.testing.memory_files import MemoryFiles
+from tests.cli.conftest import run_command
 from tests.raft import apache_bytes as apache
 
 #: A node whose voters stand in the configuration, and one whose voters stand in the metadata log.
@@ -187,9 +186,15 @@ def formatted_folder(folder: Path) -> Formatted:
     if first.exists():
         found = decode_snapshot(first.read_bytes()).voters
         assert found is not None
-        [voter] = found.voters.values()
-        assert voter.key.directory_id == meta[0].directory_id
-        voters = (voter.key.node_id, voter.endpoints, voter.kraft_versions)
+        voters = [
+            (
+                voter.key.node_id,
+                "own" if voter.key.directory_id == meta[0].directory_id else voter.key.directory_id,
+                voter.endpoints,
+                voter.kraft_versions,
+            )
+            for voter in found.voters.values()
+        ]
     records = [[decode_record(value) for value in bootstrap.values] for bootstrap in bootstraps]
     return Formatted(names, [(one.cluster_id, one.node_id) for one in meta], records, voters)
 
@@ -211,21 +216,30 @@ def properties_file(folder: Path, settings: Mapping[str, str]) -> Path:
     return path
 
 
-def format_with_ours(properties: Path, cluster_id: str) -> None:
-    config = load_config(file=str(properties), cluster_id=cluster_id)
-    format_directories(OsFileSystem(), config, now_ms=7, ignore_formatted=False)
+VOTERS = "1@one:9093:JEXY6aqzQY-32P5TStzaFg,2@[::1]:9094:MvDxzVmcRsaTz33bUuRU6A"
+OTHER_VOTER = "2@two:9094:MvDxzVmcRsaTz33bUuRU6A"
 
 
-@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "standalone"])
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        (STATIC, []),
+        (DYNAMIC, ["--standalone"]),
+        (DYNAMIC, ["--no-initial-controllers"]),
+        (DYNAMIC, ["--initial-controllers", VOTERS]),
+        (DYNAMIC, ["--initial-controllers", OTHER_VOTER]),
+        (DYNAMIC, ["--standalone", "--release-version", "4.0", "--feature", "group.version=0"]),
+    ],
+    ids=["static", "standalone", "none", "voters", "another", "release"],
+)
 def test_ours_leaves_the_files_that_apaches_tool_leaves(
-    dynamic: bool, kafka_jars: Path, tmp_path: Path
+    settings: Mapping[str, str], options: list[str], kafka_jars: Path, tmp_path: Path
 ) -> None:
     cluster_id = "any = text: #1"
-    settings = DYNAMIC if dynamic else STATIC
-    format_with_apache(
-        properties_file(tmp_path / "apache", settings), cluster_id, *(["--standalone"] if dynamic else [])
-    )
-    format_with_ours(properties_file(tmp_path / "ours", settings), cluster_id)
+    format_with_apache(properties_file(tmp_path / "apache", settings), cluster_id, *options)
+    ours_file = properties_file(tmp_path / "ours", settings)
+    done = run_command("format", "-c", str(ours_file), "-t", cluster_id, *options)
+    assert done.status == 0, done.err
     ours, theirs = formatted_folder(tmp_path / "ours"), formatted_folder(tmp_path / "apache")
     not_served = [
         m.FeatureLevelRecord(name=f"{kind}.version", feature_level=1) for kind in ("share", "streams")

@@ -281,7 +281,10 @@ def test_formatting_prepares_a_folder_once(tmp_path: Path) -> None:
     folder = str(tmp_path / "d")
     given = "4L6g3nShT-eMCtK--X86sw"
     result = run_command("format", "-d", folder, "--cluster-id", given)
-    assert result.out == f"Formatting {folder} with metadata.version 4.3-IV0.\nCluster id: {given}\n"
+    assert result.out == (
+        f"Formatting dynamic metadata voter directory {folder} with metadata.version 4.3-IV0.\n"
+        f"Cluster id: {given}\n"
+    )
     assert f"cluster.id={given}" in (tmp_path / "d" / "meta.properties").read_text()
     again = run_command("format", "-d", folder)
     assert (again.status, again.err[:20]) == (1, "Error: Log directory")

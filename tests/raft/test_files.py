@@ -205,6 +205,29 @@ def test_voters_that_stand_in_the_configuration_are_not_written():
     ]
 
 
+def test_the_first_voters_of_a_quorum_are_written_and_name_this_nodes_directory():
+    files = MemoryFiles()
+    voters = VoterSet(
+        {id: Voter(ReplicaKey(id, bytes([id] * 16)), apache.CONTROLLER) for id in (1, 2)}  # noqa: A001
+    )
+    own, other = (
+        format_storage(
+            files,
+            [f"/{node_id}", f"/{node_id}-data"],
+            NewNode(node_id, VALUES, None, apache.CLUSTER_ID, voters),
+            now_ms=7,
+        )
+        for node_id in (1, 3)
+    )
+
+    assert own.directory_ids["/1"] == bytes([1] * 16)
+    assert own.kinds == {"/1": "dynamic metadata voter directory", "/1-data": "data directory"}
+    assert other.kinds == {"/3": "dynamic metadata directory", "/3-data": "data directory"}
+    for directory in ("/1", "/3"):
+        first = files.read_file(f"{directory}/{METADATA_FOLDER}/{BOOTSTRAP_SNAPSHOT.file_name}")
+        assert decode_snapshot(first).voters == voters
+
+
 def test_a_cluster_id_is_drawn_when_none_is_given():
     cluster_id = formatted(MemoryFiles(), "/a").cluster_id
     assert len(uuid_bytes(cluster_id)) == 16

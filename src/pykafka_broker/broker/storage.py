@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pykafka_broker.broker.start_reserve import RESERVE_FILE
-from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, SERVED_FEATURES, bootstrap_records
+from pykafka_broker.cluster.features import METADATA_VERSION_NAMES, bootstrap_records
 from pykafka_broker.cluster.image import METADATA_VERSION, CorruptMetadataError
+from pykafka_broker.cluster.initial_features import initial_levels
 from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.config import LogConfig
@@ -26,9 +27,18 @@ from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
-from pykafka_broker.raft.format import METADATA_FOLDER, Formatted, NewNode, format_storage, random_uuid
+from pykafka_broker.raft.format import (
+    METADATA_FOLDER,
+    Formatted,
+    NewNode,
+    StorageFormatError,
+    format_storage,
+    random_uuid,
+)
+from pykafka_broker.raft.initial_controllers import parse_initial_controllers, written_host
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The address that is written down for a controller that no other node has to reach.
 UNREACHED_CONTROLLER = ("localhost", 9093)
@@ -55,23 +65,60 @@ def controller_endpoints(config: BrokerConfig) -> dict[str, tuple[str, int]]:
     return {e.name: (e.host or "localhost", e.port) for e in config.controller_listeners}
 
 
+class NewCluster(NamedTuple):
+    """What formatting may be told beside the configuration, in the words of its options."""
+
+    release_version: str | None = None
+    features: Mapping[str, int] = {}
+    standalone: bool = False
+    initial_controllers: str | None = None
+    no_initial_controllers: bool = False
+
+
+#: Without any option.
+USUAL = NewCluster()
+
+
 def format_directories(
-    files: FileSystem, config: BrokerConfig, *, now_ms: int, ignore_formatted: bool
+    files: FileSystem,
+    config: BrokerConfig,
+    *,
+    now_ms: int,
+    ignore_formatted: bool,
+    new: NewCluster = USUAL,
 ) -> Formatted:
     """Format every directory of the node that is not formatted yet.
 
+    A node without `controller.quorum.voters` is a quorum by itself unless `new` says otherwise.
+
     Raises:
-        StorageFormatError: a directory belongs to something else, or is formatted and may not be.
+        StorageFormatError: a directory belongs to something else, or is formatted and may not be; or what is
+            asked for cannot be.
     """
-    level = SERVED_FEATURES[METADATA_VERSION]
+    if config.voters and (new.standalone or new.initial_controllers is not None):
+        raise StorageFormatError(
+            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or "
+            "--standalone. If you want to use dynamic quorum, please remove controller.quorum.voters and "
+            "specify controller.quorum.bootstrap.servers instead."
+        )
+    try:
+        levels = initial_levels(new.release_version, new.features, is_quorum_dynamic=not config.voters)
+        voters = None
+        if new.initial_controllers is not None:
+            voters = parse_initial_controllers(new.initial_controllers, config.controller_listener_names[0])
+    except ValueError as error:
+        raise StorageFormatError(str(error)) from None
+    is_alone = not config.voters and voters is None and not new.no_initial_controllers
+    level = levels[METADATA_VERSION]
     return format_storage(
         files,
         config.log_dirs,
         NewNode(
             config.node_id,
-            tuple(encode_record(record, level) for record in bootstrap_records()),
-            None if config.voters else controller_endpoints(config),
+            tuple(encode_record(record, level) for record in bootstrap_records(levels)),
+            first_voter_endpoint(config) if is_alone else None,
             config.cluster_id,
+            voters,
         ),
         now_ms=now_ms,
         metadata_directory=config.metadata_log_dir,
@@ -79,9 +126,19 @@ def format_directories(
     )
 
 
-def metadata_version_name() -> str:
+def first_voter_endpoint(config: BrokerConfig) -> dict[str, tuple[str, int]]:
+    """The address of this controller as `--standalone` writes it: its first listener, as it is advertised."""
+    name = config.controller_listener_names[0]
+    told = config.advertised_controller_listeners or config.controller_listeners
+    if not told:
+        return {name: UNREACHED_CONTROLLER}
+    return {name: (written_host(told[0].host or "localhost"), told[0].port)}
+
+
+def metadata_version_name(new: NewCluster = USUAL) -> str:
     """The metadata.version that formatting gives, by its release's name."""
-    return METADATA_VERSION_NAMES[SERVED_FEATURES[METADATA_VERSION]]
+    levels = initial_levels(new.release_version, new.features, is_quorum_dynamic=True)
+    return METADATA_VERSION_NAMES[levels[METADATA_VERSION]]
 
 
 def prepare_directories(

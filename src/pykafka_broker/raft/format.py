@@ -4,9 +4,11 @@ them.
     <log dir>/meta.properties           the cluster, the node and this directory's own id
     <log dir>/bootstrap.checkpoint      the first records of the metadata log: the feature levels
     <metadata dir>/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint
-                                        the first voter: this node, in this very directory (`--standalone`)
+                                        the first voters: this node, in this very directory (`--standalone`),
+                                        or those of `--initial-controllers`
 
-The last is missing where the configuration names the voters (`controller.quorum.voters`, kraft.version 0).
+The last is missing where the configuration names the voters (`controller.quorum.voters`, kraft.version 0),
+and where the quorum is there already (`--no-initial-controllers`).
 `meta.properties` of the metadata directory is written last: a directory is formatted once that file is there.
 """
 
@@ -40,14 +42,37 @@ class NewNode(NamedTuple):
     """The node that directories are formatted for.
 
     `bootstrap_values` are framed metadata records. `controller_endpoints` is where this node is reached as
-    the only voter; None if the configuration names the voters. Without a `cluster_id` the node begins a new
-    cluster, unless one of its directories belongs to one already.
+    the only voter; None if the configuration names the voters, or `initial_voters` does. Without a
+    `cluster_id` the node begins a new cluster, unless one of its directories belongs to one already.
     """
 
     node_id: int
     bootstrap_values: tuple[bytes, ...]
     controller_endpoints: Mapping[str, tuple[str, int]] | None
     cluster_id: str | None = None
+    #: The first voters of a quorum of several nodes (`--initial-controllers`).
+    initial_voters: VoterSet | None = None
+
+    def voters_with(self, directory_id: bytes) -> VoterSet | None:
+        """The voters to write down, where this node's metadata directory has this id."""
+        if self.controller_endpoints is None:
+            return self.initial_voters
+        voter = Voter(ReplicaKey(self.node_id, directory_id), self.controller_endpoints)
+        return VoterSet({self.node_id: voter})
+
+    def new_directory_id(self, *, is_metadata: bool) -> bytes:
+        """The id of a directory to format: a random one, or that which the first voters name."""
+        own = None if self.initial_voters is None else self.initial_voters.voters.get(self.node_id)
+        return own.key.directory_id if own is not None and is_metadata else random_uuid()
+
+    @property
+    def kind_of_metadata_directory(self) -> str:
+        """As `kafka-storage format` calls it."""
+        if self.controller_endpoints is None and self.initial_voters is None:
+            return "metadata directory"
+        if self.initial_voters is None or self.node_id in self.initial_voters.voters:
+            return "dynamic metadata voter directory"
+        return "dynamic metadata directory"
 
 
 class Formatted(NamedTuple):
@@ -56,6 +81,8 @@ class Formatted(NamedTuple):
     cluster_id: str
     #: Directory id by log directory; only of those formatted now.
     directory_ids: dict[str, bytes]
+    #: The kind of each of them, as `kafka-storage format` calls it.
+    kinds: dict[str, str]
 
 
 def random_uuid() -> bytes:
@@ -84,7 +111,7 @@ def format_storage(
     metadata_directory: str | None = None,
     ignore_formatted: bool = False,
 ) -> Formatted:
-    """Make `directories` the storage of `node`, which is a whole quorum by itself.
+    """Make `directories` the storage of `node`.
 
     The metadata log goes to `metadata_directory`, by default the first one. With `ignore_formatted`,
     directories that belong to the cluster already are left as they are.
@@ -97,19 +124,27 @@ def format_storage(
     found = {d: _read(files, d) for d in every_directory if is_formatted(files, d)}
     cluster_id = _agreed_cluster_id(found, node, ignore_formatted)
 
-    directory_ids = {d: random_uuid() for d in every_directory if d not in found}
+    directory_ids = {
+        d: node.new_directory_id(is_metadata=d == metadata_directory)
+        for d in every_directory
+        if d not in found
+    }
     bootstrap = encode_snapshot(node.bootstrap_values, None, last_timestamp_ms=0, now_ms=now_ms)
     # The metadata directory last, and its meta.properties last of all.
     for directory in sorted(directory_ids, key=lambda d: d == metadata_directory):
         files.make_directory(directory)
         directory_id = directory_ids[directory]
         files.replace_file(join(directory, BOOTSTRAP_CHECKPOINT), bootstrap, sync=True)
-        if directory == metadata_directory and node.controller_endpoints is not None:
-            voter = Voter(ReplicaKey(node.node_id, directory_id), node.controller_endpoints)
-            _write_first_voters(files, directory, VoterSet({node.node_id: voter}), now_ms)
+        voters = node.voters_with(directory_id)
+        if directory == metadata_directory and voters is not None:
+            _write_first_voters(files, directory, voters, now_ms)
         meta = MetaProperties(cluster_id, node.node_id, directory_id)
         files.replace_file(join(directory, META_PROPERTIES), encode_meta_properties(meta), sync=True)
-    return Formatted(cluster_id, directory_ids)
+    kinds = {
+        d: node.kind_of_metadata_directory if d == metadata_directory else "data directory"
+        for d in directory_ids
+    }
+    return Formatted(cluster_id, directory_ids, kinds)
 
 
 def _write_first_voters(files: FileSystem, directory: str, voters: VoterSet, now_ms: int) -> None:

@@ -50,7 +50,7 @@ from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.settings import connection_limits, listener_limits
 from pykafka_broker.broker.start_reserve import StartReserve
 from pykafka_broker.broker.storage import prepare_directories
-from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE, KRAFT_VERSION_LEVEL
+from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
 from pykafka_broker.cluster.image import ClusterImage, ResourceType
 from pykafka_broker.config import BrokerConfig, log_config_for
 from pykafka_broker.coordination.coordinators import Coordinators
@@ -143,10 +143,9 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     closing = _Closing(f, storage.log, logs)
     undo.push_async_callback(closing.close)
     metadata, role, controller, replica = build_metadata(f, storage, logs, cluster_id)
-    kraft_version = 0 if storage.static_voters else KRAFT_VERSION_LEVEL
     controller_ports = ControllerPorts(
         configs=f.configs,
-        metadata=PublishedMetadata(f.node_id, metadata, kraft_version),
+        metadata=PublishedMetadata(f.node_id, metadata, storage),
         controller=controller,
         active=role,
         quorum=LocalQuorum(f.node_id, role),
@@ -224,7 +223,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     ports = NodePorts(
         clock=f.clock,
         configs=f.configs,
-        metadata=NodeMetadata(f.node_id, metadata, listeners, kraft_version),
+        metadata=NodeMetadata(f.node_id, metadata, storage, listeners),
         controller=controller,
         topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
         partitions=replicas,

@@ -6,13 +6,14 @@ import random
 from collections.abc import Awaitable, Iterable, Mapping
 
 from pykafka_broker.apis.ports.connection import ClientConnection
-from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.raft.storage import RaftStorage
 
 
 class PublishedMetadata:
@@ -20,10 +21,15 @@ class PublishedMetadata:
 
     supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
 
-    def __init__(self, node_id: int, publisher: MetadataPublisher, kraft_version: int) -> None:
+    def __init__(self, node_id: int, publisher: MetadataPublisher, storage: RaftStorage) -> None:
         self.node_id = node_id
-        self.kraft_version = kraft_version
         self._publisher = publisher
+        self._storage = storage
+
+    @property
+    def kraft_version(self) -> int:
+        """0 where the metadata log names no voters."""
+        return 0 if self._storage.static_voters else KRAFT_VERSION_LEVEL
 
     @property
     def image(self) -> ClusterImage:
@@ -35,9 +41,9 @@ class NodeMetadata(PublishedMetadata):
     """The published metadata, and this node's listeners."""
 
     def __init__(
-        self, node_id: int, publisher: MetadataPublisher, listeners: Listeners, kraft_version: int
+        self, node_id: int, publisher: MetadataPublisher, storage: RaftStorage, listeners: Listeners
     ) -> None:
-        super().__init__(node_id, publisher, kraft_version)
+        super().__init__(node_id, publisher, storage)
         self._listeners = listeners
 
     def advertised(self, broker_id: int, connection: ClientConnection) -> tuple[str, int] | None:

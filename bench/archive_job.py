@@ -10,16 +10,14 @@ and values. Jars are those of the Spark tests.
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pykafka_broker.testing.cache import CACHE
+from bench.spark_process import figures_of, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,32 +30,17 @@ MB = 1_000_000
 
 
 def session(folder: Path) -> SparkSession:
-    from pykafka_broker.spark import kafka_session
-    from pykafka_broker.spark.installation import look
-    from pykafka_broker.spark.jars import fetch_jars
-    from pykafka_broker.spark.releases import TABLES, packages
-    from pykafka_broker.spark.repository import Repository
+    from pykafka_broker.spark.releases import TABLES
 
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    installed = look()
-    jars = CACHE / f"spark-{installed.spark}" / "jars-tables"
-    fetch_jars(jars, packages(installed.spark, installed.scala, TABLES), installed.jars, Repository())
-    spark = kafka_session(
-        "bench",
-        master="local[2]",
-        tables=TABLES,
-        jars=jars,
-        conf={
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
+    return local_session(
+        TABLES,
+        {
             "spark.sql.warehouse.dir": str(folder / "warehouse"),
             "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
             "spark.sql.catalog.lake.type": "hadoop",
             "spark.sql.catalog.lake.warehouse": str(folder / "lake"),
         },
     )
-    spark.sparkContext.setLogLevel("ERROR")
-    return spark
 
 
 def archived(spark: SparkSession, address: str, topic: str, format_: TableFormat, folder: Path) -> int:
@@ -71,17 +54,7 @@ def archived(spark: SparkSession, address: str, topic: str, format_: TableFormat
 
 def measured(address: str, topic: str, records: int) -> dict[str, float]:
     """Records and bytes a second by format, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.archive_job", address, topic, str(records)],
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"archiving with Spark failed: {done.stderr.strip()[-2000:]}")
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
+    return figures_of("bench.archive_job", address, topic, str(records))
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from contextlib import suppress
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.process import TICKS_PER_SECOND
-from pykafka_broker.testing.cache import CACHE
+from bench.spark_process import figures_of, local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,24 +62,12 @@ def seconds_of_tree() -> float:
 
 def measured(address: str, folder: str, topic: str, records: int) -> dict[str, float]:
     """Records a second, and a second of processor time, of each reader, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.kafka_log_job", address, folder, topic, str(records)],
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"reading with Spark failed: {done.stderr.strip()[-2000:]}")
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
+    return figures_of("bench.kafka_log_job", address, folder, topic, str(records))
 
 
 def main() -> None:
-    from bench.spark_job import session
-
     address, folder, topic, records = sys.argv[1:]
-    spark = session(None, str(CACHE / "ivy"))
+    spark = local_session(conf={"spark.sql.shuffle.partitions": "2"})
     readers = frames(spark, address, folder, topic)
     rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in readers}
     for _ in range(WARM_UP + ROUNDS):

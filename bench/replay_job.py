@@ -11,33 +11,21 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pykafka_broker.testing.cache import CACHE
+from bench.spark_process import figures_of, local_session
 
 PARTITIONS = 4
 VALUE_BYTES = 100
-SESSION = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 
 
 def measured(address: str, rows: int) -> dict[str, float]:
     """The figures of one replay, in a process of its own."""
-    done = subprocess.run(
-        [sys.executable, "-m", "bench.replay_job", "--bootstrap", address, "--rows", str(rows)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"the replay failed: {done.stderr[-2000:]}")
-    figures: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return figures
+    return figures_of("bench.replay_job", "--bootstrap", address, "--rows", str(rows))
 
 
 def write_table(folder: Path, rows: int) -> None:
@@ -65,17 +53,13 @@ def write_table(folder: Path, rows: int) -> None:
 
 def main() -> None:
     """Run one replay after a warm-up, and print its figures."""
-    from pykafka_broker.spark import kafka_session
     from pykafka_broker.spark.replay import Preparation, Target, replay
 
     parser = argparse.ArgumentParser()
     parser.add_argument("--bootstrap", required=True)
     parser.add_argument("--rows", type=int, default=2_000_000)
     options = parser.parse_args()
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    jars = next(iter(sorted(CACHE.glob("spark-4.0*/jars"))), None)
-    spark = kafka_session("bench", master="local[2]", jars=jars, conf=SESSION)
-    spark.sparkContext.setLogLevel("ERROR")
+    spark = local_session()
     seconds = 0.0
     with tempfile.TemporaryDirectory() as name:
         for step, rows in (("warm", 20_000), ("run", options.rows)):

@@ -128,7 +128,7 @@ def spark_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
     say("Spark")
     names = [release.name for release in spark.RELEASES]
     wanted = [name for name in names if not chosen.clients or name in chosen.clients.split(",")]
-    by_release, missing = spark.run_releases(broker.address, wanted, say)
+    by_release, missing = spark.run_releases(broker, wanted, say)
     if chosen.store:
         cells = {
             scenario: {name: found[scenario] for name, found in by_release.items()}
@@ -140,7 +140,7 @@ def spark_lane(chosen: argparse.Namespace, broker: BrokerProcess) -> list[str]:
         f"{scenario} with {name}: {cell}"
         for name, found in by_release.items()
         for scenario, cell in found.items()
-        if cell != "pass"
+        if cell.startswith("fails")
     ]
     return absent(chosen, missing) + failures
 

@@ -19,12 +19,14 @@ from interop.clients.driven import ToolchainMissingError
 from interop.clients.drivers import run, tool
 from pykafka_broker.testing.apache.jars import java
 from pykafka_broker.testing.cache import CACHE
+from pykafka_broker.testing.processes import BrokerProcess
 
 PROGRAM = Path(__file__).parent / "round_trip.py"
 SCENARIOS = (
     "spark.a_batch_is_written_and_read",
     "spark.a_stream_is_copied_and_resumed",
     "spark.an_archive_gives_the_topic_again",
+    "spark.log_folders_are_read_as_batch_and_stream",
 )
 TIMEOUT_S = 300.0
 
@@ -110,10 +112,11 @@ def python_path(release: Release) -> str:
     return str(folder)
 
 
-def round_trip(release: Release, bootstrap: str) -> dict[str, str]:
+def round_trip(release: Release, broker: BrokerProcess) -> dict[str, str]:
     """The outcome of each scenario."""
     java()
-    command = [sys.executable, str(PROGRAM), bootstrap, release.version, python_path(release), *jars(release)]
+    command = [sys.executable, str(PROGRAM), broker.address, str(broker.data_dir), release.version]
+    command += [python_path(release), *jars(release)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     told = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if not told:
@@ -123,7 +126,7 @@ def round_trip(release: Release, bootstrap: str) -> dict[str, str]:
 
 
 def run_releases(
-    bootstrap: str, names: Sequence[str], report: Callable[[str], None]
+    broker: BrokerProcess, names: Sequence[str], report: Callable[[str], None]
 ) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
     """By release what became of each scenario; and of the releases that cannot run here the reason."""
     cells: dict[str, dict[str, str]] = {}
@@ -132,7 +135,7 @@ def run_releases(
         if release.name not in names:
             continue
         try:
-            cells[release.name] = round_trip(release, bootstrap)
+            cells[release.name] = round_trip(release, broker)
         except ToolchainMissingError as error:
             missing[release.name] = str(error)
             continue

@@ -1,6 +1,8 @@
-"""Run in a process of its own by `interop.spark`: round_trip.py BOOTSTRAP VERSION PYSPARK_FOLDER JAR...
+"""Run in a process of its own by `interop.spark`:
 
-Prints one JSON object: by scenario "pass" or "fails: why".
+    round_trip.py BOOTSTRAP DATA_DIR VERSION PYSPARK_FOLDER JAR...
+
+Prints one JSON object: by scenario "pass", "lacks: what" or "fails: why".
 """
 
 from __future__ import annotations
@@ -11,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
-BOOTSTRAP, VERSION, FOLDER, *JARS = sys.argv[1:]
+BOOTSTRAP, DATA_DIR, VERSION, FOLDER, *JARS = sys.argv[1:]
 sys.path.insert(0, FOLDER)
 os.environ["PYTHONPATH"] = FOLDER
 os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -114,9 +117,52 @@ def an_archive_gives_the_topic_again(spark: SparkSession) -> None:
     assert found(spark, target) == wanted(spark, ROWS), "the topic is not what it was"
 
 
+def log_folders_are_read_as_batch_and_stream(spark: SparkSession) -> None:
+    from pykafka_broker.spark import SparkError, register_kafka_log
+
+    try:
+        register_kafka_log(spark)
+    except SparkError as error:
+        raise LacksError(str(error)) from None
+    name = topic("folders")
+    kafka(rows(spark, 0).write, topic=name).save()
+    found = spark.read.format("kafka_log").option("subscribe", name).load(DATA_DIR)
+    assert found.count() == ROWS, f"{found.count()} rows in a batch"
+    stream = (
+        spark.readStream.format("kafka_log")
+        .options(subscribe=name, startingOffsets="earliest", maxOffsetsPerTrigger="2000")
+        .load(DATA_DIR)
+    )
+    with tempfile.TemporaryDirectory() as checkpoint:
+        read: list[tuple[int, int]] = []
+
+        def later(batch: Any, number: int) -> None:
+            read.append((number, batch.count()))
+            # Not read: the stream ends where the topic ended when it began.
+            kafka(rows(spark, ROWS, 10).write, topic=name).save()
+
+        query = stream.writeStream.foreachBatch(later).option("checkpointLocation", checkpoint)
+        assert query.trigger(availableNow=True).start().awaitTermination(120), "the stream did not end"
+    sizes = [size for _, size in read]
+    assert max(sizes) <= 2000, f"batches of {sizes} rows"
+    # Spark 4.0 and 4.1 run a single batch of a source in Python.
+    assert sum(sizes) == ROWS or (len(sizes) == 1 and not says_how_much()), f"batches of {sizes} rows"
+
+
+def says_how_much() -> bool:
+    """Whether this Spark asks a stream in Python from where it reads and how much, as 4.2 does."""
+    return find_spec("pyspark.sql.streaming.datasource") is not None
+
+
+class LacksError(Exception):
+    """This release of Spark cannot do it, and why."""
+
+
 def outcome(scenario: Callable[[SparkSession], None], spark: SparkSession) -> str:
     try:
         scenario(spark)
+    except LacksError as error:
+        return f"lacks: {error}"
     except Exception as error:
         first, *more = str(error).splitlines()
         causes = [line for line in more if "Caused by" in line or "Exception:" in line]
@@ -139,6 +185,7 @@ def main() -> None:
         a_batch_is_written_and_read,
         a_stream_is_copied_and_resumed,
         an_archive_gives_the_topic_again,
+        log_folders_are_read_as_batch_and_stream,
     )
     cells = {f"spark.{scenario.__name__}": outcome(scenario, spark) for scenario in scenarios}
     spark.stop()

@@ -106,6 +106,22 @@ def test_a_stream_that_has_an_end_reads_no_further() -> None:
     assert [reading.advance(6).offsets[FIRST] for _ in range(3)] == [6, 10, 10]
 
 
+def test_a_stream_that_is_told_from_where_and_how_much_reads_that() -> None:
+    files = MemoryFiles()
+    log = fill(new_partition(files), 40)
+    reading = stream(files)
+    first = reading.first()
+
+    def end(start: Positions, most: int | None) -> Positions:
+        reading.at(start)
+        return reading.advance(most)
+
+    assert (end(first, 15), end(first, 7), end(at(7), 15)) == (at(15), at(7), at(22))
+    reading.end_here()
+    fill(log, 10)
+    assert end(first, None) == end(at(40), None) == at(40)
+
+
 def test_partitions_that_are_added_are_read_from_their_beginning() -> None:
     files = MemoryFiles()
     fill(new_partition(files), 3)

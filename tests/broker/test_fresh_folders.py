@@ -19,8 +19,9 @@ from pykafka_broker.protocol.messages.records import control
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.protocol.records.batch import iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT
 from pykafka_broker.raft.format import METADATA_FOLDER
-from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, decode_snapshot, encode_snapshot
+from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
 from pykafka_broker.testing.apache.tools import run_tool
 from pykafka_broker.testing.home import DATA, Home
 from pykafka_broker.testing.memory_files import MemoryFiles

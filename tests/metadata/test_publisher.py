@@ -11,7 +11,7 @@ from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.protocol.messages.records import metadata as m
-from pykafka_broker.raft.snapshots import SnapshotId
+from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.testing.clock import settle
 from tests.support.metadata import Node
 

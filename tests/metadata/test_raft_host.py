@@ -11,10 +11,11 @@ from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Follower
 from pykafka_broker.raft.driver import OtherVotersError
-from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, encode_snapshot
+from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -214,7 +215,7 @@ async def test_a_node_that_has_lost_the_leadership_is_told_so_and_goes_on_from_w
     hosted.host.append((TOPICS[0],), VERSION)
     # Elections among several voters are not served yet, so no event of raft's core takes the lead away.
     state = hosted.host._driver.state
-    hosted.host._driver._state = state._replace(role=Follower(2, leader_id=2))
+    hosted.host._driver._state = state._replace(role=Follower(2, leader_id=2, endpoints={}))
 
     hosted.host.on_commit(4)
 

@@ -14,11 +14,12 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
-from pykafka_broker.raft.core.transitions import ElectionState
+from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.driver import OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
-from pykafka_broker.raft.snapshots import BOOTSTRAP_SNAPSHOT, SnapshotId, decode_snapshot, encode_snapshot
+from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
 from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
 from pykafka_broker.testing.clock import settle
 from pykafka_broker.testing.memory_files import MemoryFiles

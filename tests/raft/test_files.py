@@ -10,8 +10,9 @@ from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_meta_properties, uuid_bytes, uuid_text
 from pykafka_broker.protocol.messages.records import control as c
 from pykafka_broker.protocol.messages.records import metadata as m
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
-from pykafka_broker.raft.core.transitions import ElectionState
+from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.format import (
     METADATA_FOLDER,
     NewNode,
@@ -21,8 +22,6 @@ from pykafka_broker.raft.format import (
 )
 from pykafka_broker.raft.quorum_state import decode_quorum_state, encode_quorum_state
 from pykafka_broker.raft.snapshots import (
-    BOOTSTRAP_SNAPSHOT,
-    SnapshotId,
     control_batch,
     decode_snapshot,
     encode_snapshot,

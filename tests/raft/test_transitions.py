@@ -6,6 +6,8 @@ import pytest
 
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.messages.records import control as m
+from pykafka_broker.raft.core import transitions
+from pykafka_broker.raft.core.log_view import EpochStart, LogView, Membership
 from pykafka_broker.raft.core.quorum import (
     UNKNOWN_DIRECTORY,
     ReplicaKey,
@@ -15,18 +17,13 @@ from pykafka_broker.raft.core.quorum import (
     majority_offset,
 )
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Resigned, Unattached
-from pykafka_broker.raft.core.transitions import (
-    Appended,
-    ElectionState,
-    Flushed,
-    LogView,
-    RaftState,
-    _become_leader,
-    boot,
-    step,
-)
+from pykafka_broker.raft.core.state import Appended, ElectionState, Flushed, Moment, RaftState
+from pykafka_broker.raft.core.turn import Turn
 
 DISK, OTHER_DISK = b"d" * 16, b"e" * 16
+NOW = Moment(now_ms=1000, chance=0.5)
+#: By NOW and the defaults: half of the chance to wait longer for an election.
+ELECTION, FETCH, UPDATE = 2500, 3000, 7000
 
 
 def voter(node_id: int, directory_id: bytes = DISK, port: int = 9093) -> Voter:
@@ -37,7 +34,15 @@ def voters(*node_ids: int) -> VoterSet:
     return VoterSet({node_id: voter(node_id) for node_id in node_ids})
 
 
-ALONE = LogView(end_offset=0, last_epoch=0, voters=voters(1), voters_in_log=False)
+def boot(local, election, log):
+    return transitions.boot(local, election, log, NOW)
+
+
+def step(state, event):
+    return transitions.step(state, event, NOW)
+
+
+ALONE = LogView(0, 0, (Membership(voters(1)),))
 
 
 def role_at_boot(election: ElectionState, log: LogView):
@@ -46,23 +51,32 @@ def role_at_boot(election: ElectionState, log: LogView):
 
 # -- waking up ---------------------------------------------------------------------------------------------
 
-THREE = LogView(end_offset=50, last_epoch=4, voters=voters(1, 2, 3), voters_in_log=True)
+THREE = LogView(50, 4, (Membership(voters(1, 2, 3), offset=2),))
 
 
 @pytest.mark.parametrize(
     "election, role",
     [
-        (ElectionState(3, leader_id=2), Unattached(4)),
-        (ElectionState(4, leader_id=1), Resigned(4)),
-        (ElectionState(4, leader_id=2), Follower(4, 2)),
-        (ElectionState(4, leader_id=9), Unattached(4, leader_id=9)),
-        (ElectionState(5, voted_id=1, voted_directory_id=DISK), Candidate(5, frozenset({1}))),
-        (ElectionState(5, voted_id=2, voted_directory_id=DISK), Unattached(5, voted=ReplicaKey(2, DISK))),
+        (ElectionState(3, leader_id=2), Unattached(4, election_deadline_ms=ELECTION)),
+        (ElectionState(4, leader_id=1), Resigned(4, election_deadline_ms=ELECTION)),
+        (
+            ElectionState(4, leader_id=2),
+            Follower(4, 2, voter(2).endpoints, fetch_deadline_ms=FETCH, update_deadline_ms=UPDATE),
+        ),
+        (ElectionState(4, leader_id=9), Unattached(4, leader_id=9, election_deadline_ms=ELECTION)),
+        (
+            ElectionState(5, voted_id=1, voted_directory_id=DISK),
+            Candidate(5, frozenset({1}), election_deadline_ms=ELECTION),
+        ),
+        (
+            ElectionState(5, voted_id=2, voted_directory_id=DISK),
+            Unattached(5, voted=ReplicaKey(2, DISK), election_deadline_ms=ELECTION),
+        ),
         (
             ElectionState(5, voted_id=1, voted_directory_id=OTHER_DISK),
-            Unattached(5, voted=ReplicaKey(1, OTHER_DISK)),
+            Unattached(5, voted=ReplicaKey(1, OTHER_DISK), election_deadline_ms=ELECTION),
         ),
-        (ElectionState(5), Unattached(5)),
+        (ElectionState(5), Unattached(5, election_deadline_ms=ELECTION)),
     ],
 )
 def test_a_voter_among_several_wakes_up_as_what_it_was_and_waits(election, role):
@@ -74,13 +88,13 @@ def test_a_candidate_without_a_majority_never_leads():
     candidate = Candidate(5, frozenset({1}))
 
     with pytest.raises(IllegalState, match="1 of 3 voters are no majority"):
-        _become_leader(RaftState(voter(1), candidate, THREE), candidate)
+        Turn(RaftState(voter(1), candidate, THREE), NOW).become_leader()
 
 
 def test_a_new_quorum_of_one_elects_itself_and_writes_its_voters_into_the_log():
     woken = boot(voter(1), ElectionState(), ALONE)
 
-    assert woken.state.role == Leader(epoch=1, start_offset=0, end_offsets={1: -1}, high_watermark=None)
+    assert woken.state.role == Leader(epoch=1, start_offset=0, high_watermark=None)
     assert woken.persist == ElectionState(leader_epoch=1, leader_id=1)
     change, version, record = woken.append
     assert change == m.LeaderChangeMessage(
@@ -94,9 +108,9 @@ def test_a_new_quorum_of_one_elects_itself_and_writes_its_voters_into_the_log():
 
 
 def test_after_a_restart_it_leads_the_next_epoch_and_the_voters_need_not_be_said_again():
-    log = LogView(end_offset=50, last_epoch=1, voters=voters(1), voters_in_log=True)
+    log = LogView(50, 1, (Membership(voters(1), offset=2),))
     woken = boot(voter(1), ElectionState(1, leader_id=1), log)
-    assert woken.state.role == Leader(2, 50, {1: -1})
+    assert woken.state.role == Leader(2, 50)
     assert [type(message) for message in woken.append] == [m.LeaderChangeMessage]
 
 
@@ -111,7 +125,7 @@ def test_a_candidate_that_stopped_before_it_won_goes_on_in_its_epoch():
 
 
 def test_a_voter_that_has_moved_says_where_it_is_now():
-    log = LogView(end_offset=50, last_epoch=1, voters=voters(1), voters_in_log=True)
+    log = LogView(50, 1, (Membership(voters(1), offset=2),))
     woken = boot(voter(1, port=7777), ElectionState(1, leader_id=1), log)
     assert VoterSet.from_record(woken.append[-1]).voters[1].endpoints == {"CONTROLLER": ("localhost", 7777)}
 
@@ -123,10 +137,10 @@ def test_the_same_node_on_another_disk_is_no_voter():
 
 def test_voters_of_the_configuration_never_enter_the_log():
     alone = VoterSet({1: Voter(ReplicaKey(1), {"CONTROLLER": ("controller", 9093)})})
-    log = LogView(end_offset=0, last_epoch=0, voters=alone, voters_in_log=False, kraft_version=0)
+    log = LogView(0, 0, (Membership(alone, kraft_version=0),))
     woken = boot(voter(1), ElectionState(), log)
     assert [type(message) for message in woken.append] == [m.LeaderChangeMessage]
-    assert woken.state.log == log
+    assert woken.state.log == log._replace(end_offset=1, last_epoch=1, epochs=(EpochStart(1, 0),))
 
 
 # -- committing ----------------------------------------------------------------------------------------------
@@ -139,7 +153,7 @@ def test_what_is_on_disk_is_committed_once_a_record_of_this_epoch_is():
 
     done = step(state, Flushed(51))
     assert done.advance == 51
-    assert done.state.role == Leader(2, 50, {1: 51}, high_watermark=51)
+    assert done.state.role == Leader(2, 50, high_watermark=51)
     assert step(done.state, Flushed(51)).advance is None
 
 

@@ -19,7 +19,7 @@ from typing import Optional
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.cluster.loader import MetadataLoader
 from pykafka_broker.metadata.batch import MetadataBatch
-from pykafka_broker.raft.snapshots import SnapshotId
+from pykafka_broker.raft.core.log_view import SnapshotId
 
 logger = logging.getLogger(__name__)
 

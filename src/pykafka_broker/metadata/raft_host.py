@@ -27,10 +27,10 @@ from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.quorum import Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.driver import RaftDriver
-from pykafka_broker.raft.snapshots import SnapshotId
 from pykafka_broker.raft.storage import Loaded, RaftStorage
 
 logger = logging.getLogger(__name__)

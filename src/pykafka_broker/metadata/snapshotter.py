@@ -16,8 +16,8 @@ from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.threads import RunBlocking
+from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.quorum import VoterSet
-from pykafka_broker.raft.snapshots import SnapshotId
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 

@@ -21,7 +21,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.core.roles import Leader
-from pykafka_broker.raft.core.transitions import Appended, Flushed, RaftState, RaftStep
+from pykafka_broker.raft.core.state import Appended, Event, Flushed, Moment, RaftState, RaftStep
 from pykafka_broker.raft.storage import Loaded, RaftStorage
 
 
@@ -97,7 +97,7 @@ class RaftDriver:
                 f"node {node_id} finds the voters {voters} in its metadata log: "
                 "it can serve a quorum of itself alone"
             )
-        self._carry_out(transitions.boot(self._local, loaded.election, view))
+        self._carry_out(transitions.boot(self._local, loaded.election, view, self._moment()))
 
     def append(self, values: Sequence[bytes]) -> int:
         """Append one batch of framed metadata records; returns the log end offset after it."""
@@ -113,6 +113,13 @@ class RaftDriver:
         while self._flushing is not None:
             await self._flushing
 
+    def _step(self, event: Event) -> None:
+        self._carry_out(transitions.step(self.state, event, self._moment()))
+
+    def _moment(self) -> Moment:
+        """Now. A quorum of one leaves nothing to chance."""
+        return Moment(self._now_ms(), 0.0)
+
     def _carry_out(self, step: RaftStep) -> None:
         """Persist, append, advance: no step may do one before the one left of it."""
         if step.persist is not None:
@@ -127,7 +134,7 @@ class RaftDriver:
 
     def _appended(self) -> int:
         end_offset = self.storage.end_offset
-        self._carry_out(transitions.step(self.state, Appended(end_offset)))
+        self._step(Appended(end_offset))
         if self._flushing is None:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
         return end_offset
@@ -138,7 +145,7 @@ class RaftDriver:
             while self._flushed < (end_offset := self.storage.end_offset):
                 await self._run_blocking(self.storage.flush)
                 self._flushed = end_offset
-                self._carry_out(transitions.step(self.state, Flushed(end_offset)))
+                self._step(Flushed(end_offset))
         except (KafkaError, OSError) as error:
             # The content of the disk is unknown now, so nothing may be acknowledged any more.
             self._failed = error

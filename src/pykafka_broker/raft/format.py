@@ -27,8 +27,9 @@ from pykafka_broker.log.disk.checkpoints import (
 )
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.disk.names import META_PROPERTIES, METADATA_TOPIC, partition_folder
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
-from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, BOOTSTRAP_SNAPSHOT, encode_snapshot
+from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT, encode_snapshot
 from pykafka_broker.system.named_tuple import NamedTuple
 
 METADATA_FOLDER = partition_folder(METADATA_TOPIC, 0)

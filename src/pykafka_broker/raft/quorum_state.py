@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile, uuid_bytes, uuid_text
 from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY
-from pykafka_broker.raft.core.transitions import ElectionState
+from pykafka_broker.raft.core.state import ElectionState
 
 QUORUM_STATE = "quorum-state"
 

@@ -19,31 +19,15 @@ from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import BatchFields, build_batch, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record, encode_raft_record
+from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.quorum import VoterSet
 from pykafka_broker.system.named_tuple import NamedTuple
 
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
-SNAPSHOT_SUFFIX = ".checkpoint"
 #: So that no batch grows without bound; Kafka's own snapshots cut by size as well.
 RECORDS_PER_BATCH = 10_000
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
-
-
-class SnapshotId(NamedTuple):
-    """Holds everything below `end_offset`; `epoch` is that of the last record below it."""
-
-    end_offset: int
-    epoch: int
-
-    @property
-    def file_name(self) -> str:
-        """`00000000000000000042-0000000003.checkpoint`"""
-        return f"{self.end_offset:020d}-{self.epoch:010d}{SNAPSHOT_SUFFIX}"
-
-
-#: The snapshot that `format` writes to name the first voters.
-BOOTSTRAP_SNAPSHOT = SnapshotId(0, 0)
 
 
 class Snapshot(NamedTuple):

@@ -21,12 +21,19 @@ from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record
+from pykafka_broker.raft.core.log_view import (
+    BOOTSTRAP_SNAPSHOT,
+    SNAPSHOT_SUFFIX,
+    EpochStart,
+    LogView,
+    Membership,
+    SnapshotFile,
+    SnapshotId,
+)
 from pykafka_broker.raft.core.quorum import NO_VOTERS, VoterSet
-from pykafka_broker.raft.core.transitions import ElectionState, LogView
+from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state, encode_quorum_state
 from pykafka_broker.raft.snapshots import (
-    BOOTSTRAP_SNAPSHOT,
-    SnapshotId,
     control_batch,
     decode_snapshot,
     encode_snapshot,
@@ -110,24 +117,43 @@ class RaftStorage:
 
     def _load(self) -> Loaded:
         self._start_at_snapshot()
-        snapshot, voters, voters_in_log = self._load_snapshot()
+        snapshot, membership = self._load_snapshot()
+        memberships = [membership]
         epoch = 0
         for header, batch in self._batches(0 if snapshot is None else snapshot.snapshot_id.end_offset):
             self.bytes_since_snapshot += header.size_in_bytes
             epoch = header.partition_leader_epoch
             if not header.is_control:
                 continue
-            for record in read_records(batch):
+            for place, record in enumerate(read_records(batch)):
                 message = decode_raft_record(record.key, record.value)
                 if isinstance(message, m.VotersRecord):
-                    voters, voters_in_log = VoterSet.from_record(message), True
+                    voters = VoterSet.from_record(message)
+                    memberships.append(Membership(voters, header.base_offset + place))
+        if not memberships[0].voters.voters and self._configured_voters.voters:
+            memberships[0] = Membership(self._configured_voters, kraft_version=0)
+        state = self.log.state
         view = LogView(
-            self.log.state.log_end_offset, max(epoch, self.log.state.latest_epoch), voters, voters_in_log
+            state.log_end_offset,
+            max(epoch, state.latest_epoch, 0),
+            tuple(memberships),
+            state.log_start_offset,
+            0,
+            tuple(EpochStart(entry.epoch, entry.start_offset) for entry in state.epochs.entries),
+            self._snapshot_files(),
         )
-        if not voters.voters and self._configured_voters.voters:
-            view = view._replace(voters=self._configured_voters, kraft_version=0)
+        if view.kraft_version == 0:
             self.static_voters = tuple(sorted(view.voters.voters))
         return Loaded(self._read_election_state(), view, snapshot)
+
+    def _snapshot_files(self) -> tuple[SnapshotFile, ...]:
+        """The finished snapshots that other replicas may have, ascending."""
+        found = []
+        for entry in self._files.entries(self.log.directory, sizes_of=(SNAPSHOT_SUFFIX,)):
+            snapshot_id = parse_snapshot_name(entry.name)
+            if snapshot_id is not None and snapshot_id != BOOTSTRAP_SNAPSHOT:
+                found.append(SnapshotFile(snapshot_id, entry.size))
+        return tuple(sorted(found))
 
     def read(self, start_offset: int, end_offset: int) -> Iterator[StoredBatch]:
         """The whole batches of the log that lie between two offsets.
@@ -182,8 +208,8 @@ class RaftStorage:
             self.log.trimmer.reset_to(snapshot_id.end_offset)
             return
 
-    def _load_snapshot(self) -> tuple[StoredSnapshot | None, VoterSet, bool]:
-        """The newest snapshot, the voters as of it, and whether other replicas see it."""
+    def _load_snapshot(self) -> tuple[StoredSnapshot | None, Membership]:
+        """The newest snapshot, and the voters as of it."""
         for snapshot_id in sorted(self.snapshots(), reverse=True):
             if not self.log.state.log_start_offset <= snapshot_id.end_offset <= self.log.state.log_end_offset:
                 logger.error("The metadata log does not go on from the snapshot %s", snapshot_id.file_name)
@@ -195,11 +221,12 @@ class RaftStorage:
                 continue
             voters = snapshot.voters or NO_VOTERS
             if snapshot_id == BOOTSTRAP_SNAPSHOT:
-                return None, voters, False
-            return StoredSnapshot(snapshot_id, snapshot.values), voters, True
+                return None, Membership(voters)
+            in_log = snapshot_id.end_offset - 1 if snapshot.voters else -1
+            return StoredSnapshot(snapshot_id, snapshot.values), Membership(voters, in_log)
         if self.log.state.log_start_offset > 0:
             raise MalformedFile("the metadata log has been trimmed, and no snapshot stands for its beginning")
-        return None, NO_VOTERS, False
+        return None, Membership(NO_VOTERS)
 
     def snapshots(self) -> list[SnapshotId]:
         """The finished snapshots, in no particular order."""

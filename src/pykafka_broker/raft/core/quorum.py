@@ -10,6 +10,11 @@ from pykafka_broker.system.named_tuple import NamedTuple
 #: The directory id of a replica whose directory is not known; it matches every directory.
 UNKNOWN_DIRECTORY = bytes(16)
 
+#: Host and port.
+Address = tuple[str, int]
+#: Where a replica is reached, by the name of the listener.
+Endpoints = Mapping[str, Address]
+
 
 class ReplicaKey(NamedTuple):
     """One copy of the log: a node, and which of its directories, for a lost disk makes it another copy."""
@@ -28,8 +33,13 @@ class Voter(NamedTuple):
     """A copy that votes, where it is reached by listener name, and the kraft.version levels it supports."""
 
     key: ReplicaKey
-    endpoints: Mapping[str, tuple[str, int]]
+    endpoints: Endpoints
     kraft_versions: tuple[int, int] = (0, 1)
+
+    def supports(self, kraft_version: int) -> bool:
+        """Whether this level of kraft.version is in its range."""
+        least, greatest = self.kraft_versions
+        return least <= kraft_version <= greatest
 
 
 class VoterSet(NamedTuple):
@@ -45,6 +55,23 @@ class VoterSet(NamedTuple):
     def is_only_voter(self, key: ReplicaKey) -> bool:
         """Whether this copy is its own majority."""
         return len(self.voters) == 1 and self.is_voter(key)
+
+    def others(self, node_id: int) -> tuple[Voter, ...]:
+        """All voters but one."""
+        return tuple(voter for voter in self.voters.values() if voter.key.node_id != node_id)
+
+    def endpoints_of(self, node_id: int) -> Endpoints:
+        """Where a voter is reached; empty when the node does not vote."""
+        voter = self.voters.get(node_id)
+        return {} if voter is None else voter.endpoints
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        """These voters and this one, in the place of an entry of the same node."""
+        return VoterSet({**self.voters, voter.key.node_id: voter})
+
+    def without_voter(self, node_id: int) -> VoterSet:
+        """These voters but one."""
+        return VoterSet({voter.key.node_id: voter for voter in self.others(node_id)})
 
     def to_record(self) -> m.VotersRecord:
         """The control record that makes these the voters."""

@@ -1,13 +1,17 @@
 """The roles of a replica of the metadata log, one frozen class each.
 
-    Unattached  -> Candidate  the election timer ran out, or this is the only voter
-    Candidate   -> Leader     a majority of the voters granted
-    Leader      -> Resigned   it can no longer know that it leads
-    Resigned    -> Candidate  the election timer ran out, or this is the only voter
-    any         -> Follower or Unattached, when a higher epoch shows up
+    Unattached   -> Prospective  the election timer ran out
+    Follower     -> Prospective  the leader was silent for too long, or said that it resigns
+    Prospective  -> Candidate    a majority would vote for it (KIP-996)
+    Prospective  -> Follower     a majority would not, and it knew a leader; else -> Unattached
+    Candidate    -> Leader       a majority of the voters granted
+    Candidate    -> Prospective  the election failed
+    Leader       -> Resigned     it can no longer know that it leads, it stops, or it is a voter no more
+    Resigned     -> Unattached   in the next epoch, when the election timer ran out
+    any          -> Follower or Unattached, when a higher epoch shows up
 
-`epoch` never goes back. Prospective, the pre-vote before a real candidacy (KIP-996), is left out: it is
-volatile, never found at boot, and a quorum of one has no other voter to ask.
+`epoch` never goes back, and only a candidacy raises it. Voters alone become Prospective; an observer is
+Unattached or Follower. Deadlines are on the clock of the events, in milliseconds; None: never.
 """
 
 from __future__ import annotations
@@ -15,16 +19,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Union
 
-from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.core.log_view import SnapshotId
+from pykafka_broker.raft.core.messages import AddVoter, Fetch
+from pykafka_broker.raft.core.quorum import Endpoints, ReplicaKey, Voter
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
 class Unattached(NamedTuple):
-    """Knows the epoch, perhaps its leader's id but no address, perhaps the candidate it voted for; waits."""
+    """Knows the epoch, perhaps its leader but no address, perhaps the candidate it voted for; asks around."""
 
     epoch: int
     leader_id: int | None = None
     voted: ReplicaKey | None = None
+    election_deadline_ms: int | None = None
+
+
+class Prospective(NamedTuple):
+    """Asks whether it would be elected, before it disturbs an epoch; `granted` includes itself."""
+
+    epoch: int
+    leader_id: int | None
+    endpoints: Endpoints
+    voted: ReplicaKey | None
+    granted: frozenset[int]
+    refused: frozenset[int] = frozenset()
+    election_deadline_ms: int = 0
 
 
 class Candidate(NamedTuple):
@@ -33,33 +52,99 @@ class Candidate(NamedTuple):
     epoch: int
     granted: frozenset[int]
     refused: frozenset[int] = frozenset()
+    election_deadline_ms: int = 0
+
+
+class Download(NamedTuple):
+    """A snapshot of which the bytes before `position` have come; with all of them it is installed."""
+
+    snapshot_id: SnapshotId
+    position: int = 0
+    is_complete: bool = False
+
+
+class Follower(NamedTuple):
+    """Fetches from the leader of its epoch.
+
+    `has_fetched` is True once the leader has answered: while it may live, no other is given a pre-vote.
+    `has_updated` is True once the leader was told of this voter, for the upgrade of kraft.version.
+    """
+
+    epoch: int
+    leader_id: int
+    endpoints: Endpoints
+    has_fetched: bool = False
+    has_updated: bool = False
+    download: Download | None = None
+    fetch_deadline_ms: int | None = None
+    update_deadline_ms: int | None = None
+
+
+class Progress(NamedTuple):
+    """What the leader knows of another replica. Times are -1 before the first.
+
+    `end_offset` is where its Fetch stood: everything below is on its disk. `leader_end_offset` is where the
+    leader's log ended at that time.
+    """
+
+    end_offset: int = -1
+    last_fetch_ms: int = -1
+    last_caught_up_ms: int = -1
+    leader_end_offset: int = -1
+
+
+class ParkedFetch(NamedTuple):
+    """A Fetch that found nothing yet, and when it is answered all the same."""
+
+    token: int
+    request: Fetch
+    deadline_ms: int
+
+
+class VoterChange(NamedTuple):
+    """The one change of the voters that is under way. `token` 0: it has been answered, or none waits for it.
+
+    `adding` is the request while the versions of the voter to be are asked for. `offset` is that of the
+    record, -1 before it is appended.
+    """
+
+    token: int
+    deadline_ms: int
+    offset: int = -1
+    adding: AddVoter | None = None
 
 
 class Leader(NamedTuple):
-    """Appends for the whole quorum. `end_offsets` are the ends of the voters' logs known to be on disk.
+    """Appends for the whole quorum.
 
     The high watermark is unknown (None) until a record of this very epoch is on a majority: only that commits
-    the records of earlier leaders.
+    the records of earlier leaders. `progress` has other replicas, voters and observers. `heard` are the
+    voters that fetched since the check-quorum timer was set. `reported` are the voters that have said who
+    they are while kraft.version is 0.
     """
 
     epoch: int
     start_offset: int
-    end_offsets: Mapping[int, int]
     high_watermark: int | None = None
-
-
-class Follower(NamedTuple):
-    """Fetches from the leader of its epoch."""
-
-    epoch: int
-    leader_id: int
-    high_watermark: int | None = None
+    progress: Mapping[ReplicaKey, Progress] = {}
+    parked: tuple[ParkedFetch, ...] = ()
+    change: VoterChange | None = None
+    heard: frozenset[int] = frozenset()
+    reported: Mapping[int, Voter] = {}
+    check_quorum_deadline_ms: int | None = None
+    begin_epoch_deadline_ms: int | None = None
 
 
 class Resigned(NamedTuple):
-    """Led this epoch and must not lead or vote in it again: it may have lost its last records."""
+    """Led this epoch and must not lead or vote in it again: it may have lost its last records.
+
+    It tells the `unaware` voters that it has resigned, and the `successors` in the order of their logs.
+    """
 
     epoch: int
+    successors: tuple[ReplicaKey, ...] = ()
+    unaware: frozenset[int] = frozenset()
+    election_deadline_ms: int | None = None
 
 
-Role = Union[Unattached, Candidate, Leader, Follower, Resigned]
+Role = Union[Unattached, Prospective, Candidate, Leader, Follower, Resigned]

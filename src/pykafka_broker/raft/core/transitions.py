@@ -1,164 +1,280 @@
 """KRaft as a pure machine: the next state of a replica, and the steps its driver must then take, in order.
 
-`boot` finds the role a replica wakes up in; `step` takes one event. Both return a `RaftStep`, whose fields
-stand in the order of the driver's duties: persist, append, advance. A quorum of one elects itself within
-`boot`; the events of a real quorum (votes, fetches, time-outs) will be further cases of `step`, and messages
-to send a further field.
+`boot` finds the role a replica wakes up in; `step` takes one event. Both return a `RaftStep`. A quorum of one
+elects itself within `boot`. After every event the role looks at the time and at what it may send now, so a
+replica is never idle while there is something to do; `next_deadline_ms` says when time alone brings more.
+
+A driver takes the events one after another: a step is carried out before the next event is handed in.
 """
 
 from __future__ import annotations
 
-from typing import Union
+from collections.abc import Iterator
 
-from pykafka_broker.machine.illegal_state import IllegalState
-from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.raft.core.quorum import (
-    UNKNOWN_DIRECTORY,
-    ReplicaKey,
-    Voter,
-    VoterSet,
-    is_majority,
-    majority_offset,
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core import (
+    announcing,
+    elections,
+    following,
+    leading,
+    snapshot_fetching,
+    voter_changes,
+    voter_updates,
 )
-from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Resigned, Role, Unattached
-from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.raft.core.log_view import Batch, LogView
+from pykafka_broker.raft.core.messages import (
+    Acknowledged,
+    AddVoter,
+    Answer,
+    AskVersions,
+    BeginQuorumEpoch,
+    ChangeAnswer,
+    EndQuorumEpoch,
+    Fetch,
+    FetchAnswer,
+    FetchSnapshot,
+    FetchSnapshotAnswer,
+    RemoveVoter,
+    Request,
+    UpdateVoter,
+    Versions,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_broker.raft.core.progress import successors
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.core.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from pykafka_broker.raft.core.settings import DEFAULTS, Settings
+from pykafka_broker.raft.core.state import (
+    Answered,
+    Appended,
+    ElectionState,
+    Event,
+    Flushed,
+    Moment,
+    RaftState,
+    RaftStep,
+    Received,
+    Resign,
+    SnapshotInstalled,
+    SnapshotsChanged,
+    Stop,
+    TimePassed,
+    Unanswered,
+    UpgradeKRaftVersion,
+)
+from pykafka_broker.raft.core.turn import Turn
 
 
-class ElectionState(NamedTuple):
-    """The `quorum-state` file: without it a replica could vote twice, or lead an epoch twice."""
-
-    leader_epoch: int = 0
-    leader_id: int = -1
-    voted_id: int = -1
-    voted_directory_id: bytes = UNKNOWN_DIRECTORY
-
-
-class LogView(NamedTuple):
-    """The facts of the log that the machine decides on. `voters` are the newest, committed or not."""
-
-    end_offset: int
-    last_epoch: int
-    voters: VoterSet
-    #: False while the voters stand only in the bootstrap snapshot, which other replicas never see.
-    voters_in_log: bool
-    #: 0: the voters are those of the configuration (`controller.quorum.voters`), and never stand in the log.
-    kraft_version: int = 1
-
-
-class RaftState(NamedTuple):
-    """One replica."""
-
-    local: Voter
-    role: Role
-    log: LogView
-
-
-class RaftStep(NamedTuple):
-    """The next state, and the actions of the driver in this order; a replica must stop if one of them fails.
-
-    persist   write the election state, synced, before anything below
-    append    one control batch in the epoch of the state's role, before any other record of that epoch
-    advance   everything below this offset is committed: apply it, then answer the requests that wait for it
-    """
-
-    state: RaftState
-    persist: ElectionState | None = None
-    append: tuple[object, ...] = ()
-    advance: int | None = None
-
-
-class Appended(NamedTuple):
-    """The leader's log now ends at `end_offset`, in memory or on disk."""
-
-    end_offset: int
-
-
-class Flushed(NamedTuple):
-    """Everything below `end_offset` of the own log is on disk."""
-
-    end_offset: int
-
-
-Event = Union[Appended, Flushed]
-
-
-def boot(local: Voter, election: ElectionState, log: LogView) -> RaftStep:
+def boot(
+    local: Voter, election: ElectionState, log: LogView, moment: Moment, settings: Settings = DEFAULTS
+) -> RaftStep:
     """Start in the state that the files describe."""
-    role = _boot_role(local, election, log)
-    state = RaftState(local, role, log)
-    if log.voters.is_only_voter(local.key):
-        return _become_leader(state, _candidate(state))
-    return RaftStep(state)
+    role = _boot_role(local, election, log, moment, settings)
+    turn = Turn(RaftState(local, role, log, settings, election), moment)
+    if not log.voters.is_only_voter(local.key):
+        return RaftStep(turn.done().state)
+    if not isinstance(role, Candidate):
+        turn.become_candidate()
+    turn.become_leader()
+    return turn.done()
 
 
-def _boot_role(local: Voter, election: ElectionState, log: LogView) -> Role:
+def _boot_role(
+    local: Voter, election: ElectionState, log: LogView, moment: Moment, settings: Settings
+) -> Role:
     epoch = election.leader_epoch
+    deadline_ms = settings.election_deadline_ms(*moment)
+    waits_ms = deadline_ms if log.voters.is_voter(local.key) else None
     if epoch < log.last_epoch:
-        return Unattached(log.last_epoch)
+        return Unattached(log.last_epoch, election_deadline_ms=waits_ms)
     if election.leader_id == local.key.node_id:
-        return Resigned(epoch)
+        return Resigned(epoch, election_deadline_ms=deadline_ms)
     if election.leader_id >= 0:
-        known = election.leader_id in log.voters.voters
-        return Follower(epoch, election.leader_id) if known else Unattached(epoch, election.leader_id)
+        return _boot_below_leader(election, log, moment, settings, waits_ms)
     if election.voted_id >= 0:
         voted = ReplicaKey(election.voted_id, election.voted_directory_id)
-        if voted == local.key:
-            return Candidate(epoch, frozenset({local.key.node_id}))
-        return Unattached(epoch, voted=voted)
-    return Unattached(epoch)
+        if voted.matches(local.key):
+            return Candidate(epoch, frozenset({local.key.node_id}), election_deadline_ms=deadline_ms)
+        return Unattached(epoch, voted=voted, election_deadline_ms=waits_ms)
+    return Unattached(epoch, election_deadline_ms=waits_ms)
 
 
-def _candidate(state: RaftState) -> Candidate:
-    """A new candidacy is a new epoch, except for a replica that was a candidate when it stopped."""
-    if isinstance(state.role, Candidate):
-        return state.role
-    return Candidate(state.role.epoch + 1, frozenset({state.local.key.node_id}))
-
-
-def _become_leader(state: RaftState, candidate: Candidate) -> RaftStep:
-    log = state.log
-    granted, voting = len(candidate.granted), len(log.voters.voters)
-    if not is_majority(granted, voting):
-        raise IllegalState(f"{granted} of {voting} voters are no majority: {candidate} does not lead")
-    voters = _with_own_entry(state) if log.kraft_version else log.voters
-    role = Leader(candidate.epoch, log.end_offset, dict.fromkeys(voters.voters, -1))
-    election = ElectionState(candidate.epoch, state.local.key.node_id)
-    change = m.LeaderChangeMessage(
-        version=0,
-        leader_id=state.local.key.node_id,
-        voters=[m.LeaderChangeMessageVoter(voter_id=voter) for voter in voters.voters],
-        granting_voters=[m.LeaderChangeMessageVoter(voter_id=voter) for voter in sorted(candidate.granted)],
+def _boot_below_leader(
+    election: ElectionState, log: LogView, moment: Moment, settings: Settings, waits_ms: int | None
+) -> Role:
+    epoch, leader_id = election.leader_epoch, election.leader_id
+    endpoints = log.voters.endpoints_of(leader_id)
+    if not endpoints:
+        return Unattached(epoch, leader_id, election_deadline_ms=waits_ms)
+    return Follower(
+        epoch,
+        leader_id,
+        endpoints,
+        fetch_deadline_ms=moment.now_ms + settings.fetch_timeout_ms,
+        update_deadline_ms=moment.now_ms + settings.update_voter_interval_ms,
     )
-    append: tuple[object, ...] = (change,)
-    if log.kraft_version and (not log.voters_in_log or voters != log.voters):
-        append = (change, m.KRaftVersionRecord(version=0, kraft_version=1), voters.to_record())
-    log = log._replace(voters=voters, voters_in_log=log.kraft_version > 0)
-    return RaftStep(state._replace(role=role, log=log), persist=election, append=append)
 
 
-def _with_own_entry(state: RaftState) -> VoterSet:
-    """The voters with this replica's own entry as it is today: it may have moved to another address."""
-    voters = dict(state.log.voters.voters)
-    voters[state.local.key.node_id] = state.local
-    return VoterSet(voters)
-
-
-def step(state: RaftState, event: Event) -> RaftStep:
+def step(state: RaftState, event: Event, moment: Moment) -> RaftStep:
     """Take one event."""
+    turn = Turn(state, moment)
+    _take(turn, event)
+    _poll_until_settled(turn)
+    return turn.done()
+
+
+def _take(turn: Turn, event: Event) -> None:
     match event:
         case Appended(end_offset):
-            return RaftStep(state._replace(log=state.log._replace(end_offset=end_offset)))
+            if end_offset > turn.log.end_offset:
+                batch = Batch(turn.log.end_offset, end_offset, turn.epoch)
+                turn.log = turn.log.appended((batch,))
         case Flushed(end_offset):
-            return _flushed(state, end_offset)
+            leading.flushed(turn, end_offset)
+        case Received(token, request):
+            _take_request(turn, token, request)
+        case Answered(node_id, request_id, answer):
+            if turn.connections.expects(node_id, request_id):
+                _end_request(turn, node_id, _take_answer(turn, node_id, answer))
+        case Unanswered(node_id, request_id):
+            if turn.connections.expects(node_id, request_id):
+                _end_request(turn, node_id, may_go_on=False)
+        case SnapshotsChanged(start_offset, snapshots):
+            turn.log = turn.log.trimmed(start_offset, snapshots)
+        case SnapshotInstalled(log):
+            snapshot_fetching.snapshot_installed(turn, log)
+        case UpgradeKRaftVersion(token):
+            voter_changes.upgrade_kraft_version(turn, token)
+        case Resign():
+            if isinstance(turn.role, Leader) and len(turn.voters.voters) > 1:
+                turn.become_resigned(successors(turn, turn.role))
+        case Stop():
+            turn.stopping = True
+        case TimePassed():
+            pass
 
 
-def _flushed(state: RaftState, end_offset: int) -> RaftStep:
+def _take_request(turn: Turn, token: int, request: Request) -> None:
+    match request:
+        case Fetch():
+            leading.on_fetch(turn, token, request)
+        case Vote():
+            elections.on_vote(turn, token, request)
+        case BeginQuorumEpoch():
+            announcing.on_begin_quorum_epoch(turn, token, request)
+        case EndQuorumEpoch():
+            announcing.on_end_quorum_epoch(turn, token, request)
+        case FetchSnapshot():
+            snapshot_fetching.on_fetch_snapshot(turn, token, request)
+        case AddVoter():
+            voter_changes.on_add_voter(turn, token, request)
+        case RemoveVoter():
+            voter_changes.on_remove_voter(turn, token, request)
+        case UpdateVoter():
+            voter_changes.on_update_voter(turn, token, request)
+        case AskVersions():
+            turn.answer(token, Versions(ErrorCode.NONE, turn.local.kraft_versions))
+
+
+def _take_answer(turn: Turn, node_id: int, answer: Answer) -> bool:
+    """Take an answer; return whether that replica may be asked again at once."""
+    match answer:
+        case FetchAnswer():
+            return following.on_fetch_answer(turn, answer)
+        case VoteAnswer():
+            return elections.on_vote_answer(turn, node_id, answer)
+        case FetchSnapshotAnswer():
+            return snapshot_fetching.on_fetch_snapshot_answer(turn, answer)
+        case Versions():
+            return voter_changes.on_versions(turn, node_id, answer)
+        case ChangeAnswer():
+            return voter_updates.on_join_answer(turn, answer)
+        case Acknowledged():
+            return _take_acknowledgement(turn, node_id, answer)
+
+
+def _take_acknowledgement(turn: Turn, node_id: int, answer: Acknowledged) -> bool:
+    """The role tells what was acknowledged: a leader begins epochs, one that resigned ends them."""
+    if isinstance(turn.role, Leader):
+        return announcing.on_begin_answer(turn, answer)
+    if isinstance(turn.role, Resigned):
+        return announcing.on_end_answer(turn, node_id, answer)
+    return voter_updates.on_update_answer(turn, answer)
+
+
+def _end_request(turn: Turn, node_id: int, may_go_on: bool) -> None:
+    """The connection is free, at once or after a pause."""
+    if may_go_on:
+        turn.connections = turn.connections.answered(node_id)
+    else:
+        turn.connections = turn.connections.failed(node_id, turn.now_ms + turn.settings.retry_backoff_ms)
+
+
+def _poll_until_settled(turn: Turn) -> None:
+    """Let the role act; a role that this leads to acts as well."""
+    while True:
+        before = turn.role
+        _poll(turn)
+        if type(before) is type(turn.role) and before.epoch == turn.role.epoch:
+            return
+
+
+def _poll(turn: Turn) -> None:
+    role = turn.role
+    match role:
+        case Leader():
+            leading.poll_leader(turn, role)
+        case Follower():
+            following.poll_follower(turn, role)
+        case Unattached():
+            following.poll_unattached(turn, role)
+        case Prospective():
+            elections.poll_prospective(turn, role)
+        case Candidate():
+            elections.poll_candidate(turn, role)
+        case Resigned():
+            announcing.poll_resigned(turn, role)
+
+
+def next_deadline_ms(state: RaftState, now_ms: int) -> int | None:
+    """When to hand in `TimePassed`; None: only other events bring anything.
+
+    A deadline that has passed already needs an event of another kind as well, such as a free connection.
+    """
+    return min((deadline_ms for deadline_ms in _deadlines(state) if deadline_ms > now_ms), default=None)
+
+
+def _deadlines(state: RaftState) -> Iterator[int]:
     role = state.role
-    if not isinstance(role, Leader):
-        return RaftStep(state)
-    role = role._replace(end_offsets={**role.end_offsets, state.local.key.node_id: end_offset})
-    reached = majority_offset(role.end_offsets.values())
-    if reached <= role.start_offset or reached <= (role.high_watermark or 0):
-        return RaftStep(state._replace(role=role))
-    role = role._replace(high_watermark=reached)
-    return RaftStep(state._replace(role=role), advance=reached)
+    for connection in state.connections.busy.values():
+        yield connection.until_ms
+    deadlines: tuple[int | None, ...]
+    if isinstance(role, Leader):
+        deadlines = (role.check_quorum_deadline_ms, role.begin_epoch_deadline_ms)
+        yield from (parked.deadline_ms for parked in role.parked)
+        if role.change is not None:
+            yield role.change.deadline_ms
+    elif isinstance(role, Follower):
+        deadlines = (role.fetch_deadline_ms, role.update_deadline_ms)
+    else:
+        deadlines = (role.election_deadline_ms,)
+    yield from (deadline_ms for deadline_ms in deadlines if deadline_ms is not None)
+
+
+def may_stop(state: RaftState) -> bool:
+    """Whether a replica that stops has handed over, or has nothing to hand over."""
+    role = state.role
+    if not state.log.voters.is_voter(state.local.key) or state.log.voters.is_only_voter(state.local.key):
+        return True
+    if isinstance(role, (Unattached, Prospective)):
+        return role.leader_id not in (None, state.local.key.node_id)
+    return isinstance(role, Follower)

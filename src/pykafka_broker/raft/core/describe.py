@@ -1,0 +1,60 @@
+"""DescribeQuorum: what the leader knows of the voters and the observers."""
+
+from __future__ import annotations
+
+from pykafka_broker.raft.core.progress import OBSERVER_SESSION_MS
+from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.core.roles import Leader, Progress
+from pykafka_broker.raft.core.state import RaftState
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class ReplicaStatus(NamedTuple):
+    """One replica; times are -1 before it has fetched, or caught up, for the first time."""
+
+    key: ReplicaKey
+    end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+class QuorumStatus(NamedTuple):
+    """The quorum as its leader sees it; a high watermark of -1 is not known yet."""
+
+    leader_id: int
+    epoch: int
+    high_watermark: int
+    voters: tuple[ReplicaStatus, ...]
+    observers: tuple[ReplicaStatus, ...]
+
+
+def describe(state: RaftState, now_ms: int) -> QuorumStatus | None:
+    """The quorum; None on a replica that does not lead it."""
+    role = state.role
+    if not isinstance(role, Leader):
+        return None
+    local = state.local.key
+    known = {
+        key: ReplicaStatus(key, progress.end_offset, progress.last_fetch_ms, progress.last_caught_up_ms)
+        for key, progress in role.progress.items()
+    }
+    own = ReplicaStatus(local, state.log.end_offset, now_ms, now_ms)
+    voting = [voter.key for voter in state.log.voters.voters.values()]
+    silent = Progress()
+    voters = tuple(
+        own._replace(key=key)
+        if key.matches(local)
+        else known.get(
+            key, ReplicaStatus(key, silent.end_offset, silent.last_fetch_ms, silent.last_caught_up_ms)
+        )
+        for key in voting
+    )
+    observers = [
+        status
+        for key, status in known.items()
+        if key not in voting and status.last_fetch_ms > now_ms - OBSERVER_SESSION_MS
+    ]
+    if not state.log.voters.is_voter(local):
+        observers.insert(0, own)
+    high_watermark = -1 if role.high_watermark is None else role.high_watermark
+    return QuorumStatus(local.node_id, role.epoch, high_watermark, voters, tuple(observers))

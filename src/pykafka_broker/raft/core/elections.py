@@ -1,0 +1,148 @@
+"""Elections: who is given a vote, and how a voter asks for votes (Vote, with the pre-vote of KIP-996).
+
+A vote is on disk before it is given. A pre-vote promises nothing and writes nothing: it finds out whether an
+election would succeed, so that a voter that has only lost its own connection disturbs no leader.
+"""
+
+from __future__ import annotations
+
+from typing import Union
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.common import heard_from, names_this_replica, voter_request_error
+from pykafka_broker.raft.core.messages import Vote, VoteAnswer
+from pykafka_broker.raft.core.quorum import ReplicaKey, is_majority
+from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
+from pykafka_broker.raft.core.turn import Turn
+
+
+def on_vote(turn: Turn, token: int, request: Vote) -> None:
+    """A replica asks for a vote."""
+    error = _vote_error(turn, request)
+    if error is ErrorCode.NONE and request.epoch > turn.epoch:
+        turn.become_unattached(request.epoch)
+    if error is ErrorCode.NONE and not names_this_replica(turn, request.voter):
+        error = ErrorCode.INVALID_VOTER_KEY
+    granted = error is ErrorCode.NONE and _grants(turn, request)
+    if granted and not request.pre_vote:
+        _keep_vote(turn, request.candidate)
+    turn.answer(token, VoteAnswer(error, turn.current, granted))
+
+
+def _vote_error(turn: Turn, request: Vote) -> ErrorCode:
+    newest = request.epoch if request.pre_vote else request.epoch - 1
+    if request.end_offset < 0 or not 0 <= request.last_epoch <= newest:
+        return ErrorCode.INVALID_REQUEST
+    return voter_request_error(turn, request.candidate.node_id, request.epoch)
+
+
+def _grants(turn: Turn, request: Vote) -> bool:
+    role = turn.role
+    if isinstance(role, Leader) or not is_up_to_date(turn, request):
+        return False
+    if request.pre_vote:
+        return not (isinstance(role, Follower) and role.has_fetched)
+    if not isinstance(role, (Unattached, Prospective)):
+        return False
+    if role.voted is not None:
+        return role.voted.matches(request.candidate)
+    return role.leader_id is None
+
+
+def is_up_to_date(turn: Turn, request: Vote) -> bool:
+    """Whether the candidate's log has all that this one has, as far as their ends can tell."""
+    return (request.last_epoch, request.end_offset) >= (turn.log.last_epoch, turn.log.end_offset)
+
+
+def _keep_vote(turn: Turn, candidate: ReplicaKey) -> None:
+    role = turn.role
+    if not isinstance(role, (Unattached, Prospective)) or role.voted is not None:
+        return
+    if isinstance(role, Prospective):
+        turn.role = role._replace(voted=candidate)
+        return
+    deadline_ms = None if role.election_deadline_ms is None else turn.next_election_ms()
+    turn.role = role._replace(voted=candidate, election_deadline_ms=deadline_ms)
+
+
+# -- asking for votes --------------------------------------------------------------------------------------
+
+
+def stand(turn: Turn) -> None:
+    """The quorum needs a leader: ask for pre-votes. A quorum of one has no other voter to ask."""
+    turn.become_prospective()
+    _count(turn)
+
+
+def on_vote_answer(turn: Turn, node_id: int, answer: VoteAnswer) -> bool:
+    """A voter answers; return whether it may be asked again at once."""
+    handled = heard_from(turn, answer.error, answer.current)
+    if handled is not None:
+        return handled
+    role = turn.role
+    if answer.error is ErrorCode.UNSUPPORTED_VERSION and isinstance(role, Prospective):
+        # A voter from before KIP-996: elections go without pre-votes.
+        turn.become_candidate()
+        _count(turn)
+        return True
+    if answer.error is not ErrorCode.NONE:
+        return False
+    if isinstance(role, (Prospective, Candidate)):
+        if answer.granted:
+            turn.role = role._replace(granted=role.granted | {node_id}, refused=role.refused - {node_id})
+        else:
+            turn.role = role._replace(refused=role.refused | {node_id}, granted=role.granted - {node_id})
+        _count(turn)
+    return True
+
+
+def _count(turn: Turn) -> None:
+    """Go on when the votes decide. The voters may have changed since they were asked."""
+    voters = turn.voters.voters
+    role = turn.role
+    if isinstance(role, Prospective):
+        if is_majority(len(role.granted & voters.keys()), len(voters)):
+            turn.become_candidate()
+            _count(turn)
+        elif is_lost(turn, role):
+            _give_up(turn, role)
+    elif isinstance(role, Candidate) and is_majority(len(role.granted & voters.keys()), len(voters)):
+        turn.become_leader()
+
+
+def is_lost(turn: Turn, role: Union[Prospective, Candidate]) -> bool:
+    """Whether the voters left cannot make a majority."""
+    voters = turn.voters.voters
+    return not is_majority(len(voters.keys() - role.refused), len(voters))
+
+
+def _give_up(turn: Turn, role: Prospective) -> None:
+    """A majority does not want an election: there may be a leader after all."""
+    if role.leader_id is not None and role.endpoints:
+        turn.become_follower(role.epoch, role.leader_id, role.endpoints)
+    else:
+        turn.become_unattached(role.epoch)
+
+
+def poll_prospective(turn: Turn, role: Prospective) -> None:
+    """Ask for pre-votes until the votes or the timer decide."""
+    if not turn.stopping and turn.has_reached(role.election_deadline_ms):
+        _give_up(turn, role)
+    else:
+        _ask_for_votes(turn, role, role.epoch, pre_vote=True)
+
+
+def poll_candidate(turn: Turn, role: Candidate) -> None:
+    """Ask for votes until they or the timer decide."""
+    if not turn.stopping and turn.has_reached(role.election_deadline_ms):
+        stand(turn)
+    elif not is_lost(turn, role):
+        _ask_for_votes(turn, role, role.epoch, pre_vote=False)
+
+
+def _ask_for_votes(turn: Turn, role: Union[Prospective, Candidate], epoch: int, *, pre_vote: bool) -> None:
+    log = turn.log
+    for voter in turn.voters.others(turn.node_id):
+        if voter.key.node_id not in role.granted | role.refused:
+            request = Vote(epoch, turn.local.key, voter.key, log.last_epoch, log.end_offset, pre_vote)
+            turn.ask_voter(voter.key.node_id, request)

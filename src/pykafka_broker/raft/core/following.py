@@ -1,0 +1,138 @@
+"""How a replica finds the leader, and follows it: Fetch, from the side of the one that fetches.
+
+A replica that may vote sends its next Fetch when all it has received is on its disk, for the offset of a
+Fetch tells the leader just that.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.machine.illegal_state import IllegalState
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.common import heard_from
+from pykafka_broker.raft.core.elections import stand
+from pykafka_broker.raft.core.log_view import Batch, EpochEnd
+from pykafka_broker.raft.core.messages import Destination, Fetch, FetchAnswer
+from pykafka_broker.raft.core.roles import Download, Follower, Unattached
+from pykafka_broker.raft.core.snapshot_fetching import ask_for_part
+from pykafka_broker.raft.core.turn import Turn
+from pykafka_broker.raft.core.voter_updates import keep_entry_true
+
+#: The ids of bootstrap servers go down from here: their own are not known.
+_FIRST_BOOTSTRAP_ID = -2
+
+
+def poll_unattached(turn: Turn, role: Unattached) -> None:
+    """Ask around for the leader; stand for election if none is found in time."""
+    if turn.is_voter and not turn.stopping and turn.has_reached(role.election_deadline_ms):
+        stand(turn)
+    elif turn.is_voter and role.election_deadline_ms is None:
+        # The log has just made this replica a voter.
+        turn.role = role._replace(election_deadline_ms=turn.next_election_ms())
+        _ask_around(turn)
+    else:
+        _ask_around(turn)
+
+
+def poll_follower(turn: Turn, role: Follower) -> None:
+    """Fetch from the leader; stand for election, or ask around, once it has been silent for too long."""
+    if turn.has_reached(role.fetch_deadline_ms) and not turn.stopping:
+        if turn.is_voter:
+            stand(turn)
+        else:
+            _ask_around(turn)
+        return
+    if turn.stopping or keep_entry_true(turn, role):
+        return
+    address = role.endpoints.get(turn.settings.listener)
+    leader = None if address is None else Destination(role.leader_id, address)
+    if leader is None or (
+        not turn.connections.is_ready(role.leader_id) and not turn.connections.is_waiting()
+    ):
+        _ask_around(turn)
+    elif turn.connections.is_waiting():
+        return
+    elif role.download is not None:
+        if not role.download.is_complete:
+            ask_for_part(turn, leader, role.download)
+    elif is_safe_to_fetch(turn):
+        turn.ask(leader, _fetch(turn))
+
+
+def is_safe_to_fetch(turn: Turn) -> bool:
+    """Whether all that the next Fetch would acknowledge is on the disk."""
+    return not turn.settings.may_vote or turn.log.flushed_offset >= turn.log.end_offset
+
+
+def _fetch(turn: Turn) -> Fetch:
+    log = turn.log
+    known = -1 if turn.high_watermark is None else turn.high_watermark
+    return Fetch(
+        turn.epoch, turn.local.key, log.end_offset, log.last_epoch, turn.settings.fetch_max_wait_ms, known
+    )
+
+
+def _ask_around(turn: Turn) -> None:
+    """Ask one of the bootstrap servers: it knows the leader, or is it."""
+    if turn.connections.is_waiting() or not is_safe_to_fetch(turn):
+        return
+    own = turn.local.endpoints.get(turn.settings.listener)
+    servers = [
+        Destination(_FIRST_BOOTSTRAP_ID - place, address)
+        for place, address in enumerate(turn.settings.bootstrap)
+        if address != own and turn.connections.is_ready(_FIRST_BOOTSTRAP_ID - place)
+    ]
+    if servers:
+        turn.ask(servers[int(turn.chance * len(servers))], _fetch(turn))
+
+
+def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
+    """The leader answers, or a server that was asked for it; return whether to ask again at once."""
+    handled = heard_from(turn, answer.error, answer.current)
+    if handled is not None:
+        return handled
+    role = turn.role
+    if answer.error is not ErrorCode.NONE or not isinstance(role, Follower):
+        return False
+    deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
+    # A download ends here: with records fetched since, its snapshot would take the log back.
+    role = turn.role = role._replace(has_fetched=True, fetch_deadline_ms=deadline_ms, download=None)
+    if answer.diverging is not None:
+        truncate(turn, answer.diverging)
+    elif answer.snapshot_id is not None:
+        if answer.snapshot_id.end_offset < 0 or answer.snapshot_id.epoch < 0:
+            return False
+        turn.role = role._replace(download=Download(answer.snapshot_id))
+    else:
+        replicate(turn, answer.batches)
+        if answer.high_watermark is not None:
+            turn.commit(min(answer.high_watermark, turn.log.end_offset))
+    return True
+
+
+def truncate(turn: Turn, diverging: EpochEnd) -> None:
+    """Cut the log where it is another than the leader's. Committed records are the leader's, so they stay."""
+    own = turn.log.end_of_epoch(diverging.epoch)
+    end_offset = own.end_offset
+    if own.epoch == diverging.epoch:
+        end_offset = min(end_offset, diverging.end_offset)
+    if end_offset < (turn.high_watermark or 0):
+        raise IllegalState(
+            f"the leader of epoch {turn.epoch} has another log from {end_offset} on, "
+            f"and {turn.high_watermark} records are committed"
+        )
+    if end_offset < turn.log.end_offset:
+        turn.truncate = end_offset
+        turn.log = turn.log.truncated(end_offset)
+
+
+def replicate(turn: Turn, batches: tuple[Batch, ...]) -> None:
+    """Append the batches that go on where the log ends, as they are."""
+    fitting = []
+    end_offset, epoch = turn.log.end_offset, turn.log.last_epoch
+    for batch in batches:
+        if batch.base_offset != end_offset or not epoch <= batch.epoch <= turn.epoch:
+            break
+        fitting.append(batch)
+        end_offset, epoch = batch.next_offset, batch.epoch
+    turn.replicate = tuple(fitting)
+    turn.log = turn.log.appended(fitting)

@@ -1,0 +1,278 @@
+"""Changes of the voters, on the leader: AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter, kraft.version 1.
+
+One voter at a time (KIP-853): every majority of the old voters then shares a voter with every majority of the
+new ones. The new voters count as soon as their record is appended, and the next change waits until that is
+committed, by the new voters, in this leader's epoch.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages.records import control as m
+from pykafka_broker.raft.core.common import leader_request_error
+from pykafka_broker.raft.core.messages import (
+    AddVoter,
+    AskVersions,
+    ChangeAnswer,
+    Destination,
+    RemoveVoter,
+    UpdateVoter,
+    Versions,
+)
+from pykafka_broker.raft.core.progress import is_caught_up, move_high_watermark
+from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.roles import Leader, VoterChange
+from pykafka_broker.raft.core.turn import Turn
+
+
+def on_add_voter(turn: Turn, token: int, request: AddVoter) -> None:
+    """Make a replica a voter, once it has said which levels of kraft.version it supports."""
+    role = turn.role
+    refusal = _refusal(turn, "Add", request.key) or _address_refusal(turn, request)
+    refusal = refusal or change_refusal(turn, "adding") or _duplicate_refusal(turn, request.key)
+    if refusal is not None or not isinstance(role, Leader):
+        turn.answer(token, refusal or ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        return
+    to = Destination(request.key.node_id, request.endpoints[turn.settings.listener])
+    if not turn.ask(to, AskVersions()):
+        message = f"New voter {_text(request.key)} is not ready to receive requests"
+        turn.answer(token, ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, message))
+        return
+    deadline_ms = turn.now_ms + turn.settings.request_timeout_ms
+    turn.role = role._replace(change=VoterChange(token, deadline_ms, adding=request))
+
+
+def _refusal(turn: Turn, what: str, key: ReplicaKey) -> ChangeAnswer | None:
+    """What refuses a request before the state of the quorum is looked at."""
+    error = leader_request_error(turn, turn.epoch)
+    if error is not ErrorCode.NONE:
+        return ChangeAnswer(error, current=turn.current)
+    if key.node_id < 0 or key.directory_id == UNKNOWN_DIRECTORY:
+        return ChangeAnswer(ErrorCode.INVALID_REQUEST, f"{what} voter request didn't include a valid voter")
+    return None
+
+
+def _address_refusal(turn: Turn, request: AddVoter) -> ChangeAnswer | None:
+    listener = turn.settings.listener
+    if listener in request.endpoints:
+        return None
+    return ChangeAnswer(
+        ErrorCode.INVALID_REQUEST,
+        f"Add voter request didn't include the endpoint ({dict(request.endpoints)}) for the default "
+        f"listener {listener}",
+    )
+
+
+def change_refusal(turn: Turn, doing: str) -> ChangeAnswer | None:
+    """What refuses a change now: another one, or voters that are not committed yet."""
+    role = turn.role
+    if not isinstance(role, Leader):
+        return ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    if role.change is not None:
+        return _later("for leader to handle previous voter change request")
+    if role.high_watermark is None:
+        return _later("for leader to establish HWM and fence previous voter changes")
+    _, offset, kraft_version = turn.log.membership
+    if kraft_version == 0:
+        message = f"Cluster doesn't support {doing} voter because the kraft.version feature is 0"
+        return ChangeAnswer(ErrorCode.UNSUPPORTED_VERSION, message)
+    if offset >= role.high_watermark:
+        return _later(
+            f"for voters to commit the latest voter change at {offset} with HWM {role.high_watermark}"
+        )
+    return None
+
+
+def _later(why: str) -> ChangeAnswer:
+    return ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, f"Request timed out waiting {why}")
+
+
+def _duplicate_refusal(turn: Turn, key: ReplicaKey) -> ChangeAnswer | None:
+    if key.node_id not in turn.voters.voters:
+        return None
+    return ChangeAnswer(
+        ErrorCode.DUPLICATE_VOTER,
+        f"The voter id for {_text(key)} is already part of the set of voters {_texts(turn.voters)}.",
+    )
+
+
+def on_versions(turn: Turn, node_id: int, answer: Versions) -> bool:
+    """The voter to be has said what it supports: append the new voters, if it is fit."""
+    role = turn.role
+    change = role.change if isinstance(role, Leader) else None
+    if not isinstance(role, Leader) or change is None or change.adding is None:
+        return True
+    request = change.adding
+    if request.key.node_id != node_id:
+        return True
+    refusal = _unfit(turn, request.key, answer)
+    if refusal is not None:
+        turn.role = role._replace(change=None)
+        turn.answer(change.token, refusal)
+        return answer.error is ErrorCode.NONE
+    voter = Voter(request.key, request.endpoints, answer.kraft_versions or (0, 0))
+    offset = append_voters(turn, turn.voters.with_voter(voter))
+    _await_commit(turn, change, offset, at_once=not request.ack_when_committed)
+    return True
+
+
+def _unfit(turn: Turn, key: ReplicaKey, answer: Versions) -> ChangeAnswer | None:
+    """Why a replica cannot be made a voter."""
+    if answer.error is not ErrorCode.NONE:
+        message = f"Aborted add voter operation for since API_VERSIONS returned an error {answer.error.name}"
+        return ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, message)
+    least, greatest = answer.kraft_versions or (0, 0)
+    level = turn.log.kraft_version
+    if not least <= level <= greatest:
+        return ChangeAnswer(
+            ErrorCode.INVALID_REQUEST,
+            f"Aborted add voter operation for {_text(key)} since the kraft.version range "
+            f"(min: {least}, max: {greatest}) doesn't support the finalized version {level}",
+        )
+    if not is_caught_up(turn, key):
+        message = f"Aborted add voter operation for {_text(key)} since it is lagging behind"
+        return ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, message)
+    return None
+
+
+def on_remove_voter(turn: Turn, token: int, request: RemoveVoter) -> None:
+    """Take a voter out; a leader that takes itself out leads until that is committed."""
+    refusal = _refusal(turn, "Remove", request.key) or change_refusal(turn, "removing")
+    if refusal is None and not _can_remove(turn.voters, request.key):
+        message = f"Cannot remove voter {_text(request.key)} from the set of voters {_texts(turn.voters)}"
+        refusal = ChangeAnswer(ErrorCode.VOTER_NOT_FOUND, message)
+    if refusal is not None:
+        turn.answer(token, refusal)
+        return
+    offset = append_voters(turn, turn.voters.without_voter(request.key.node_id))
+    deadline_ms = turn.now_ms + turn.settings.request_timeout_ms
+    _await_commit(turn, VoterChange(token, deadline_ms), offset)
+
+
+def _can_remove(voters: VoterSet, key: ReplicaKey) -> bool:
+    """Whether it is a voter, and not the last one."""
+    voter = voters.voters.get(key.node_id)
+    return voter is not None and voter.key == key and len(voters.voters) > 1
+
+
+def on_update_voter(turn: Turn, token: int, request: UpdateVoter) -> None:
+    """A voter is reached elsewhere now, or supports other versions; answered at once."""
+    error = leader_request_error(turn, request.epoch)
+    role = turn.role
+    voter = request.voter
+    if error is ErrorCode.NONE and not _is_valid(turn, voter):
+        error = ErrorCode.INVALID_REQUEST
+    if error is not ErrorCode.NONE or not isinstance(role, Leader):
+        turn.acknowledge(token, error)
+    elif turn.log.kraft_version == 0:
+        turn.acknowledge(token, _report(turn, role, voter))
+    else:
+        turn.acknowledge(token, _update(turn, voter))
+
+
+def _is_valid(turn: Turn, voter: Voter) -> bool:
+    least, greatest = voter.kraft_versions
+    return (
+        voter.key.node_id >= 0
+        and voter.key.directory_id != UNKNOWN_DIRECTORY
+        and turn.settings.listener in voter.endpoints
+        and 0 <= least <= greatest
+    )
+
+
+def _report(turn: Turn, role: Leader, voter: Voter) -> ErrorCode:
+    """Keep who a voter is, until kraft.version is raised."""
+    if voter.key.node_id not in turn.voters.voters:
+        return ErrorCode.VOTER_NOT_FOUND
+    turn.role = role._replace(reported={**role.reported, voter.key.node_id: voter})
+    return ErrorCode.NONE
+
+
+def _update(turn: Turn, voter: Voter) -> ErrorCode:
+    refusal = change_refusal(turn, "updating")
+    if refusal is not None:
+        return refusal.error
+    if not voter.supports(turn.log.kraft_version):
+        return ErrorCode.INVALID_REQUEST
+    known = turn.voters.voters.get(voter.key.node_id)
+    if known is None or known.key != voter.key:
+        return ErrorCode.VOTER_NOT_FOUND
+    append_voters(turn, turn.voters.with_voter(voter))
+    return ErrorCode.NONE
+
+
+def upgrade_kraft_version(turn: Turn, token: int) -> None:
+    """Write the voters of the configuration into the log, where they can be changed (kraft.version 1)."""
+    refusal = _refusal(turn, "Upgrade", turn.local.key) or _upgrade_refusal(turn)
+    role = turn.role
+    if refusal is not None or not isinstance(role, Leader):
+        turn.answer(token, refusal or ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        return
+    voters = VoterSet({**role.reported, turn.node_id: turn.local})
+    version = m.KRaftVersionRecord(version=0, kraft_version=1)
+    end_offset = turn.append_control(version, voters.to_record())
+    move_high_watermark(turn)
+    deadline_ms = turn.now_ms + turn.settings.request_timeout_ms
+    _await_commit(turn, VoterChange(token, deadline_ms), end_offset - 1)
+
+
+def _upgrade_refusal(turn: Turn) -> ChangeAnswer | None:
+    role = turn.role
+    if not isinstance(role, Leader) or role.high_watermark is None:
+        return _later("for leader to establish HWM and fence previous voter changes")
+    if role.change is not None:
+        return _later("for leader to handle previous voter change request")
+    if turn.log.kraft_version > 0:
+        return ChangeAnswer(ErrorCode.NONE)
+    known = {**role.reported, turn.node_id: turn.local}
+    silent = sorted(turn.voters.voters.keys() - known.keys())
+    if silent:
+        message = (
+            f"Invalid upgrade of kraft.version from 0 to 1 because the voters {silent} have not reported"
+        )
+        return ChangeAnswer(ErrorCode.INVALID_UPDATE_VERSION, message)
+    unfit = sorted(node_id for node_id, voter in known.items() if not voter.supports(1))
+    if unfit:
+        message = f"Invalid upgrade of kraft.version from 0 to 1 because the voters {unfit} do not support it"
+        return ChangeAnswer(ErrorCode.INVALID_UPDATE_VERSION, message)
+    return None
+
+
+def append_voters(turn: Turn, voters: VoterSet) -> int:
+    """Append the new voters, who count from now on; return the offset of their record."""
+    end_offset = turn.append_control(voters.to_record())
+    move_high_watermark(turn)
+    return end_offset - 1
+
+
+def _await_commit(turn: Turn, change: VoterChange, offset: int, *, at_once: bool = False) -> None:
+    role = turn.role
+    if not isinstance(role, Leader):
+        return
+    if at_once:
+        turn.answer(change.token, ChangeAnswer(ErrorCode.NONE))
+        turn.role = role._replace(change=None)
+    else:
+        turn.role = role._replace(change=VoterChange(change.token, change.deadline_ms, offset))
+
+
+def poll_change(turn: Turn) -> None:
+    """Answer the change under way when it is committed, or takes too long."""
+    role = turn.role
+    change = role.change if isinstance(role, Leader) else None
+    if not isinstance(role, Leader) or change is None:
+        return
+    is_committed = 0 <= change.offset < (role.high_watermark or 0)
+    if is_committed or turn.has_reached(change.deadline_ms):
+        error = ErrorCode.NONE if is_committed else ErrorCode.REQUEST_TIMED_OUT
+        turn.role = role._replace(change=None)
+        turn.answer(change.token, ChangeAnswer(error))
+
+
+def _text(key: ReplicaKey) -> str:
+    """A replica key in Kafka's words."""
+    return f"ReplicaKey(id={key.node_id}, directoryId={key.directory_id.hex()})"
+
+
+def _texts(voters: VoterSet) -> str:
+    return "[" + ", ".join(_text(voter.key) for voter in voters.voters.values()) + "]"

@@ -1,0 +1,64 @@
+"""A follower's own entry among the voters: it has it corrected, and joins by itself where that is wanted.
+
+UpdateRaftVoter goes to the leader when the endpoints or versions of the entry are not those of this node.
+With kraft.version 0 it goes once to every leader, which has to know all voters for the upgrade to 1. With
+`controller.quorum.auto.join.enable` a controller that does not vote asks to (KIP-1186), after the removal of
+its entry with a directory that it has lost.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.raft.core.common import heard_from
+from pykafka_broker.raft.core.messages import (
+    Acknowledged,
+    AddVoter,
+    ChangeAnswer,
+    Destination,
+    RemoveVoter,
+    Request,
+    UpdateVoter,
+)
+from pykafka_broker.raft.core.roles import Follower
+from pykafka_broker.raft.core.turn import Turn
+
+
+def keep_entry_true(turn: Turn, role: Follower) -> bool:
+    """Ask the leader for a change of the voters, if it is time and one is needed; return whether it was."""
+    if not turn.has_reached(role.update_deadline_ms) or not turn.connections.is_ready(role.leader_id):
+        return False
+    address = role.endpoints.get(turn.settings.listener)
+    request = _needed_change(turn, role)
+    sent = request is not None and address is not None
+    if request is not None and address is not None:
+        turn.ask(Destination(role.leader_id, address), request)
+    deadline_ms = turn.now_ms + turn.settings.update_voter_interval_ms
+    turn.role = role._replace(update_deadline_ms=deadline_ms)
+    return sent
+
+
+def _needed_change(turn: Turn, role: Follower) -> Request | None:
+    voters, _, kraft_version = turn.log.membership
+    entry = voters.voters.get(turn.node_id)
+    if turn.is_voter:
+        is_true = role.has_updated if kraft_version == 0 else entry == turn.local
+        return None if is_true else UpdateVoter(role.epoch, turn.local)
+    if kraft_version == 0 or not turn.settings.auto_join or not turn.settings.may_vote:
+        return None
+    if entry is not None:
+        return RemoveVoter(entry.key)
+    return AddVoter(
+        turn.local.key, turn.local.endpoints, turn.settings.request_timeout_ms, ack_when_committed=False
+    )
+
+
+def on_update_answer(turn: Turn, answer: Acknowledged) -> bool:
+    """The leader knows this voter's entry, or says why not; the next try is the timer's."""
+    handled = heard_from(turn, answer.error, answer.current)
+    if handled is None and isinstance(turn.role, Follower):
+        turn.role = turn.role._replace(has_updated=True)
+    return True
+
+
+def on_join_answer(turn: Turn, answer: ChangeAnswer) -> bool:
+    """The leader has taken up the change, or refused it; the next try is the timer's."""
+    return True

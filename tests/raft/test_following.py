@@ -1,0 +1,191 @@
+"""How a replica finds the leader, replicates its log, and truncates its own where they differ."""
+
+from __future__ import annotations
+
+import pytest
+
+from pykafka_broker.machine.illegal_state import IllegalState
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.log_view import Batch, EpochEnd, EpochStart
+from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer
+from pykafka_broker.raft.core.quorum import VoterSet
+from pykafka_broker.raft.core.roles import Follower, Prospective, Unattached
+from pykafka_broker.raft.core.state import ElectionState, Flushed, TimePassed, Unanswered
+from tests.raft.stories import (
+    LOG,
+    SETTINGS,
+    START_MS,
+    Node,
+    fetched,
+    following,
+    key,
+    log_of,
+    voter,
+    voters,
+)
+
+MORE = Batch(20, 25, 3, data=b"five records")
+
+
+def test_a_replica_that_knows_no_leader_asks_the_bootstrap_servers_one_after_another():
+    node = Node(ElectionState(3), LOG, node_id=7)
+    node.take(TimePassed())
+    assert node.sent == {-2: Fetch(3, key(7), 20, 3, 500, -1)}
+
+    node.answer(-2, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(3)))
+    assert list(node.sent) == [-3], "the first has a pause"
+
+
+def test_it_never_asks_itself():
+    node = Node(ElectionState(3))
+    node.take(TimePassed())
+    assert list(node.sent) == [-3]
+
+
+def test_the_leader_that_an_answer_names_is_followed():
+    node = Node(ElectionState(3), LOG, node_id=7)
+    node.take(TimePassed())
+    node.answer(-2, FetchAnswer(ErrorCode.FENCED_LEADER_EPOCH, Current(4, 3, voter(3).endpoints)))
+
+    assert node.step.persist == ElectionState(4, leader_id=3)
+    assert node.sent == {3: Fetch(4, key(7), 20, 3, 500, -1)}
+    assert isinstance(node.role, Follower)
+
+
+def test_a_leader_without_an_address_is_remembered_and_found_later():
+    log = log_of((3, 0), end=20, among=VoterSet({}))
+    node = Node(ElectionState(3, leader_id=2), log, node_id=7)
+    assert node.role == Unattached(3, leader_id=2)
+
+    node.take(TimePassed())
+    node.answer(-2, fetched(high_watermark=20))
+    assert isinstance(node.role, Follower) and node.state.high_watermark == 20
+
+
+def test_batches_are_appended_as_they_are_and_fetched_on_from_once_they_are_on_disk():
+    node = following()
+    node.answer(2, fetched(batches=(MORE,), high_watermark=22))
+
+    assert (node.step.replicate, node.step.advance, node.sent) == ((MORE,), 22, {})
+    node.take(Flushed(25))
+    assert node.sent == {2: Fetch(3, key(1), 25, 3, 500, 22)}
+
+
+def test_a_broker_that_can_never_vote_does_not_wait_for_its_disk():
+    node = Node(ElectionState(3, leader_id=2), LOG, node_id=7, settings=SETTINGS._replace(may_vote=False))
+    node.take(TimePassed())
+    node.answer(2, fetched(batches=(MORE,)))
+    assert node.sent == {2: Fetch(3, key(7), 25, 3, 500, -1)}
+
+
+@pytest.mark.parametrize(
+    "batches, taken",
+    [
+        ((Batch(21, 25, 3),), 0),
+        ((MORE, Batch(26, 27, 3)), 1),
+        ((MORE, Batch(25, 26, 2)), 1),
+        ((Batch(20, 25, 4),), 0),
+    ],
+)
+def test_batches_that_do_not_fit_the_log_or_the_epoch_are_left_out(batches, taken):
+    node = following()
+    node.answer(2, fetched(batches=batches))
+    assert node.step.replicate == batches[:taken]
+
+
+def test_the_high_watermark_is_not_beyond_the_own_log_and_does_not_go_back():
+    node = following()
+    assert node.answer(2, fetched(high_watermark=99)).advance == 20
+    assert node.answer(2, fetched(high_watermark=12)).advance is None
+    assert node.state.high_watermark == 20
+
+
+# -- where logs differ -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "diverging, end_offset",
+    [
+        (EpochEnd(3, 15), 15),
+        (EpochEnd(2, 12), 10),
+        (EpochEnd(1, 8), 8),
+        (EpochEnd(1, 14), 10),
+        (EpochEnd(0, 0), 0),
+    ],
+)
+def test_a_log_is_cut_to_what_both_have(diverging, end_offset):
+    node = following()
+    node.answer(2, fetched(diverging=diverging))
+
+    assert node.step.truncate == end_offset
+    assert node.state.log.end_offset == end_offset
+    assert node.sent[2].offset == end_offset
+
+
+def test_the_epochs_and_voters_of_records_that_are_cut_are_forgotten():
+    log = LOG._replace(
+        memberships=(*LOG.memberships, LOG.membership._replace(voters=voters(1, 2), offset=15))
+    )
+    node = following(log=log)
+    node.answer(2, fetched(diverging=EpochEnd(1, 10)))
+
+    assert node.state.log == log_of((1, 0), end=10)
+    assert node.state.log.epochs == (EpochStart(1, 0),)
+
+
+def test_a_leader_without_committed_records_is_not_believed():
+    node = following()
+    node.answer(2, fetched(high_watermark=18))
+    with pytest.raises(IllegalState, match="18 records are committed"):
+        node.answer(2, fetched(diverging=EpochEnd(3, 15)))
+
+
+# -- when the leader is silent ---------------------------------------------------------------------------
+
+
+def test_every_answer_of_the_leader_gives_it_more_time():
+    node = following()
+    for _ in range(5):
+        node.now_ms += 1900
+        node.answer(2, fetched())
+    assert isinstance(node.role, Follower)
+    node.wait(SETTINGS.fetch_timeout_ms)
+    assert isinstance(node.role, Prospective)
+
+
+def test_while_the_leader_cannot_be_reached_others_are_asked_where_it_is():
+    node = following()
+    [send] = node.step.send
+    node.take(Unanswered(2, send.request_id))
+    assert list(node.sent) == [-3]
+
+
+def test_an_observer_keeps_its_leader_and_asks_around():
+    node = Node(ElectionState(3, leader_id=2), LOG, node_id=7)
+    node.take(TimePassed())
+    node.wait(30_000)
+    assert isinstance(node.role, Follower)
+    assert {node_id < 0 for node_id in node.state.connections.busy} == {True}
+
+
+def test_a_peer_that_contradicts_the_known_leader_is_not_believed():
+    node = following()
+    node.answer(2, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(3, 3, voter(3).endpoints)))
+    assert isinstance(node.role, Follower) and node.role.leader_id == 2
+
+
+def test_an_epoch_that_this_node_led_before_it_lost_its_disk_is_neither_led_nor_voted_in_again():
+    node = following()
+    node.answer(2, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(9, 1, voter(1).endpoints)))
+    assert isinstance(node.role, Unattached) and (node.role.epoch, node.role.leader_id) == (9, 1)
+    assert node.step.persist == ElectionState(9, leader_id=1)
+
+
+def test_answers_to_requests_that_were_given_up_are_not_looked_at():
+    node = following()
+    [send] = node.step.send
+    node.wait(SETTINGS.request_timeout_ms - 1)
+    assert node.state.connections.expects(2, send.request_id)
+    node.wait(1)
+    assert not node.state.connections.expects(2, send.request_id)
+    assert node.now_ms == START_MS + 2000

@@ -1,0 +1,348 @@
+"""A quorum of simulated replicas, what clients and administrators do to it, and its faults.
+
+For `FAULTS_MS` everything goes wrong that the seed's profile has. Then all is healed: within `ELECTION_MS` a
+leader must be there, and within `SETTLE_MS` every replica must have every committed record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+from pykafka_broker.raft.core.log_view import Membership, SnapshotId
+from pykafka_broker.raft.core.messages import AddVoter, RemoveVoter
+from pykafka_broker.raft.core.quorum import NO_VOTERS, Address, ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.roles import Leader
+from pykafka_broker.raft.core.settings import Settings
+from pykafka_broker.raft.core.state import RaftState, RaftStep, Received, Reply, Stop, UpgradeKRaftVersion
+from pykafka_broker.raft.core.transitions import may_stop
+from tests.simulation.disk import Disk, SnapshotContent
+from tests.simulation.invariants import Invariants, Violation, check
+from tests.simulation.network import Network
+from tests.simulation.profile import draw
+from tests.simulation.replica import Replica
+from tests.simulation.world import World
+
+FAULTS_MS = 15_000
+ELECTION_MS = 15_000
+SETTLE_MS = 20_000
+#: More events than this are a replica that spins.
+MAX_EVENTS = 60_000
+
+NO_FAULTS: Mapping[str, float] = {}
+
+AnswerTo = Callable[[Reply, int], None]
+
+
+class Quorum:
+    """Everything of one seed."""
+
+    def __init__(
+        self, seed: int, faults: Mapping[str, float] = NO_FAULTS, *, transcript: list[str] | None = None
+    ) -> None:
+        self.seed = seed
+        self.world = World(seed, transcript=transcript)
+        self.profile = draw(self.world.random)._replace(**faults)
+        self.network = Network(self.world, self.profile)
+        self.invariants = Invariants()
+        self.contents: dict[bytes, SnapshotContent] = {}
+        self._values = count(1)
+        self._tokens = count(1)
+        self._waiting: dict[int, tuple[AnswerTo, object]] = {}
+        self._is_faulty = True
+        self._lost: dict[ReplicaKey, Disk] = {}
+        self.replicas: dict[int, Replica] = {}
+        self._form()
+
+    def _form(self) -> None:
+        """The voters, and the observers that may become voters."""
+        profile = self.profile
+        node_ids = range(1, profile.voters + profile.observers + 1)
+        bootstrap = tuple((f"node{node_id}", node_id) for node_id in node_ids)
+        settings = Settings(bootstrap=bootstrap, snapshot_part_bytes=7)
+        voting = {}
+        for node_id in node_ids[: profile.voters]:
+            directory_id = self._new_directory() if profile.kraft_version else bytes(16)
+            endpoints = {settings.listener: (f"node{node_id}", node_id)}
+            voting[node_id] = Voter(ReplicaKey(node_id, directory_id), endpoints)
+        configured = VoterSet(voting)
+        for node_id in node_ids:
+            known = configured if node_id in voting or not profile.kraft_version else NO_VOTERS
+            directory_id = voting[node_id].key.directory_id if node_id in voting else bytes(16)
+            if directory_id == bytes(16):
+                directory_id = self._new_directory()
+            disk = Disk(directory_id, Membership(known, kraft_version=profile.kraft_version))
+            self.replicas[node_id] = Replica(self, node_id, disk, settings)
+
+    def _new_directory(self) -> bytes:
+        return self.world.random.getrandbits(128).to_bytes(16, "big")
+
+    # -- the run -----------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run the seed; raise a Violation."""
+        world = self.world
+        for replica in self.replicas.values():
+            world.at(world.random.randint(0, 500), replica.start)
+        self._repeat(self.profile.append_ms, self._append)
+        self._repeat(self.profile.crash_ms, self._crash)
+        self._repeat(self.profile.pause_ms, self._pause)
+        self._repeat(self.profile.partition_ms, self._partition)
+        self._repeat(self.profile.stop_ms, self._stop)
+        self._repeat(self.profile.snapshot_ms, self._snapshot)
+        self._repeat(self.profile.change_ms, self._change_voters)
+        self._repeat(self.profile.empty_disk_ms, self._empty_disk)
+        world.run_until(FAULTS_MS, self._is_spinning)
+        self._heal()
+        check(
+            world.run_until(FAULTS_MS + ELECTION_MS, self._has_leader),
+            f"no leader {ELECTION_MS} ms after all was healed",
+        )
+        self._is_faulty = False
+        self._append_to_leader()
+        done = world.run_until(world.now_ms + SETTLE_MS, self._has_settled)
+        self.invariants.finished(list(self.replicas.values()))
+        check(done, "the quorum does not settle")
+
+    def _is_spinning(self) -> bool:
+        if self.world.events > MAX_EVENTS:
+            raise Violation(f"{MAX_EVENTS} events by {self.world.now_ms} ms: a replica spins")
+        return False
+
+    def _repeat(self, interval_ms: int, action: Callable[[], None]) -> None:
+        """Do something again and again, at times of chance, as long as there are faults."""
+        if interval_ms == 0:
+            return
+
+        def again() -> None:
+            if self._is_faulty:
+                action()
+                self.world.at(self.world.random.randint(1, 2 * interval_ms), again)
+
+        self.world.at(self.world.random.randint(1, 2 * interval_ms), again)
+
+    def _heal(self) -> None:
+        """Everything is up and joined from now on."""
+        self.network.heal()
+        self._is_faulty = False
+        self.world.note(lambda: "all is healed")
+        for replica in self.replicas.values():
+            replica.paused_until_ms = 0
+            if replica.state is not None and replica.state.stopping:
+                replica.crash(lose=False)
+            replica.start()
+
+    def _has_leader(self) -> bool:
+        self._is_spinning()
+        return any(
+            replica.state is not None
+            and isinstance(replica.state.role, Leader)
+            and replica.state.role.high_watermark is not None
+            for replica in self.replicas.values()
+        )
+
+    def _append_to_leader(self) -> None:
+        """Clients go on until the last of their records is committed."""
+        if self._has_settled():
+            return
+        for replica in self.replicas.values():
+            if replica.is_leader:
+                replica.append(1)
+                return
+
+    def _has_settled(self) -> bool:
+        self._is_spinning()
+        end_offset = len(self.invariants.committed)
+        return end_offset > 0 and all(
+            replica.state is not None
+            and replica.state.high_watermark == end_offset
+            and replica.disk.log.end_offset == end_offset
+            for replica in self.replicas.values()
+        )
+
+    # -- clients and administrators ----------------------------------------------------------------------
+
+    def next_value(self) -> int:
+        """A record that no other is like."""
+        return next(self._values)
+
+    def _append(self) -> None:
+        for replica in self.replicas.values():
+            if replica.is_leader and self.world.now_ms >= replica.paused_until_ms:
+                replica.append(self.world.random.randint(1, 3))
+
+    def _snapshot(self) -> None:
+        self._any().take_snapshot()
+
+    def _change_voters(self) -> None:
+        """Ask every replica that thinks it leads to add an observer, or to remove a voter."""
+        for replica in self.replicas.values():
+            state = replica.state
+            if state is None or not replica.is_leader:
+                continue
+            if state.log.kraft_version == 0:
+                replica.hand_in(UpgradeKRaftVersion(self.await_reply(lambda reply, source: None)))
+                continue
+            for _ in range(self.world.random.choice((1, 1, 3))):
+                self._change_one(replica)
+
+    def _change_one(self, replica: Replica) -> None:
+        if replica.state is None:
+            return
+        voters = replica.state.log.voters.voters
+        if self.world.happens(0.5) and len(voters) > 1:
+            voter = self.world.random.choice([voters[node_id] for node_id in sorted(voters)])
+            if self._is_majority_intact(without=voter.key):
+                replica.request(RemoveVoter(voter.key))
+        else:
+            other = self._any()
+            replica.request(AddVoter(other.local.key, other.local.endpoints, 2000))
+
+    # -- faults ------------------------------------------------------------------------------------------
+
+    def _any(self) -> Replica:
+        return self.replicas[self.world.random.randint(1, len(self.replicas))]
+
+    def _restart_later(self, replica: Replica) -> None:
+        self.world.at(self.world.random.choice((5, 50, 500, 3000)), replica.start)
+
+    def _crash(self) -> None:
+        replica = self._any()
+        replica.crash()
+        self._restart_later(replica)
+
+    def _pause(self) -> None:
+        replica = self._any()
+        replica.paused_until_ms = self.world.now_ms + self.world.random.randint(10, 6000)
+
+    def _partition(self) -> None:
+        if self.network.cut:
+            self.network.cut = set()
+        else:
+            self.network.partition(self.replicas)
+
+    def _stop(self) -> None:
+        """A clean stop: hand over, for as long as the node has."""
+        replica = self._any()
+        if self.world.now_ms < replica.paused_until_ms:
+            return
+        life = replica.life
+        replica.hand_in(Stop())
+
+        def ended() -> None:
+            if replica.life == life and replica.state is not None and replica.state.stopping:
+                replica.crash(lose=False)
+                self._restart_later(replica)
+
+        self.world.at(3000, ended)
+
+    def _empty_disk(self) -> None:
+        """A replica loses its disk and comes back with another, if a majority of the voters has theirs.
+
+        What is committed stays so: the lost disk votes no more, and every majority without it has the
+        records.
+        """
+        replica = self._any()
+        if self.profile.kraft_version == 0 or not self._is_majority_intact(without=replica.local.key):
+            return
+        replica.crash()
+        self.world.note(lambda: f"n{replica.node_id} loses its disk")
+        self._lost[replica.local.key] = replica.disk
+        replica.disk = Disk(self._new_directory(), Membership(NO_VOTERS))
+        self._restart_later(replica)
+
+    def _is_majority_intact(self, without: ReplicaKey) -> bool:
+        """Whether a majority of all voters that may count soon has its disk, also without this one."""
+        for other in self.replicas.values():
+            for voters, _, _ in other.disk.view().memberships[-3:]:
+                keys = [voter.key for voter in voters.voters.values() if voter.key != without]
+                intact = [key for key in keys if self.replicas[key.node_id].local.key == key]
+                if voters.voters and 2 * len(intact) <= len(voters.voters):
+                    return False
+        return True
+
+    def disk_of(self, key: ReplicaKey) -> Disk:
+        """The disk of a voter, if need be as it was when it was lost."""
+        return self._lost.get(key) or self.replicas[key.node_id].disk
+
+    # -- what replicas call ------------------------------------------------------------------------------
+
+    def at_address(self, address: Address) -> Replica | None:
+        """The replica that listens there."""
+        return self.replicas.get(address[1])
+
+    def await_reply(self, answer: AnswerTo) -> int:
+        """A token for a request."""
+        token = next(self._tokens)
+        self._waiting[token] = (answer, None)
+        return token
+
+    def received(self, event: Received) -> None:
+        """Keep which request a token belongs to."""
+        if event.token in self._waiting:
+            self._waiting[event.token] = (self._waiting[event.token][0], event.request)
+
+    def replied(self, replica: Replica, reply: Reply) -> None:
+        """A replica answers."""
+        answer, request = self._waiting.pop(reply.token)
+        self.world.note(lambda: f"n{replica.node_id} answers #{reply.token}: {reply.answer}")
+        self.invariants.replied(replica, request, reply.answer)
+        answer(reply, replica.node_id)
+
+    def stepped(self, replica: Replica, before: RaftState, step: RaftStep) -> None:
+        """A replica has carried out a step: check it, and perhaps crash there."""
+        self.invariants.stepped(replica, before, step)
+        profile, world = self.network.profile, self.world
+        is_new_leader = isinstance(step.state.role, Leader) and not isinstance(before.role, Leader)
+        if (
+            step.persist is not None
+            and step.persist.voted_id >= 0
+            and world.happens(profile.crash_after_vote)
+        ):
+            world.at(0, replica.crash)
+            world.at(world.random.choice((5, 30)), replica.start)
+        elif is_new_leader and world.happens(profile.crash_of_new_leader):
+            world.at(world.random.randint(0, 100), replica.crash)
+            world.at(world.random.choice((105, 600)), replica.start)
+        elif step.state.stopping and may_stop(step.state):
+            life = replica.life
+
+            def end() -> None:
+                if replica.life == life:
+                    replica.crash(lose=False)
+                    self._restart_later(replica)
+
+            world.at(0, end)
+
+    def make_snapshot(
+        self, replica: Replica, snapshot_id: SnapshotId, membership: Membership
+    ) -> SnapshotContent:
+        """A snapshot file of this replica: no other replica's has the same bytes."""
+        file = (
+            f"{snapshot_id.end_offset}-{snapshot_id.epoch}-of-{replica.node_id}-{next(self._values)}".encode()
+        )
+        digest = self.invariants.digests[snapshot_id.end_offset]
+        in_log = membership._replace(offset=min(membership.offset, snapshot_id.end_offset - 1))
+        content = SnapshotContent(snapshot_id, digest, in_log, file)
+        self.contents[file] = content
+        return content
+
+
+def run(seed: int, faults: Mapping[str, float] = NO_FAULTS) -> int:
+    """Run a seed, with these values in its profile; return its number of events.
+
+    Raises:
+        Violation: an invariant does not hold, or the core refused an illegal state; with a transcript.
+    """
+    quorum = Quorum(seed, faults)
+    try:
+        quorum.run()
+    except Exception as error:
+        again: list[str] = []
+        try:
+            Quorum(seed, faults, transcript=again).run()
+        except Exception as repeated:
+            again.append(f"{type(repeated).__name__}: {repeated}")
+        text = f"seed {seed}: {type(error).__name__}: {error}"
+        raise Violation("\n".join([text, f"{quorum.profile}", *again[-200:]])) from error
+    return quorum.world.events

@@ -9,7 +9,13 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.log_view import Batch, LogView, Membership, SnapshotFile, SnapshotId
 from pykafka_broker.raft.core.messages import Current, Fetch, FetchSnapshot, FetchSnapshotAnswer
 from pykafka_broker.raft.core.roles import Download
-from pykafka_broker.raft.core.state import Chunk, SnapshotInstalled, SnapshotsChanged, Unanswered
+from pykafka_broker.raft.core.state import (
+    Chunk,
+    SnapshotInstalled,
+    SnapshotRefused,
+    SnapshotsChanged,
+    Unanswered,
+)
 from tests.raft.stories import NONE, Node, committed, fetched, following, key, voter, voters
 
 SNAPSHOT = SnapshotId(40, 3)
@@ -75,6 +81,18 @@ def test_a_snapshot_that_the_leader_has_no_more_is_forgotten(error):
     node = downloading()
     node.answer(2, FetchSnapshotAnswer(error, LEADER))
     assert node.role.download is None
+    assert node.sent == {2: Fetch(3, key(1), 20, 3, 500, -1)}
+
+
+def test_a_damaged_snapshot_is_fetched_again_after_a_pause():
+    node = downloading()
+    node.answer(2, part(b"complete", 0))
+    node.take(SnapshotRefused())
+    assert (node.role.download, node.state.log.end_offset, node.sent) == (None, 20, {})
+
+    node.wait(999)
+    assert node.sent == {}
+    node.wait(1)
     assert node.sent == {2: Fetch(3, key(1), 20, 3, 500, -1)}
 
 

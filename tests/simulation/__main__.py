@@ -9,8 +9,8 @@ import os
 import sys
 import time
 
-from tests.simulation.invariants import Violation
 from tests.simulation.quorum import run
+from tests.simulation.violation import Violation
 
 
 def main() -> int:

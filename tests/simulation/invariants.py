@@ -7,8 +7,6 @@ shrinks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.log_view import Batch, SnapshotId
 from pykafka_broker.raft.core.messages import (
@@ -22,19 +20,8 @@ from pykafka_broker.raft.core.quorum import ReplicaKey, VoterSet
 from pykafka_broker.raft.core.roles import Follower, Leader, Resigned
 from pykafka_broker.raft.core.state import Answered, ElectionState, Event, RaftState, RaftStep, Received
 from tests.simulation.disk import Disk, SnapshotContent
-
-if TYPE_CHECKING:
-    from tests.simulation.replica import Replica
-
-
-class Violation(AssertionError):
-    """An invariant does not hold."""
-
-
-def check(condition: bool, what: str) -> None:
-    """Raise a Violation unless the condition holds."""
-    if not condition:
-        raise Violation(what)
+from tests.simulation.replica import Replica
+from tests.simulation.violation import Violation, check
 
 
 class Invariants:

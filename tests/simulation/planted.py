@@ -267,7 +267,13 @@ PLANTED = (
     Planted("pre-votes count as votes", Turn, "become_candidate", _pre_votes_are_votes),
     Planted("logs are compared by offset, not by epoch", leading, "divergence", _divergence_by_offset),
     Planted("a follower truncates below its high watermark", following, "truncate", _truncates_everything),
-    Planted("a snapshot is loaded, and the log stays", Replica, "_install", _log_kept_beside_a_snapshot),
+    Planted(
+        "a snapshot is loaded, and the log stays",
+        Replica,
+        "_install",
+        _log_kept_beside_a_snapshot,
+        faults={"snapshot_ms": 500, "partition_ms": 2000},
+    ),
     Planted(
         "two changes of voters at once", voter_changes, "change_refusal", _two_changes_at_once, faults=CHANGES
     ),
@@ -279,6 +285,14 @@ PLANTED = (
         faults=CHANGES,
     ),
     Planted("new voters count only when committed", Turn, "voters", _voters_count_when_committed),
-    Planted("voters of a truncated record count on", LogView, "truncated", _undone_voters_stay),
-    Planted("a leader that was voted out leads on", leading, "_voted_out", _leads_though_voted_out),
+    Planted(
+        "voters of a truncated record count on",
+        LogView,
+        "truncated",
+        _undone_voters_stay,
+        faults={**CHANGES, "partition_ms": 1500},
+    ),
+    Planted(
+        "a leader that was voted out leads on", leading, "_voted_out", _leads_though_voted_out, faults=CHANGES
+    ),
 )

@@ -27,6 +27,7 @@ class Profile(NamedTuple):
     snapshot_ms: int
     change_ms: int
     empty_disk_ms: int
+    damaged_snapshot: float
 
     def without_faults(self) -> Profile:
         """The same quorum on a quick and reliable network, and machines that stay up."""
@@ -45,6 +46,7 @@ class Profile(NamedTuple):
             snapshot_ms=0,
             change_ms=0,
             empty_disk_ms=0,
+            damaged_snapshot=0.0,
         )
 
 
@@ -75,4 +77,5 @@ def draw(chance: random.Random) -> Profile:
         snapshot_ms=sometimes(0.5, 1000, 5000),
         change_ms=sometimes(0.7, 1000, 5000) if dynamic else 0,
         empty_disk_ms=sometimes(0.4, 5000, 15_000) if dynamic else 0,
+        damaged_snapshot=chance.choice((0.0, 0.3)),
     )

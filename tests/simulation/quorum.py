@@ -17,10 +17,11 @@ from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import RaftState, RaftStep, Received, Reply, Stop, UpgradeKRaftVersion
 from pykafka_broker.raft.core.transitions import may_stop
 from tests.simulation.disk import Disk, SnapshotContent
-from tests.simulation.invariants import Invariants, Violation, check
+from tests.simulation.invariants import Invariants
 from tests.simulation.network import Network
 from tests.simulation.profile import draw
 from tests.simulation.replica import Replica
+from tests.simulation.violation import Violation, check
 from tests.simulation.world import World
 
 FAULTS_MS = 15_000
@@ -161,6 +162,11 @@ class Quorum:
         )
 
     # -- clients and administrators ----------------------------------------------------------------------
+
+    @property
+    def watcher(self) -> Invariants:
+        """Who is told of all that replicas do."""
+        return self.invariants
 
     def next_value(self) -> int:
         """A record that no other is like."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from pykafka_broker.raft.core import transitions
-from pykafka_broker.raft.core.log_view import Batch, SnapshotId
+from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
 from pykafka_broker.raft.core.messages import FetchAnswer, FetchSnapshotAnswer, Request
-from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.core.quorum import Address, ReplicaKey, Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.core.state import (
     Answered,
     Appended,
     Chunk,
+    ElectionState,
     Event,
     Flushed,
     Moment,
@@ -23,24 +25,57 @@ from pykafka_broker.raft.core.state import (
     Reply,
     Send,
     SnapshotInstalled,
+    SnapshotRefused,
     SnapshotsChanged,
     TimePassed,
     Unanswered,
 )
 from tests.simulation.disk import Disk, SnapshotContent
-from tests.simulation.invariants import check
-
-if TYPE_CHECKING:
-    from tests.simulation.quorum import Quorum
+from tests.simulation.network import Network
+from tests.simulation.violation import check
+from tests.simulation.world import World
 
 #: At most so many batches in an answer to Fetch: followers lag and catch up.
 BATCHES_PER_FETCH = 5
 
 
+class Watcher(Protocol):
+    """Is told of all that a replica does; raises a Violation."""
+
+    def started(self, replica: Replica) -> None: ...
+    def persisted(self, replica: Replica, election: ElectionState) -> None: ...
+    def appends(self, replica: Replica, batch: Batch) -> None: ...
+    def truncates(self, replica: Replica, end_offset: int) -> None: ...
+    def installs(self, replica: Replica, snapshot_id: SnapshotId, content: SnapshotContent) -> None: ...
+    def advanced(self, replica: Replica, offset: int) -> None: ...
+    def heard(self, replica: Replica, before: RaftState, event: Event) -> None: ...
+
+
+class Surroundings(Protocol):
+    """The quorum, as its replicas see it."""
+
+    world: World
+    network: Network
+    contents: dict[bytes, SnapshotContent]
+
+    @property
+    def watcher(self) -> Watcher: ...
+    def next_value(self) -> int: ...
+    def disk_of(self, key: ReplicaKey) -> Disk: ...
+    def at_address(self, address: Address) -> Replica | None: ...
+    def await_reply(self, answer: Callable[[Reply, int], None]) -> int: ...
+    def received(self, event: Received) -> None: ...
+    def replied(self, replica: Replica, reply: Reply) -> None: ...
+    def stepped(self, replica: Replica, before: RaftState, step: RaftStep) -> None: ...
+    def make_snapshot(
+        self, replica: Replica, snapshot_id: SnapshotId, membership: Membership
+    ) -> SnapshotContent: ...
+
+
 class Replica:
     """A process on a disk; it is down while `state` is None. A restart is another `life`."""
 
-    def __init__(self, quorum: Quorum, node_id: int, disk: Disk, settings: Settings) -> None:
+    def __init__(self, quorum: Surroundings, node_id: int, disk: Disk, settings: Settings) -> None:
         self.quorum = quorum
         self.world = quorum.world
         self.node_id = node_id
@@ -77,7 +112,7 @@ class Replica:
         view = self.disk.view()._replace(flushed_offset=self.disk.log.end_offset)
         step = transitions.boot(self.local, self.disk.election, view, self._moment(), self.settings)
         self.world.note(lambda: f"n{self.node_id} starts as {step.state.role}")
-        self.quorum.invariants.started(self)
+        self.quorum.watcher.started(self)
         self._carry_out(step)
         self.hand_in(TimePassed())
 
@@ -113,7 +148,7 @@ class Replica:
         self.world.note(lambda: f"n{self.node_id} {event} -> {step.state.role}")
         before = self.state
         self._carry_out(step)
-        self.quorum.invariants.heard(self, before, event)
+        self.quorum.watcher.heard(self, before, event)
         self.quorum.stepped(self, before, step)
 
     def _moment(self) -> Moment:
@@ -131,7 +166,7 @@ class Replica:
 
     def take_snapshot(self) -> None:
         """Write a snapshot of all that is committed, and perhaps delete the log before an older one."""
-        if self.state is None or not self.state.high_watermark:
+        if self.state is None or not self.state.high_watermark or self.world.now_ms < self.paused_until_ms:
             return
         end_offset = self.state.high_watermark
         last = self.disk.log.batch_at(end_offset - 1)
@@ -150,13 +185,13 @@ class Replica:
     # -- steps -----------------------------------------------------------------------------------------
 
     def _carry_out(self, step: RaftStep) -> None:
-        invariants = self.quorum.invariants
+        watcher = self.quorum.watcher
         if step.persist is not None:
-            invariants.persisted(self, step.persist)
+            watcher.persisted(self, step.persist)
             self.persist(step)
         self.state = step.state
         if step.truncate is not None:
-            invariants.truncates(self, step.truncate)
+            watcher.truncates(self, step.truncate)
             check(not self._is_flushing, f"n{self.node_id} truncates while a sync runs")
             self.disk.truncate(step.truncate)
         if step.append:
@@ -173,7 +208,7 @@ class Replica:
         for reply in step.reply:
             self._reply(reply)
         if step.advance is not None:
-            invariants.advanced(self, step.advance)
+            watcher.advanced(self, step.advance)
         self._set_timer()
 
     def persist(self, step: RaftStep) -> None:
@@ -182,7 +217,7 @@ class Replica:
         self.disk.election = step.persist
 
     def _write(self, batch: Batch) -> None:
-        self.quorum.invariants.appends(self, batch)
+        self.quorum.watcher.appends(self, batch)
         self.disk.append(batch)
 
     def _flush_soon(self) -> None:
@@ -213,8 +248,11 @@ class Replica:
         self.disk.received += chunk.data
         if not chunk.is_last:
             return
+        if self.world.happens(self.quorum.network.profile.damaged_snapshot):
+            self.hand_in(SnapshotRefused())
+            return
         content = self.quorum.contents[self.disk.received]
-        self.quorum.invariants.installs(self, chunk.snapshot_id, content)
+        self.quorum.watcher.installs(self, chunk.snapshot_id, content)
         check(not self._is_flushing, f"n{self.node_id} loads a snapshot while a sync runs")
         self._install(content)
         view = self.disk.view()

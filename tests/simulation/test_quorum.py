@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.invariants import Violation
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.quorum import Quorum, run
+from tests.simulation.violation import Violation
 
 #: In parts, so that several processes can share them. `make simulate` runs as many as asked for.
 PARTS, SEEDS_OF_A_PART = 8, 25

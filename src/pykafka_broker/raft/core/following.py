@@ -17,9 +17,6 @@ from pykafka_broker.raft.core.snapshot_fetching import ask_for_part
 from pykafka_broker.raft.core.turn import Turn
 from pykafka_broker.raft.core.voter_updates import keep_entry_true
 
-#: The ids of bootstrap servers go down from here: their own are not known.
-_FIRST_BOOTSTRAP_ID = -2
-
 
 def poll_unattached(turn: Turn, role: Unattached) -> None:
     """Ask around for the leader; stand for election if none is found in time."""
@@ -75,12 +72,7 @@ def _ask_around(turn: Turn) -> None:
     """Ask one of the bootstrap servers: it knows the leader, or is it."""
     if turn.connections.is_waiting() or not is_safe_to_fetch(turn):
         return
-    own = turn.local.endpoints.get(turn.settings.listener)
-    servers = [
-        Destination(_FIRST_BOOTSTRAP_ID - place, address)
-        for place, address in enumerate(turn.settings.bootstrap)
-        if address != own and turn.connections.is_ready(_FIRST_BOOTSTRAP_ID - place)
-    ]
+    servers = [server for server in turn.bootstrap if turn.connections.is_ready(server.node_id)]
     if servers:
         turn.ask(servers[int(turn.chance * len(servers))], _fetch(turn))
 

@@ -107,6 +107,16 @@ def snapshot_installed(turn: Turn, log: LogView) -> None:
     turn.commit(log.end_offset)
 
 
+def snapshot_refused(turn: Turn) -> None:
+    """The received snapshot cannot be used: fetch again, but after a pause, for the next may be the same."""
+    role = turn.role
+    if isinstance(role, Follower):
+        turn.role = role._replace(download=None)
+        retry_ms = turn.now_ms + turn.settings.election_backoff_max_ms
+        for node_id in (role.leader_id, *(server.node_id for server in turn.bootstrap)):
+            turn.connections = turn.connections.failed(node_id, retry_ms)
+
+
 def missing_snapshot(log: LogView, offset: int, epoch: int) -> SnapshotId | None:
     """The snapshot that a follower with this end of its log has to fetch first."""
     start_offset = log.start_offset

@@ -78,7 +78,7 @@ class RaftStep(NamedTuple):
     append     one control batch in the epoch of the state's role, before any other record of that epoch
     replicate  append the batches of a leader as they are
     receive    write a part of a snapshot; after the last one sync the file, start the log anew at its end,
-               and hand in `SnapshotInstalled` before any other event
+               and hand in `SnapshotInstalled` before any other event, or `SnapshotRefused`
     send       requests to other replicas
     reply      answers; what they promise is on disk
     advance    everything below this offset is committed: apply it, then answer the requests that wait for it
@@ -126,6 +126,10 @@ class SnapshotInstalled(NamedTuple):
     log: LogView
 
 
+class SnapshotRefused(NamedTuple):
+    """The received snapshot cannot be used, as its file is damaged; the log is what it was."""
+
+
 class TimePassed(NamedTuple):
     """A deadline has been reached (`next_deadline_ms`)."""
 
@@ -171,6 +175,7 @@ Event = Union[
     Flushed,
     SnapshotsChanged,
     SnapshotInstalled,
+    SnapshotRefused,
     TimePassed,
     Received,
     Answered,

@@ -65,6 +65,7 @@ from pykafka_broker.raft.core.state import (
     Received,
     Resign,
     SnapshotInstalled,
+    SnapshotRefused,
     SnapshotsChanged,
     Stop,
     TimePassed,
@@ -152,6 +153,8 @@ def _take(turn: Turn, event: Event) -> None:
             turn.log = turn.log.trimmed(start_offset, snapshots)
         case SnapshotInstalled(log):
             snapshot_fetching.snapshot_installed(turn, log)
+        case SnapshotRefused():
+            snapshot_fetching.snapshot_refused(turn)
         case UpgradeKRaftVersion(token):
             voter_changes.upgrade_kraft_version(turn, token)
         case Resign():

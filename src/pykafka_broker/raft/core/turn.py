@@ -30,6 +30,9 @@ from pykafka_broker.raft.core.roles import (
 )
 from pykafka_broker.raft.core.state import Chunk, ElectionState, Moment, RaftState, RaftStep, Reply, Send
 
+#: The ids of bootstrap servers go down from here: their own are not known.
+_FIRST_BOOTSTRAP_ID = -2
+
 
 class Turn:
     """Made for one event, and then given away as a `RaftStep`."""
@@ -139,6 +142,16 @@ class Turn:
     def current(self) -> Current:
         """What every answer tells."""
         return Current(self.epoch, self.leader_id, self.leader_endpoints)
+
+    @property
+    def bootstrap(self) -> tuple[Destination, ...]:
+        """The bootstrap servers but this node."""
+        own = self.local.endpoints.get(self.settings.listener)
+        return tuple(
+            Destination(_FIRST_BOOTSTRAP_ID - place, address)
+            for place, address in enumerate(self.settings.bootstrap)
+            if address != own
+        )
 
     def has_reached(self, deadline_ms: int | None) -> bool:
         """Whether a deadline is there."""

@@ -25,7 +25,7 @@ from interop.world import MAKER, World
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.apache.jars import VERSION, ApacheUnavailableError, libs
 from pykafka_broker.testing.cache import CACHE
-from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaNode
 
 PROPERTIES = {
     "num.partitions": "3",
@@ -234,7 +234,7 @@ def main() -> int:
     if os.environ.get("CI") and (missing := java_is_missing()):
         print(f"on CI every lane has to run: {missing}")
         return 1
-    kind = {"ours": PykafkaBroker, "apache": ApacheBroker}[chosen.broker]
+    kind = {"ours": PykafkaNode, "apache": ApacheBroker}[chosen.broker]
     failures: list[str] = []
     with kind(PROPERTIES) as broker:
         for lane in chosen.lanes.split(","):

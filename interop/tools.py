@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from interop.clients.client import Client, Record
 from interop.scenarios.data import NOON_MS
 from interop.world import World
+from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.apache.tools import run_tool
+from pykafka_broker.testing.processes import PykafkaNode
 
 TOOLS = "org.apache.kafka.tools"
 GROUPS = "consumer.group.ConsumerGroupCommand"
@@ -233,6 +235,34 @@ def the_cluster_and_its_api_versions_are_shown(world: World) -> None:
         assert api in versions, f"{api} is not in {versions}"
 
 
+def the_controller_is_asked_directly(world: World) -> None:
+    assert isinstance(world.broker, (ApacheBroker, PykafkaNode))
+    address = world.broker.controller_address
+
+    def ask(name: str, *arguments: str) -> str:
+        main_class = name if name.startswith("kafka.") else f"{TOOLS}.{name}"
+        return run_tool(
+            main_class, *arguments, "--bootstrap-controller", address, version=world.tools_version
+        )
+
+    assert re.search(r"Cluster ID: \S{22}", ask("ClusterTool", "cluster-id"))
+    endpoints = ask("ClusterTool", "list-endpoints").splitlines()
+    host, _, port = address.rpartition(":")
+    assert [line.split() for line in endpoints if line] == [
+        ["ID", "HOST", "PORT", "RACK", "ENDPOINT_TYPE"],
+        ["1", host, port, "null", "controller"],
+    ], endpoints
+    features = ask("FeatureCommand", "describe")
+    assert re.search(r"Feature: metadata.version .*FinalizedVersionLevel: 4.3-IV0", features), features
+    default = ("--entity-type", "brokers", "--entity-default")
+    ask("kafka.admin.ConfigCommand", *default, "--alter", "--add-config", "log.retention.ms=86400000")
+    described = ask("kafka.admin.ConfigCommand", *default, "--describe")
+    assert "log.retention.ms=86400000 sensitive=false" in described, described
+    ask("kafka.admin.ConfigCommand", *default, "--alter", "--delete-config", "log.retention.ms")
+    moving = ask("reassign.ReassignPartitionsCommand", "--list")
+    assert moving == "No partition reassignments found.\n", moving
+
+
 def partitions_elect_their_leaders(world: World) -> None:
     topic = world.topic(client(world), partitions=2)
     for election_type in ("preferred", "unclean"):
@@ -336,6 +366,7 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     records_are_deleted_up_to_an_offset,
     the_log_folders_are_described,
     the_cluster_and_its_api_versions_are_shown,
+    the_controller_is_asked_directly,
     partitions_elect_their_leaders,
     partitions_are_reassigned_to_the_only_node,
     verifiable_clients_agree,
@@ -347,6 +378,7 @@ NOT_OF_3_9 = (
     the_console_consumer_prints_what_the_console_producer_was_told,
     topic_and_broker_configs_are_changed,
     the_cluster_and_its_api_versions_are_shown,
+    the_controller_is_asked_directly,
     the_performance_tools_run,
 )
 

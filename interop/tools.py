@@ -241,8 +241,11 @@ def the_controller_is_asked_directly(world: World) -> None:
 
     def ask(name: str, *arguments: str) -> str:
         main_class = name if name.startswith("kafka.") else f"{TOOLS}.{name}"
+        # The cluster tool wants what it is to do first.
+        first = arguments[:1] if name == "ClusterTool" else ()
+        rest = arguments[len(first) :]
         return run_tool(
-            main_class, *arguments, "--bootstrap-controller", address, version=world.tools_version
+            main_class, *first, "--bootstrap-controller", address, *rest, version=world.tools_version
         )
 
     assert re.search(r"Cluster ID: \S{22}", ask("ClusterTool", "cluster-id"))

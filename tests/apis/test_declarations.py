@@ -69,6 +69,7 @@ CONTROLLER_NEEDS = {
     "IncrementalAlterConfigs": "ALTER_CONFIGS each CLUSTER, ALTER_CONFIGS each TOPIC, "
     "ALTER_CONFIGS each GROUP",
     "AlterPartition": "CLUSTER_ACTION CLUSTER",
+    "Envelope": "CLUSTER_ACTION CLUSTER",
     "DescribeCluster": "ALTER CLUSTER",
     "BrokerRegistration": "CLUSTER_ACTION CLUSTER",
     "BrokerHeartbeat": "CLUSTER_ACTION CLUSTER",

@@ -21,9 +21,22 @@ from pykafka_broker.apis.delete_topics import delete_topics
 from pykafka_broker.apis.describe_cluster import describe_controllers
 from pykafka_broker.apis.describe_configs import describe_configs
 from pykafka_broker.apis.elect_leaders import elect_leaders
+from pykafka_broker.apis.envelope import envelope
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs_on_controller
 from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.ports.controller import ControllerPorts
+
+#: What a broker may pass on for its clients.
+FORWARDED: tuple[Api[ControllerPorts], ...] = (
+    create_topics,
+    delete_topics,
+    alter_configs_on_controller,
+    create_partitions,
+    elect_leaders,
+    incremental_alter_configs_on_controller,
+    alter_partition_reassignments,
+    list_partition_reassignments,
+)
 
 CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     api_versions,
@@ -37,6 +50,7 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     alter_partition_reassignments,
     list_partition_reassignments,
     alter_partition,
+    envelope(FORWARDED),
     describe_controllers,
     broker_registration,
     broker_heartbeat,

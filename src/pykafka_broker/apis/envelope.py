@@ -1,0 +1,119 @@
+"""Envelope (API key 58): a broker passes a client's request on to the controller, with who sent it (KIP-590).
+
+v0 is the only version. The embedded request and its answer have headers of their own. The answer is that of
+the API's own handler, for the principal that the broker names; an error of the envelope itself is told
+outside. What the client's connection was is not known here: throttling is left to the broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from inspect import iscoroutine
+from typing import TYPE_CHECKING, Any
+
+from pykafka_broker.apis.admission import admitted
+from pykafka_broker.apis.api import Api, handles
+from pykafka_broker.apis.context import Context
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.apis.ports.controller import ControllerPorts
+from pykafka_broker.protocol.compile import decode, encode
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
+from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from pykafka_broker.protocol.messages.headers import (
+    RequestHeader,
+    ResponseHeader,
+    request_header_version,
+    response_header_version,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import ControllerContext
+
+#: The lengths of IPv4 and IPv6 addresses.
+ADDRESS_BYTES = (4, 16)
+PRINCIPAL_VERSION = b"\0\0"
+
+
+def _refused(request: EnvelopeRequest, error: KafkaError) -> EnvelopeResponse:
+    return EnvelopeResponse(error_code=int(error.code))
+
+
+def envelope(forwarded: Iterable[Api[ControllerPorts]]) -> Api[ControllerPorts]:
+    """The API, which serves requests of these others."""
+    apis = {api.key: api for api in forwarded}
+
+    @handles(
+        EnvelopeRequest,
+        versions="0",
+        needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+        error_response=_refused,
+    )
+    async def open_envelope(request: EnvelopeRequest, ctx: ControllerContext) -> EnvelopeResponse:
+        principal = _principal(request.request_principal)
+        if len(request.client_host_address) not in ADDRESS_BYTES:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Failed to parse the client's address")
+        header, api, embedded = _open(request.request_data, apis)
+        if ctx.node.quorum.leader_id != ctx.node.metadata.node_id:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER)
+        version = header.request_api_version
+        inner = Context(
+            ctx.node,
+            ctx.connection,
+            header.request_api_key,
+            version,
+            header.correlation_id,
+            header.client_id,
+            principal,
+        )
+        answer = await _answer(api, embedded, inner)
+        answer_header = ResponseHeader(correlation_id=header.correlation_id)
+        data = encode(answer, version, encode(answer_header, response_header_version(api.key, version)))
+        return EnvelopeResponse(error_code=0, response_data=data)
+
+    return open_envelope
+
+
+async def _answer(api: Api[ControllerPorts], request: object, ctx: Context[ControllerPorts]) -> object:
+    try:
+        answer = admitted(api, ctx.node.authorizer, ctx.node.quotas)(request, ctx)
+        return await answer if iscoroutine(answer) else answer
+    except KafkaError as error:
+        if api.error_response is None:
+            raise
+        return api.error_response(request, error)
+
+
+def _principal(data: bytes | None) -> str:
+    """`User:alice`, of the bytes that Kafka's default principal is sent as."""
+    try:
+        if data is None or data[:2] != PRINCIPAL_VERSION:
+            raise ProtocolError("no principal of version 0")
+        principal, _ = decode(DefaultPrincipalData, 0, data, 2)
+    except ProtocolError:
+        raise KafkaError(ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE) from None
+    return f"{principal.type}:{principal.name}"
+
+
+def _open(
+    data: bytes, apis: Mapping[int, Api[ControllerPorts]]
+) -> tuple[RequestHeader, Api[ControllerPorts], Any]:
+    """The embedded request: its header, its API and its body.
+
+    Raises:
+        KafkaError: INVALID_REQUEST, it cannot be read, or is none that may be passed on.
+    """
+    try:
+        key, version = (
+            int.from_bytes(data[:2], "big", signed=True),
+            int.from_bytes(data[2:4], "big", signed=True),
+        )
+        api = apis.get(key)
+        if api is None or not api.min_version <= version <= api.max_version:
+            raise ProtocolError(f"API {key} version {version} is not passed on")
+        header, body_at = decode(RequestHeader, request_header_version(key, version), data)
+        request: Any = decode(api.request, version, data, body_at)[0]
+    except ProtocolError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    return header, api, request

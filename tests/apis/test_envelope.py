@@ -1,0 +1,85 @@
+"""Envelope (58): a broker passes on the request of a client of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pykafka_broker.client.frames import read_response, request_header
+from pykafka_broker.protocol.compile import encode
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import create_topics as creating
+from pykafka_broker.protocol.messages.default_principal import DefaultPrincipalData
+from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from pykafka_broker.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from pykafka_broker.testing.home import Home
+from pykafka_broker.testing.user import User
+
+PRINCIPAL = b"\0\0" + encode(DefaultPrincipalData(type="User", name="alice", token_authenticated=False), 0)
+LOCALHOST = bytes([127, 0, 0, 1])
+
+
+def creation(name: str) -> creating.CreateTopicsRequest:
+    topic = creating.CreatableTopic(
+        name=name, num_partitions=1, replication_factor=1, assignments=[], configs=[]
+    )
+    return creating.CreateTopicsRequest(topics=[topic], timeout_ms=1_000)
+
+
+def wrapped(request: Any, version: int, **details: Any) -> EnvelopeRequest:
+    data = request_header(request.api_key, version, 77, "a client") + encode(request, version)
+    values = {
+        "request_data": data,
+        "request_principal": PRINCIPAL,
+        "client_host_address": LOCALHOST,
+        **details,
+    }
+    return EnvelopeRequest(**values)
+
+
+@pytest.mark.parametrize("version", [2, 7])
+async def test_the_answer_of_the_embedded_request_comes_back_with_its_own_header(
+    combined: Home, controllers: User, version: int
+) -> None:
+    answer = await controllers.send(wrapped(creation("orders"), version), 0)
+
+    assert answer.error_code == 0
+    embedded = read_response(creating.CreateTopicsRequest.api_key, version, answer.response_data)
+    assert embedded.correlation_id == 77
+    assert [(topic.name, topic.error_code) for topic in embedded.message.topics] == [("orders", 0)]
+    assert "orders" in combined.broker.node.image.topics
+
+
+async def test_an_error_of_the_embedded_request_is_told_in_its_answer(controllers: User) -> None:
+    answer = await controllers.send(wrapped(creation("no good"), 7), 0)
+
+    assert answer.error_code == 0
+    embedded = read_response(creating.CreateTopicsRequest.api_key, 7, answer.response_data)
+    assert embedded.message.topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (wrapped(creation("x"), 7, request_principal=None), ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (wrapped(creation("x"), 7, request_principal=b"\0\1"), ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE),
+        (
+            wrapped(creation("x"), 7, request_principal=b"\0\0\xff"),
+            ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE,
+        ),
+        (wrapped(creation("x"), 7, client_host_address=b"abc"), ErrorCode.INVALID_REQUEST),
+        (wrapped(creation("x"), 7, request_data=b""), ErrorCode.INVALID_REQUEST),
+        (wrapped(creation("x"), 7, request_data=b"\0\x13\0\x07\0"), ErrorCode.INVALID_REQUEST),
+        (wrapped(creation("x"), 7, request_data=b"\0\x13\x7f\x07\0"), ErrorCode.INVALID_REQUEST),
+        (
+            wrapped(DescribeClusterRequest(include_cluster_authorized_operations=False), 0),
+            ErrorCode.INVALID_REQUEST,
+        ),
+    ],
+)
+async def test_an_envelope_that_cannot_be_opened_is_refused(
+    combined: Home, controllers: User, request_: EnvelopeRequest, error: ErrorCode
+) -> None:
+    assert await controllers.send(request_, 0) == EnvelopeResponse(error_code=int(error))
+    assert not combined.broker.node.image.topics

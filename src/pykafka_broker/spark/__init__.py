@@ -3,6 +3,7 @@
     session.py        kafka_session(): a session with the connector that fits the installed Spark
     releases.py       the lines of Spark, and the coordinates of connector and tables for each
     installation.py   the Spark that Python would run
+    python_packages.py  the packages that jobs need beside pyspark
     java.py           the Java that it would start
     poms.py           the dependencies of a jar
     repository.py     files of a Maven repository, checked

@@ -15,7 +15,7 @@ from pathlib import Path
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.system.named_tuple import NamedTuple
 
-HOW_TO_INSTALL = "pip install 'pykafka-broker[spark]'"
+HOW_TO_INSTALL = "python3 -m pip install pyspark==4.0.0"
 #: The jar that tells the version of Spark and that of Scala.
 _CORE = re.compile(r"spark-core_(\d+\.\d+)-(\d+\.\d+\.\d+[^/]*)\.jar")
 

@@ -30,6 +30,7 @@ from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_format import ARCHIVE_DDL, OFFSET, PARTITION, TOPIC, TOPIC_ID
+from pykafka_broker.spark.python_packages import MAP_IN_ARROW, insist_on
 from pykafka_broker.system.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -137,7 +138,8 @@ def _examine(
 
 
 def _decoder(formats: Mapping[str, Format], topics: Sequence[str]) -> Decoder:
-    from pykafka_broker.spark.archive.decoding import Decoder  # needs pyarrow, and nothing else here does
+    insist_on(MAP_IN_ARROW, "Decoding needs")
+    from pykafka_broker.spark.archive.decoding import Decoder  # needs what nothing else here does
 
     return Decoder.of(formats, topics)
 

@@ -9,6 +9,7 @@ The checks, in this order; a problem that an earlier one found may leave out a l
 
     java         machine.py      the Java that Spark would start
     jars         machine.py      the Spark that is installed, and the connector that fits it
+    packages     machine.py      the Python packages that some jobs need
     connection   `.doctor`       who answers at the bootstrap address
     brokers      `.doctor`       whether the advertised addresses lead to the brokers, from here
     topics       topics.py       whether the topics are there, and may be read; whether offsets to begin with

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pykafka_broker.doctor.findings import Finding, problem, warning
 from pykafka_broker.spark.errors import Fault, SparkError
+from pykafka_broker.spark.installation import HOW_TO_INSTALL
 
 
 def of_faults(check: str, subject: str, faults: Sequence[Fault]) -> list[Finding]:
@@ -19,4 +20,4 @@ def of_faults(check: str, subject: str, faults: Sequence[Fault]) -> list[Finding
 def of_error(check: str, subject: str, error: SparkError) -> Finding:
     """An error as a finding; its first line is the sentence, the others the remedy."""
     message, _, remedy = str(error).partition("\n")
-    return problem(check, subject, message, remedy or "pip install 'pykafka-broker[spark]'")
+    return problem(check, subject, message, remedy or HOW_TO_INSTALL)

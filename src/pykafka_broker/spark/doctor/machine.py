@@ -1,4 +1,6 @@
-"""The checks of this machine: the Java that Spark would start, the Spark that is installed, and its jars."""
+"""The checks of this machine: the Java that Spark would start, the Spark that is installed, its jars, and the
+Python packages of jobs.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pykafka_broker.doctor.findings import Finding, ok, problem
-from pykafka_broker.spark import classpath, installation, java
+from pykafka_broker.spark import classpath, installation, java, python_packages
 from pykafka_broker.spark.doctor.faults import of_error, of_faults
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.installation import Installation
@@ -23,7 +25,7 @@ KAFKA_JARS = (
 
 
 def about_this_machine(folder: Path | None) -> Iterator[Finding]:
-    """Check Java and the jars.
+    """Check Java, the jars and the packages.
 
     Args:
         folder: The jars of the session; None: those that Ivy gets.
@@ -45,6 +47,15 @@ def about_this_machine(folder: Path | None) -> Iterator[Finding]:
         if found is not None
     ]
     yield from about_jars(installed, folder)
+    yield from about_packages()
+
+
+def about_packages() -> list[Finding]:
+    """Whether the Python packages are there that some jobs need."""
+    found = python_packages.fault(
+        python_packages.MAP_IN_ARROW, "Replays, decoding archives and kafka_log need"
+    )
+    return of_faults("packages", "", [] if found is None else [found])
 
 
 def about_jars(installed: Installation, folder: Path | None) -> list[Finding]:

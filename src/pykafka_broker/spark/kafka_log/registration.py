@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.installation import pyspark_version
+from pykafka_broker.spark.python_packages import ARROW, insist_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,13 +29,8 @@ def register_kafka_log(spark: SparkSession) -> None:
     numbers = tuple(int(number) for number in version.split(".")[:2])
     if numbers < _FIRST:
         raise SparkError(f"kafka_log needs Spark 4.0 or later, and pyspark {version} is installed.")
-    try:
-        from pykafka_broker.spark.kafka_log.data_source import FilteringKafkaLog, KafkaLog
-    except ModuleNotFoundError as error:
-        if error.name not in ("numpy", "pyarrow"):
-            raise
-        raise SparkError(
-            "kafka_log needs pyarrow and numpy:\n  pip install 'pykafka-broker[arrow]'"
-        ) from None
+    insist_on(ARROW, "kafka_log needs")
+    from pykafka_broker.spark.kafka_log.data_source import FilteringKafkaLog, KafkaLog
+
     takes_filters = numbers >= _FIRST_WITH_FILTERS and spark.conf.get(_FILTERS, "false") == "true"
     spark.dataSource.register(FilteringKafkaLog if takes_filters else KafkaLog)

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafka_broker.spark.python_packages import MAP_IN_ARROW, insist_on
 from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.settings import Settings
 from pykafka_broker.spark.replay.window import OffsetRange, Window
@@ -48,18 +49,11 @@ __all__ = [
     "replay",
 ]
 
-_NEEDED = ("numpy", "pyarrow")
-
 
 def __getattr__(name: str) -> Any:
     if name not in ("Preparation", "Replayed", "Target", "replay"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    try:
-        from pykafka_broker.spark.replay import job
-    except ModuleNotFoundError as error:
-        if error.name not in _NEEDED:
-            raise
-        raise ReplayError(
-            f"A replay needs {' and '.join(_NEEDED)}: python3 -m pip install {' '.join(_NEEDED)}"
-        ) from None
+    insist_on(MAP_IN_ARROW, "A replay needs")
+    from pykafka_broker.spark.replay import job
+
     return getattr(job, name)

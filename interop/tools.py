@@ -331,6 +331,44 @@ def reassign(
     return tool(world, command, *arguments, expect_failure=expect_failure)
 
 
+def the_quorum_of_the_metadata_log_is_described(world: World) -> None:
+    status = tool(world, "MetadataQuorumCommand", "describe", "--status")
+    told = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    voters = json.loads(told["CurrentVoters"])
+    assert [voter["id"] for voter in voters] == [int(told["LeaderId"])], status
+    assert (int(told["MaxFollowerLag"]), told["CurrentObservers"].strip()) == (0, "[]"), status
+    world.topic(client(world))
+    replication = tool(world, "MetadataQuorumCommand", "describe", "--replication")
+    columns = replication.splitlines()[1].split()
+    assert (columns[0], columns[-1]) == (told["LeaderId"].strip(), "Leader"), replication
+    assert int(columns[2]) > int(told["HighWatermark"]), f"{status}\n{replication}"
+
+
+def the_levels_of_features_are_lowered_and_raised(world: World) -> None:
+    def change(*arguments: str, expect_failure: bool = False) -> str:
+        return tool(world, "FeatureCommand", *arguments, expect_failure=expect_failure).strip()
+
+    feature = "transaction.version"
+    assert (
+        change("downgrade", "--feature", f"{feature}=1", "--dry-run") == f"{feature} can be downgraded to 1."
+    )
+    assert change("downgrade", "--feature", f"{feature}=1") == f"{feature} was downgraded to 1."
+    described = change("describe")
+    assert re.search(rf"{feature}\s+Supported.*FinalizedVersionLevel: 1\s", described), described
+    assert change("upgrade", "--feature", f"{feature}=2") == f"{feature} was upgraded to 2."
+    refused = change("disable", "--feature", "kraft.version", expect_failure=True)
+    assert "Can't downgrade the version of this feature." in refused, refused
+
+
+def brokers_are_listed_and_an_unknown_one_is_not_forgotten(world: World) -> None:
+    address = ("--bootstrap-server", world.broker.address)
+    listed = run_tool(f"{TOOLS}.ClusterTool", "list-endpoints", *address, "--include-fenced-brokers")
+    (broker,) = (line.split() for line in listed.splitlines()[1:])
+    assert (":".join(broker[1:3]), broker[4:]) == (world.broker.address, ["unfenced", "broker"]), listed
+    refused = run_tool(f"{TOOLS}.ClusterTool", "unregister", *address, "--id", "77", expect_failure=True)
+    assert "Broker ID 77 is not currently registered" in refused, refused
+
+
 def verifiable_clients_agree(world: World) -> None:
     topic = world.name("verifiable")
     sent = tool(world, "VerifiableProducer", "--topic", topic, "--max-messages", "500")
@@ -372,6 +410,9 @@ CHECKS: tuple[Callable[[World], None], ...] = (
     the_controller_is_asked_directly,
     partitions_elect_their_leaders,
     partitions_are_reassigned_to_the_only_node,
+    the_quorum_of_the_metadata_log_is_described,
+    the_levels_of_features_are_lowered_and_raised,
+    brokers_are_listed_and_an_unknown_one_is_not_forgotten,
     verifiable_clients_agree,
     the_performance_tools_run,
 )

@@ -350,5 +350,8 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
         "IncrementalAlterConfigs",
         "AlterPartitionReassignments",
         "ListPartitionReassignments",
+        "DescribeQuorum",
+        "UpdateFeatures",
         "DescribeCluster",
+        "UnregisterBroker",
     ]

@@ -168,4 +168,4 @@ async def test_it_is_not_served_where_its_protocol_is_switched_off(home: Home) -
         await coordinated(user)
 
         error = ErrorCode.UNSUPPORTED_VERSION
-        assert await beat(user) == refused(error, error.message)
+        assert await beat(user) == refused(error, None)

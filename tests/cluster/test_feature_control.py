@@ -20,6 +20,7 @@ from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import metadata as m
 from tests.cluster.deciding import a_cluster, an_empty_cluster, decide, register
 
+PREFIX = "The update failed for all features since the following feature had an error: "
 KNOWS_SHARES = {**NODE_FEATURES, "share.version": FeatureRange(0, 1)}
 
 
@@ -85,18 +86,33 @@ def test_validate_only_changes_nothing():
         ),
         (
             ("metadata.version", 29, UpgradeType.SAFE_DOWNGRADE),
-            "Invalid metadata.version 29. Refusing to perform the requested downgrade because it might "
-            "delete metadata information.",
+            "Unsupported metadata.version downgrade from 30 to 29. Refusing to perform the requested "
+            "downgrade because it might delete metadata information.",
         ),
         (
             ("metadata.version", 29, UpgradeType.UNSAFE_DOWNGRADE),
-            "Invalid metadata.version 29. Unsafe metadata downgrade is not supported in this version.",
+            "Unsupported metadata.version downgrade from 30 to 29. Unsafe metadata downgrade is not "
+            "supported in this version.",
+        ),
+        (
+            ("nonsense.version", 0),
+            "Invalid update version 0 for feature nonsense.version. Feature nonsense.version not found.",
+        ),
+        (
+            ("kraft.version", 0, UpgradeType.UNSAFE_DOWNGRADE),
+            "Invalid update version 0 for feature kraft.version. Can't downgrade the version of this "
+            "feature.",
+        ),
+        (
+            ("kraft.version", 2),
+            "Invalid update version 2 for feature kraft.version. Local controller 1 only supports versions "
+            "0-1",
         ),
     ],
 )
 def test_an_update_that_cannot_be_is_refused_with_the_reason(change, message):
     state = an_empty_cluster(supported_features=KNOWS_SHARES)
-    refusal = EventError(ErrorCode.INVALID_UPDATE_VERSION, message)
+    refusal = EventError(ErrorCode.INVALID_UPDATE_VERSION, PREFIX + message)
     assert update(state, change) == (state, (), refusal)
 
 
@@ -105,7 +121,8 @@ def test_one_node_that_is_too_old_holds_the_cluster_back():
     _, records, answer = update(state, ("share.version", 1))
     assert (records, answer.message) == (
         (),
-        "Invalid update version 1 for feature share.version. Broker 2 does not support this feature.",
+        f"{PREFIX}Invalid update version 1 for feature share.version. "
+        "Broker 2 does not support this feature.",
     )
     state = an_empty_cluster(supported_features=KNOWS_SHARES, voters=(1, 2))
     _, _, answer = update(state, ("share.version", 1))
@@ -152,3 +169,67 @@ def test_kept_is_what_is_finalized_above_what_is_served():
     levels = {**SERVED_FEATURES, "share.version": SERVED_FEATURES["share.version"] + 1}
     assert merely_kept(SERVED_FEATURES) == {}
     assert merely_kept(levels) == {"share.version": levels["share.version"]}
+
+
+def at(state, *levels):
+    """The same cluster with other levels."""
+    records = [m.FeatureLevelRecord(name=name, feature_level=level) for name, level in levels]
+    return ControllerState(replay(state.image, records, offset=state.next_offset, epoch=1), state.rules)
+
+
+@pytest.mark.parametrize(
+    "current, wanted, is_lost",
+    [(30, 29, True), (29, 23, False), (29, 22, True), (22, 17, False), (17, 16, True), (14, 13, True)],
+)
+def test_metadata_version_is_lowered_to_one_that_can_say_the_same(current, wanted, is_lost):
+    state = at(an_empty_cluster(), ("metadata.version", current))
+
+    lowered, _, answer = update(state, ("metadata.version", wanted, UpgradeType.SAFE_DOWNGRADE))
+
+    assert (answer is not None, lowered.image.metadata_version) == (is_lost, current if is_lost else wanted)
+
+
+def test_metadata_version_is_raised_by_as_many_steps_as_one_likes():
+    raised, _, answer = update(at(an_empty_cluster(), ("metadata.version", 7)), ("metadata.version", 30))
+    assert (answer, raised.image.metadata_version) == (None, 30)
+
+
+def test_eligible_leader_replicas_need_a_metadata_version_that_can_tell_of_them():
+    elr, old = "eligible.leader.replicas.version", at(an_empty_cluster(), ("metadata.version", 22))
+    text = f"Invalid update version 1 for feature {elr}. {elr} could not be set to 1 because it depends on "
+
+    refused = update(old, (elr, 1))
+    both, _, answer = update(old, (elr, 1), ("metadata.version", 23))
+
+    assert refused[1:] == (
+        (),
+        EventError(ErrorCode.INVALID_UPDATE_VERSION, f"{PREFIX}{text}metadata.version level 23"),
+    )
+    assert (answer, both.image.features[elr], both.image.metadata_version) == (None, 1, 23)
+
+
+def test_of_several_updates_of_a_feature_the_last_counts():
+    state = at(an_empty_cluster(), ("group.version", 1))
+    state, records, _ = update(state, ("group.version", 1), ("group.version", 0, UpgradeType.SAFE_DOWNGRADE))
+    assert records == (m.FeatureLevelRecord(name="group.version", feature_level=0),)
+    assert "group.version" not in state.image.features
+
+
+def test_the_error_is_that_of_the_first_wrong_update_in_the_order_of_a_hash_map():
+    _, records, answer = update(an_empty_cluster(), ("foo", 1), ("bar", 1), ("group.version", 1))
+    assert (records, answer.message.removeprefix(PREFIX)) == (
+        (),
+        "Invalid update version 1 for feature bar. Local controller 1 does not support this feature.",
+    )
+
+
+def test_the_level_of_the_quorum_stays_and_is_raised_only_to_what_it_is():
+    state = an_empty_cluster()
+    assert update(state, ("kraft.version", 1))[1:] == ((m.NoOpRecord(),), None)
+    assert update(state, ("kraft.version", 1, UpgradeType.SAFE_DOWNGRADE))[1:] == ((), None)
+
+    _, records, answer = update(an_empty_cluster(kraft_version=0), ("kraft.version", 1))
+    assert (records, answer.message) == (
+        (),
+        f"{PREFIX}Invalid upgrade of kraft.version to 1 because not all of the voters support it",
+    )

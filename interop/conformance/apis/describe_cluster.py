@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from interop.conformance.brokers import ELSEWHERE, broker_of, registered
 from interop.conformance.conversation import conversation
 from interop.conformance.talk import E, Talk
 from pykafka_broker.protocol.messages.describe_cluster import DescribeClusterRequest
+from pykafka_broker.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 BROKERS, CONTROLLERS = 1, 2
 
@@ -39,6 +41,17 @@ def other_types_of_endpoints_are_not_supported(talk: Talk) -> None:
 @conversation("2+")
 def fenced_brokers_are_told_to_those_who_ask(talk: Talk) -> None:
     talk.ask(DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True))
+
+
+@conversation("2+", alone=True, settings=ELSEWHERE)
+def a_broker_that_has_not_been_unfenced_is_a_fenced_one(talk: Talk) -> None:
+    registered(talk, talk.controllers(), rack="r")
+    asking = DescribeClusterRequest(include_cluster_authorized_operations=False, include_fenced_brokers=True)
+    in_any_order = {"brokers": "broker_id"}
+    talk.ask(asking, in_any_order=in_any_order, until=lambda answer: len(answer.brokers) == 2)
+    asking.include_fenced_brokers = False
+    talk.ask(asking)
+    talk.do(UnregisterBrokerRequest(broker_id=broker_of(talk)))
 
 
 @conversation("2+")

@@ -24,6 +24,7 @@ from pykafka_broker.apis.describe_configs import describe_configs
 from pykafka_broker.apis.describe_groups import describe_groups
 from pykafka_broker.apis.describe_log_dirs import describe_log_dirs
 from pykafka_broker.apis.describe_producers import describe_producers
+from pykafka_broker.apis.describe_quorum import describe_quorum
 from pykafka_broker.apis.describe_topic_partitions import describe_topic_partitions
 from pykafka_broker.apis.describe_transactions import describe_transactions
 from pykafka_broker.apis.elect_leaders import elect_leaders
@@ -49,6 +50,8 @@ from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.produce import produce
 from pykafka_broker.apis.sync_group import sync_group
 from pykafka_broker.apis.txn_offset_commit import txn_offset_commit
+from pykafka_broker.apis.unregister_broker import unregister_broker
+from pykafka_broker.apis.update_features import update_features
 from pykafka_broker.apis.write_txn_markers import write_txn_markers
 
 APIS: tuple[Api[NodePorts], ...] = (
@@ -87,8 +90,11 @@ APIS: tuple[Api[NodePorts], ...] = (
     alter_partition_reassignments,
     list_partition_reassignments,
     offset_delete,
+    describe_quorum,
+    update_features,
     describe_cluster,
     describe_producers,
+    unregister_broker,
     describe_transactions,
     list_transactions,
     consumer_group_heartbeat,

@@ -44,9 +44,8 @@ async def consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse:
     """The coordinator answers at once; an assignment is named when there is news of it."""
     if not serves_consumer_groups(ctx):
-        error = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupHeartbeatResponse(
-            error_code=int(error), error_message=error.message, member_epoch=0, heartbeat_interval_ms=0
+            error_code=int(ErrorCode.UNSUPPORTED_VERSION), member_epoch=0, heartbeat_interval_ms=0
         )
     groups = ctx.node.groups
     names, owned = request.subscribed_topic_names, request.topic_partitions

@@ -20,11 +20,14 @@ from pykafka_broker.apis.create_topics import create_topics
 from pykafka_broker.apis.delete_topics import delete_topics
 from pykafka_broker.apis.describe_cluster import describe_controllers
 from pykafka_broker.apis.describe_configs import describe_configs
+from pykafka_broker.apis.describe_quorum import describe_quorum
 from pykafka_broker.apis.elect_leaders import elect_leaders
 from pykafka_broker.apis.envelope import envelope
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs_on_controller
 from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.ports.controller import ControllerPorts
+from pykafka_broker.apis.unregister_broker import unregister_broker
+from pykafka_broker.apis.update_features import update_features
 
 #: What a broker may pass on for its clients.
 FORWARDED: tuple[Api[ControllerPorts], ...] = (
@@ -36,6 +39,9 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,
     list_partition_reassignments,
+    describe_quorum,
+    update_features,
+    unregister_broker,
 )
 
 CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
@@ -49,11 +55,14 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,
     list_partition_reassignments,
+    describe_quorum,
     alter_partition,
+    update_features,
     envelope(FORWARDED),
     describe_controllers,
     broker_registration,
     broker_heartbeat,
+    unregister_broker,
     allocate_producer_ids,
     controller_registration,
     assign_replicas_to_dirs,

@@ -36,9 +36,6 @@ NOT_YET_SERVED = {
     ),
     "quotas": ("DescribeClientQuotas", "AlterClientQuotas"),
     "several brokers and controllers": (
-        "DescribeQuorum",
-        "UpdateFeatures",
-        "UnregisterBroker",
         "AddRaftVoter",
         "RemoveRaftVoter",
     ),

@@ -93,6 +93,18 @@ METADATA_VERSION_NAMES: dict[int, str] = {
 }
 
 
+#: The levels of metadata.version that brought records or fields of records.
+_METADATA_CHANGED_AT = frozenset({8, 11, 13, 14, 15, 17, 23, 30})
+
+#: The levels of other features that a level needs: (feature, level) -> feature -> level.
+FEATURE_DEPENDENCIES: dict[tuple[str, int], dict[str, int]] = {(ELR_VERSION, 1): {METADATA_VERSION: 23}}
+
+
+def loses_metadata(old: int, new: int) -> bool:
+    """Whether metadata of metadata.version `old` may not be told at the lower level `new`."""
+    return any(new < level <= old for level in _METADATA_CHANGED_AT)
+
+
 def bootstrap_records(features: Mapping[str, int] = SERVED_FEATURES) -> tuple[object, ...]:
     """The records a new cluster starts with: metadata.version first, features at level 0 are not written."""
     return tuple(

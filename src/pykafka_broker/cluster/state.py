@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage, FeatureRange, ResourceType
 from pykafka_broker.machine.step import SetTimer
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -78,6 +78,8 @@ class ControllerRules(NamedTuple):
     #: The voters of the quorum: an update of a feature depends on the levels that each of them supports.
     voters: tuple[int, ...] = ()
     supported_features: Mapping[str, FeatureRange] = NODE_FEATURES
+    #: 0 where the voters stand in the configuration of each node, 1 where they stand in the log.
+    kraft_version: int = KRAFT_VERSION_LEVEL
 
 
 class Session(NamedTuple):

@@ -31,6 +31,7 @@ from pykafka_broker.machine.shard import Answer, Shard, ShardCore, ShardPorts
 from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import KafkaError
 
 logger = logging.getLogger(__name__)
@@ -74,7 +75,7 @@ class ActiveController:
         """
         base_offset = log.end_offset
         image = publisher.replayed_image._replace(offset=base_offset - 1, epoch=log.epoch)
-        state = ControllerState(image, rules)
+        state = ControllerState(image, rules._replace(kraft_version=log.kraft_version))
         records = first_records(state, bootstrap, in_transaction=publisher.in_transaction)
         if records:
             # None of these record types has a second version.
@@ -92,6 +93,10 @@ class ActiveController:
     def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
         return self._shard.ask(event_with)
+
+    def describe_quorum(self) -> QuorumDescription:
+        """The quorum that this controller leads."""
+        return self._log.describe_quorum()
 
     def on_published(self, image: ClusterImage, offset: int) -> None:
         """The node shows `image`, and with it everything below `offset`: answer those who wait for it."""

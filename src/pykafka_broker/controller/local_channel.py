@@ -36,6 +36,7 @@ from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 
@@ -308,3 +309,6 @@ class LocalControllerChannel:
     ) -> None:
         asked = tuple(updates)
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+
+    async def describe_quorum(self) -> QuorumDescription:
+        return self._role.active.describe_quorum()

@@ -33,11 +33,12 @@ from pykafka_broker.cluster.events import (
 )
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode
 
 
 class ClusterAdministration(Protocol):
-    """Changes that clients ask for.
+    """Changes that clients ask for, and what only the controller can tell them.
 
     `timeout_ms` is the caller's patience: REQUEST_TIMED_OUT after it, though the change may still happen; a
     change whose caller has no time left is not begun.
@@ -113,6 +114,10 @@ class ClusterAdministration(Protocol):
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Forget a broker; KafkaError if it is not known."""
+        ...
+
+    async def describe_quorum(self) -> QuorumDescription:
+        """The metadata quorum as its leader sees it now."""
         ...
 
 

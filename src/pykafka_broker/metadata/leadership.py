@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import KafkaError
 
 
@@ -25,11 +26,24 @@ class LeaderLog(Protocol):
         """The offset of the next record."""
         ...
 
+    @property
+    def kraft_version(self) -> int:
+        """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
+        ...
+
     def append(self, records: Sequence[object], metadata_version: int) -> int:
         """Append records, encoded for a finalized metadata.version; return the log end offset after them.
 
         Raises:
             KafkaError: this node does not lead the log, or the log could not be written.
+        """
+        ...
+
+    def describe_quorum(self) -> QuorumDescription:
+        """The quorum as it is now.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, this node does not lead the log.
         """
         ...
 

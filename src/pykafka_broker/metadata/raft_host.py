@@ -26,7 +26,9 @@ from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
+from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.describe import describe
 from pykafka_broker.raft.core.log_view import SnapshotId
 from pykafka_broker.raft.core.quorum import Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader
@@ -79,6 +81,7 @@ class RaftHost:
         self._local = local
         self._listener = listener
         self._leadership = leadership
+        self._now_ms = now_ms
         self._report_failure = on_failure
         self._driver = RaftDriver(
             storage,
@@ -107,9 +110,27 @@ class RaftHost:
         return self._storage.end_offset
 
     @property
+    def kraft_version(self) -> int:
+        """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
+        return self._driver.state.log.kraft_version
+
+    @property
     def voters(self) -> VoterSet:
         """The newest voters, committed or not."""
         return self._driver.state.log.voters
+
+    def describe_quorum(self) -> QuorumDescription:
+        """The quorum as it is now.
+
+        Raises:
+            KafkaError: NOT_LEADER_OR_FOLLOWER, this node does not lead the log.
+        """
+        state = self._driver.state
+        status = describe(state, self._now_ms())
+        if status is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        voters = state.log.voters.voters
+        return QuorumDescription(status, {node_id: voter.endpoints for node_id, voter in voters.items()})
 
     # -- life ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,43 @@
+"""UnregisterBroker (API key 64): forget a broker that will not come back (KIP-631).
+
+v0 is the only version. A broker that runs may be forgotten too: it serves no partition any more, and is back
+after its next start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.unregister_broker import (
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext
+
+
+def failed(_request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
+    """The answer where the broker stays as it is."""
+    return UnregisterBrokerResponse(error_code=int(error.code), error_message=error.message)
+
+
+@handles(
+    UnregisterBrokerRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.ALTER)],
+    error_response=failed,
+)
+async def unregister_broker(
+    request: UnregisterBrokerRequest, ctx: AdministrationContext
+) -> UnregisterBrokerResponse:
+    """Answered once the broker is gone from the metadata of this node."""
+    try:
+        await ctx.node.controller.unregister_broker(request.broker_id)
+    except KafkaError as error:
+        return failed(request, error)
+    return UnregisterBrokerResponse(error_code=int(ErrorCode.NONE), error_message="")

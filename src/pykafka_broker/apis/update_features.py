@@ -1,0 +1,62 @@
+"""UpdateFeatures (API key 57): raise or lower the finalized levels of features (KIP-584), all or none.
+
+v0 flexible, v1 validation alone and kinds of downgrades (KIP-778), v2 no result for each feature. As with
+Apache Kafka, `allow_downgrade` of v0 allows nothing: only later versions can lower a level. An error is told
+for the request as a whole, also at the versions with a result for each feature.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.cluster.events import FeatureUpdate
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext
+
+FIRST_VERSION_WITHOUT_RESULTS = 2
+
+
+def failed(_request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
+    """The answer where no level changes."""
+    return UpdateFeaturesResponse(error_code=int(error.code), error_message=error.message, results=[])
+
+
+@handles(
+    UpdateFeaturesRequest,
+    versions="0-2",
+    needs=[on_cluster(AclOperation.ALTER)],
+    error_response=failed,
+)
+async def update_features(
+    request: UpdateFeaturesRequest, ctx: AdministrationContext
+) -> UpdateFeaturesResponse:
+    """The request's own timeout is not looked at, as with Apache Kafka."""
+    try:
+        await ctx.node.controller.update_features(
+            [
+                FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+                for update in request.feature_updates
+            ],
+            validate_only=request.validate_only,
+        )
+    except KafkaError as error:
+        return failed(request, error)
+    return UpdateFeaturesResponse(
+        error_code=int(ErrorCode.NONE),
+        results=[
+            UpdatableFeatureResult(
+                feature=update.feature, error_code=int(ErrorCode.NONE), error_message="NONE"
+            )
+            for update in (() if ctx.version >= FIRST_VERSION_WITHOUT_RESULTS else request.feature_updates)
+        ],
+    )

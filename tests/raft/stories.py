@@ -68,11 +68,12 @@ class Node:
         settings: Settings = SETTINGS,
     ) -> None:
         self.now_ms = START_MS
+        self.chance = 0.0
         self.step: RaftStep = transitions.boot(voter(node_id), election, log, self._moment(), settings)
         self._token = 0
 
     def _moment(self) -> Moment:
-        return Moment(self.now_ms, 0.0)
+        return Moment(self.now_ms, self.chance)
 
     @property
     def state(self) -> RaftState:

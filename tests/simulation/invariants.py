@@ -30,6 +30,8 @@ class Invariants:
     def __init__(self) -> None:
         #: The committed records, by offset: the epoch and the value of each.
         self.committed: list[tuple[int, object]] = []
+        #: By offset: the epoch of the leader that committed the record.
+        self._committed_in: list[int] = []
         #: The digest of all committed records below each offset.
         self.digests: list[int] = [0]
         self.leaders: dict[int, int] = {}
@@ -80,7 +82,7 @@ class Invariants:
         for offset in range(batch.base_offset, min(batch.next_offset, len(self.committed))):
             # A leader that does not know of the next one yet may append, in its older epoch.
             check(
-                batch.epoch <= self.committed[offset][0],
+                batch.epoch <= self._committed_in[offset],
                 f"n{replica.node_id} writes epoch {batch.epoch} over the committed offset {offset}",
             )
 
@@ -118,6 +120,10 @@ class Invariants:
                 f"{name} has {(epoch, value)} at {place}, and {self.committed[place]} is committed",
             )
         self._high_watermarks[replica.node_id] = offset
+        if replica.is_leader and replica.state is not None:
+            voters, at, _ = replica.state.log.membership
+            is_in_office = at >= offset or voters.is_voter(replica.local.key)
+            check(is_in_office, f"{name} leads on, and the voters without it are committed")
 
     def _commit(self, replica: Replica, offset: int) -> None:
         """A leader is the first to commit: a record of its own epoch, on the disks of a majority."""
@@ -125,6 +131,7 @@ class Invariants:
         assert isinstance(role, (Leader, Resigned))
         for _, epoch, value in _records(replica, len(self.committed), offset):
             self.committed.append((epoch, value))
+            self._committed_in.append(role.epoch)
             self.digests.append(hash((self.digests[-1], epoch, _key(value))))
         last_epoch = self.committed[-1][0]
         check(

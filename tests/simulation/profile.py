@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 
 class Profile(NamedTuple):
-    """Probabilities are per message or per step; intervals are means, in ms; 0: never."""
+    """Probabilities are per message or per step; intervals are means, in ms; 0: never.
+
+    With `clock_drift` 0.1 the clocks of replicas are up to a tenth too fast or too slow.
+    """
 
     voters: int
     observers: int
@@ -28,6 +31,8 @@ class Profile(NamedTuple):
     change_ms: int
     empty_disk_ms: int
     damaged_snapshot: float
+    clock_drift: float
+    auto_join: bool
 
     def without_faults(self) -> Profile:
         """The same quorum on a quick and reliable network, and machines that stay up."""
@@ -75,7 +80,9 @@ def draw(chance: random.Random) -> Profile:
         partition_ms=sometimes(0.5, 2000, 8000),
         stop_ms=sometimes(0.3, 3000, 10_000),
         snapshot_ms=sometimes(0.5, 1000, 5000),
-        change_ms=sometimes(0.7, 1000, 5000) if dynamic else 0,
+        change_ms=sometimes(0.7, 1000, 5000),
         empty_disk_ms=sometimes(0.4, 5000, 15_000) if dynamic else 0,
         damaged_snapshot=chance.choice((0.0, 0.3)),
+        clock_drift=chance.choice((0.0, 0.1)),
+        auto_join=chance.random() < 0.3,
     )

@@ -86,6 +86,8 @@ class Replica:
         self.life = 0
         self.paused_until_ms = 0
         self.next_value = 0
+        drift = quorum.network.profile.clock_drift
+        self._clock_rate = 1 + quorum.world.random.uniform(-drift, drift)
         self._timer = 0
         self._is_flushing = False
 
@@ -152,7 +154,12 @@ class Replica:
         self.quorum.stepped(self, before, step)
 
     def _moment(self) -> Moment:
-        return Moment(self.world.now_ms, self.world.random.random())
+        return Moment(self._clock_ms, self.world.random.random())
+
+    @property
+    def _clock_ms(self) -> int:
+        """The time of its own clock."""
+        return int(self.world.now_ms * self._clock_rate)
 
     def append(self, count: int) -> None:
         """As leader, append a batch of a client."""
@@ -310,12 +317,13 @@ class Replica:
         assert self.state is not None
         self._timer += 1
         timer, life = self._timer, self.life
-        deadline_ms = transitions.next_deadline_ms(self.state, self.world.now_ms)
+        now_ms = self._clock_ms
+        deadline_ms = transitions.next_deadline_ms(self.state, now_ms)
         if deadline_ms is not None:
-            late_ms = self.world.random.randint(0, 2)
+            delay_ms = int((deadline_ms - now_ms) / self._clock_rate) + self.world.random.randint(1, 3)
 
             def fire() -> None:
                 if timer == self._timer and life == self.life:
                     self.hand_in(TimePassed())
 
-            self.world.at(deadline_ms - self.world.now_ms + late_ms, fire)
+            self.world.at(delay_ms, fire)

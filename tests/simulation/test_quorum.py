@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pykafka_broker.raft.core import transitions
+from pykafka_broker.raft.core.state import Event, Moment, RaftState, RaftStep
 from tests.simulation.planted import PLANTED, Planted
 from tests.simulation.quorum import Quorum, run
 from tests.simulation.violation import Violation
@@ -56,3 +58,42 @@ def test_a_seed_is_always_the_same() -> None:
         Quorum(3, transcript=transcript).run()
 
     assert transcripts[0] == transcripts[1]
+
+
+def test_the_seeds_see_what_happens_to_quorums(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[str] = set()
+    right = transitions.step
+
+    def step(state: RaftState, event: Event, moment: Moment) -> RaftStep:
+        done = right(state, event, moment)
+        seen.update(type(record).__name__ for record in done.append)
+        seen.update(type(send.request).__name__ for send in done.send)
+        seen.add(f"{type(state.role).__name__} to {type(done.state.role).__name__}")
+        seen.update(() if done.truncate is None else {"truncation"})
+        seen.add(type(event).__name__)
+        return done
+
+    monkeypatch.setattr(transitions, "step", step)
+    for seed in range(30):
+        run(seed)
+
+    assert seen >= {
+        "AddVoter",
+        "AskVersions",
+        "BeginQuorumEpoch",
+        "Candidate to Leader",
+        "Candidate to Prospective",
+        "EndQuorumEpoch",
+        "FetchSnapshot",
+        "Follower to Prospective",
+        "KRaftVersionRecord",
+        "Leader to Resigned",
+        "Leader to Unattached",
+        "Prospective to Follower",
+        "Resigned to Prospective",
+        "SnapshotInstalled",
+        "UpdateVoter",
+        "UpgradeKRaftVersion",
+        "VotersRecord",
+        "truncation",
+    }

@@ -69,11 +69,11 @@ def _fetch(turn: Turn) -> Fetch:
 
 
 def _ask_around(turn: Turn) -> None:
-    """Ask one of the bootstrap servers: it knows the leader, or is it."""
+    """Ask one of the bootstrap servers: it knows the leader, or is it. After each that does not, a pause."""
+    servers = turn.bootstrap
     if turn.connections.is_waiting() or not is_safe_to_fetch(turn):
         return
-    servers = [server for server in turn.bootstrap if turn.connections.is_ready(server.node_id)]
-    if servers:
+    if servers and all(turn.connections.is_ready(server.node_id) for server in servers):
         turn.ask(servers[int(turn.chance * len(servers))], _fetch(turn))
 
 

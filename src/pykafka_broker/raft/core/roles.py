@@ -102,7 +102,7 @@ class ParkedFetch(NamedTuple):
 
 
 class VoterChange(NamedTuple):
-    """The one change of the voters that is under way. `token` 0: it has been answered, or none waits for it.
+    """The one change of the voters that is under way, and the request that waits for it.
 
     `adding` is the request while the versions of the voter to be are asked for. `offset` is that of the
     record, -1 before it is appended.

@@ -200,7 +200,8 @@ def _take_answer(turn: Turn, node_id: int, answer: Answer) -> bool:
         case Versions():
             return voter_changes.on_versions(turn, node_id, answer)
         case ChangeAnswer():
-            return voter_updates.on_join_answer(turn, answer)
+            # The leader has taken up the change that this replica asked for, or not: its timer asks again.
+            return True
         case Acknowledged():
             return _take_acknowledgement(turn, node_id, answer)
 

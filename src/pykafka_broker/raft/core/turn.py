@@ -303,7 +303,7 @@ class Turn:
         """Answer all that waited for this leader."""
         for parked in leader.parked:
             self.answer(parked.token, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, self.current))
-        if leader.change is not None and leader.change.token:
+        if leader.change is not None:
             self.answer(
                 leader.change.token,
                 ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current=self.current),

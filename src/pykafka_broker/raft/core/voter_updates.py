@@ -12,7 +12,6 @@ from pykafka_broker.raft.core.common import heard_from
 from pykafka_broker.raft.core.messages import (
     Acknowledged,
     AddVoter,
-    ChangeAnswer,
     Destination,
     RemoveVoter,
     Request,
@@ -56,9 +55,4 @@ def on_update_answer(turn: Turn, answer: Acknowledged) -> bool:
     handled = heard_from(turn, answer.error, answer.current)
     if handled is None and isinstance(turn.role, Follower):
         turn.role = turn.role._replace(has_updated=True)
-    return True
-
-
-def on_join_answer(turn: Turn, answer: ChangeAnswer) -> bool:
-    """The leader has taken up the change, or refused it; the next try is the timer's."""
     return True

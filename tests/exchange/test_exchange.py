@@ -14,6 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_broker.client.blocking import Client
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest
+from pykafka_broker.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.exchange.contents import TIMEOUT_S, Contents, contents
 from tests.exchange.filling import (
     TOPICS,
@@ -171,6 +174,53 @@ def test_a_quorum_that_stands_in_the_configuration_is_exchanged_too(
         assert complaints == []
         now = (node.data_dir / "__cluster_metadata-0" / "quorum-state").read_text()
         assert json.loads(now) == {**json.loads(election), "leaderEpoch": json.loads(now)["leaderEpoch"]}
+
+
+#: The levels that a cluster of an older release can be brought to, in two steps.
+RAISED = {"metadata.version": 30, "group.version": 1, "transaction.version": 2}
+ELR = {"eligible.leader.replicas.version": 1}
+
+
+def raise_levels(address: str, levels: dict[str, int]) -> None:
+    updates = [FeatureUpdateKey(feature=name, max_version_level=level) for name, level in levels.items()]
+    with Client(address) as client:
+        answer = client.send(UpdateFeaturesRequest(feature_updates=updates))
+    assert (answer.error_code, answer.error_message) == (0, None)
+
+
+def finalized(address: str) -> dict[str, int]:
+    with Client(address) as client:
+        answer = client.send(ApiVersionsRequest(client_software_name="test", client_software_version="1"))
+    return {feature.name: feature.max_version_level for feature in answer.finalized_features}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("release", ["3.3", "3.6", "3.9"])
+def test_the_levels_of_an_older_cluster_are_raised_here_and_hold_in_apache_kafka(
+    node: Node, release: str
+) -> None:
+    node.use_static_voters(release)
+    with node.running("apache"):
+        create_topics(node.address, Continued.TOPIC)
+        producer = Continued(node.address)
+        producer.produce()
+    with node.running("ours"):
+        raise_levels(node.address, RAISED)
+        create_topics(node.address, "new")
+        raise_levels(node.address, ELR)
+        create_topics(node.address, "newer")
+        producer.produce()
+        written = contents(node.address)
+    assert complaints_of_ours(node) == []
+    softwares: tuple[Software, ...] = ("ours", "apache")
+    for software in softwares:
+        with node.running(software):
+            assert finalized(node.address) == {**RAISED, **ELR}
+            assert_same(contents(node.address), written)
+            producer.produce()
+            written = contents(node.address)
+        complaints = node.complaints() if software == "apache" else complaints_of_ours(node)
+        assert complaints == []
 
 
 @pytest.mark.timeout(600)

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "produce": ("produce", "produce", "Write records to a topic."),
     "consume": ("consume", "consume", "Read records from a topic."),
     "configs": ("configs", "configs", "Describe and alter dynamic configurations."),
+    "features": ("features", "features", "Describe, upgrade and downgrade the levels of features."),
     "dump-log": ("dump_log", "dump_log", "Show what is in the files of a log."),
     "log": (
         "log_tools",

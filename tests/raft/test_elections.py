@@ -6,6 +6,7 @@ import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import control as m
+from pykafka_broker.raft.core.log_view import Membership
 from pykafka_broker.raft.core.messages import Current, Fetch, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
@@ -246,3 +247,32 @@ def test_two_of_four_voters_are_no_majority():
     assert isinstance(node.role, Prospective)
     node.answer(3, VoteAnswer(NONE, Current(3), granted=True))
     assert isinstance(node.role, Candidate)
+
+
+# -- a voter that is being removed -------------------------------------------------------------------------
+
+
+def removed(high_watermark: int) -> Node:
+    """Node 1, whose log says at offset 15 that it votes no more; it follows node 2."""
+    newer = Membership(voters(2, 3), 15)
+    node = following(log=LOG._replace(memberships=(*LOG.memberships, newer)))
+    node.answer(2, fetched(high_watermark=high_watermark))
+    return node
+
+
+def test_a_voter_may_be_elected_as_long_as_its_removal_is_not_committed_and_counts_not_itself():
+    node = removed(high_watermark=15)
+    node.wait(SETTINGS.fetch_timeout_ms)
+    assert isinstance(node.role, Prospective) and node.role.granted == frozenset()
+
+    for epoch in (3, 4):
+        node.answer(2, VoteAnswer(NONE, Current(epoch), granted=True))
+        assert not isinstance(node.role, Leader)
+        node.answer(3, VoteAnswer(NONE, Current(epoch), granted=True))
+    assert isinstance(node.role, Leader)
+
+
+def test_a_voter_that_was_removed_stands_no_more():
+    node = removed(high_watermark=16)
+    node.wait(60_000)
+    assert isinstance(node.role, Follower)

@@ -263,13 +263,9 @@ class Quorum:
     def _is_majority_intact(self, without: ReplicaKey) -> bool:
         """Whether a majority of all voters that may count soon has its disk, also without this one."""
         for other in self.replicas.values():
-            sets = [known.voters for known in other.disk.view().memberships[-3:]]
-            for voters, newer in zip(sets, [*sets[1:], sets[-1]], strict=True):
+            for voters, _, _ in other.disk.view().memberships[-3:]:
                 keys = [voter.key for voter in voters.voters.values() if voter.key != without]
-                # A voter that its own log has removed does not stand, and its longer log refuses the others.
-                intact = [
-                    key for key in keys if self.replicas[key.node_id].local.key == key and newer.is_voter(key)
-                ]
+                intact = [key for key in keys if self.replicas[key.node_id].local.key == key]
                 if voters.voters and 2 * len(intact) <= len(voters.voters):
                     return False
         return True

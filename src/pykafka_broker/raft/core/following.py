@@ -20,9 +20,9 @@ from pykafka_broker.raft.core.voter_updates import keep_entry_true
 
 def poll_unattached(turn: Turn, role: Unattached) -> None:
     """Ask around for the leader; stand for election if none is found in time."""
-    if turn.is_voter and not turn.stopping and turn.has_reached(role.election_deadline_ms):
+    if turn.may_stand and not turn.stopping and turn.has_reached(role.election_deadline_ms):
         stand(turn)
-    elif turn.is_voter and role.election_deadline_ms is None:
+    elif turn.may_stand and role.election_deadline_ms is None:
         # The log has just made this replica a voter.
         turn.role = role._replace(election_deadline_ms=turn.next_election_ms())
         _ask_around(turn)
@@ -33,7 +33,7 @@ def poll_unattached(turn: Turn, role: Unattached) -> None:
 def poll_follower(turn: Turn, role: Follower) -> None:
     """Fetch from the leader; stand for election, or ask around, once it has been silent for too long."""
     if turn.has_reached(role.fetch_deadline_ms) and not turn.stopping:
-        if turn.is_voter:
+        if turn.may_stand:
             stand(turn)
         else:
             _ask_around(turn)

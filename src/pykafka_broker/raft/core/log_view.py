@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pykafka_broker.protocol.messages.records import control as m
-from pykafka_broker.raft.core.quorum import VoterSet
+from pykafka_broker.raft.core.quorum import ReplicaKey, VoterSet
 from pykafka_broker.system.named_tuple import NamedTuple
 
 SNAPSHOT_SUFFIX = ".checkpoint"
@@ -105,6 +105,18 @@ class LogView(NamedTuple):
     def kraft_version(self) -> int:
         """0: the voters are those of the configuration, and never stand in the log."""
         return self.memberships[-1].kraft_version
+
+    def may_stand(self, key: ReplicaKey, high_watermark: int) -> bool:
+        """Whether a replica may be elected: as a voter, or as one whose removal may not be committed.
+
+        As long as it is not, the removed voter may be the only one with a log that all the others need.
+        """
+        for voters, offset, _ in reversed(self.memberships):
+            if voters.is_voter(key):
+                return True
+            if offset < high_watermark:
+                return False
+        return False
 
     def membership_below(self, end_offset: int) -> Membership:
         """The voters by the records below an offset, as a snapshot of it names them."""

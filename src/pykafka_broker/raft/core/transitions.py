@@ -94,7 +94,7 @@ def _boot_role(
 ) -> Role:
     epoch = election.leader_epoch
     deadline_ms = settings.election_deadline_ms(*moment)
-    waits_ms = deadline_ms if log.voters.is_voter(local.key) else None
+    waits_ms = deadline_ms if log.may_stand(local.key, 0) else None
     if epoch < log.last_epoch:
         return Unattached(log.last_epoch, election_deadline_ms=waits_ms)
     if election.leader_id == local.key.node_id:

@@ -123,6 +123,11 @@ class Turn:
         return self.log.voters.is_voter(self.local.key)
 
     @property
+    def may_stand(self) -> bool:
+        """Whether this replica may be elected."""
+        return self.log.may_stand(self.local.key, self.high_watermark or 0)
+
+    @property
     def leader_id(self) -> int | None:
         """The leader of the epoch, as far as it is known."""
         role = self.role
@@ -197,7 +202,7 @@ class Turn:
 
     def _election_deadline_ms(self) -> int | None:
         """The deadline that a voter has already goes on: new epochs must not keep it from its election."""
-        if not self.is_voter:
+        if not self.may_stand:
             return None
         role = self.role
         if isinstance(role, Prospective) and is_majority(len(role.refused), len(self.voters.voters)):
@@ -232,28 +237,34 @@ class Turn:
         """Ask the voters whether they would elect this replica."""
         role = self.role
         voted = role.voted if isinstance(role, Unattached) else None
-        granted = frozenset({self.node_id})
         self._become(
             Prospective(
                 role.epoch,
                 self.leader_id,
                 self.leader_endpoints,
                 voted,
-                granted,
+                self._own_vote,
                 election_deadline_ms=self.next_election_ms(),
             )
         )
 
     def become_candidate(self) -> None:
         """Begin a new epoch, and ask for votes in it."""
-        granted = frozenset({self.node_id})
-        self._become(Candidate(self.epoch + 1, granted, election_deadline_ms=self.next_election_ms()))
+        deadline_ms = self.next_election_ms()
+        self._become(Candidate(self.epoch + 1, self._own_vote, election_deadline_ms=deadline_ms))
+
+    @property
+    def _own_vote(self) -> frozenset[int]:
+        return frozenset({self.node_id} if self.is_voter else ())
 
     def become_leader(self) -> None:
         """Lead the epoch of this candidate, and say so in the log."""
         role = self.role
-        granted, voting = len(getattr(role, "granted", ())), len(self.voters.voters)
-        if not isinstance(role, Candidate) or not is_majority(granted, voting):
+        voting = len(self.voters.voters)
+        if not isinstance(role, Candidate):
+            raise IllegalState(f"{role} is no candidate")
+        granted = len(role.granted & self.voters.voters.keys())
+        if not is_majority(granted, voting):
             raise IllegalState(f"{granted} of {voting} voters are no majority: {role} does not lead")
         several = voting > 1
         self._become(

@@ -200,6 +200,10 @@ def _log_kept_beside_a_snapshot(right: Any) -> Any:
     return install
 
 
+def _only_voters_stand(right: Any) -> Any:
+    return lambda self, key, high_watermark: self.voters.is_voter(key)
+
+
 def _leads_though_voted_out(right: Any) -> Any:
     return lambda turn, role: False
 
@@ -291,6 +295,13 @@ PLANTED = (
         "truncated",
         _undone_voters_stay,
         faults={**CHANGES, "partition_ms": 1500},
+    ),
+    Planted(
+        "a voter stands no more before its removal is committed",
+        LogView,
+        "may_stand",
+        _only_voters_stand,
+        faults={**CHANGES, "voters": 2, "observers": 0, "partition_ms": 2000, "empty_disk_ms": 0},
     ),
     Planted(
         "a leader that was voted out leads on", leading, "_voted_out", _leads_though_voted_out, faults=CHANGES

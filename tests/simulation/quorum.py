@@ -198,7 +198,8 @@ class Quorum:
         voters = replica.state.log.voters.voters
         if self.world.happens(0.5) and len(voters) > 1:
             voter = self.world.random.choice([voters[node_id] for node_id in sorted(voters)])
-            if self._is_majority_intact(without=voter.key):
+            rest = replica.state.log.voters.without_voter(voter.key.node_id)
+            if self._is_majority_intact() and self._has_intact_majority(rest):
                 replica.request(RemoveVoter(voter.key))
         else:
             other = self._any()
@@ -260,15 +261,18 @@ class Quorum:
         replica.disk = Disk(self._new_directory(), Membership(NO_VOTERS))
         self._restart_later(replica)
 
-    def _is_majority_intact(self, without: ReplicaKey) -> bool:
+    def _is_majority_intact(self, *, without: ReplicaKey | None = None) -> bool:
         """Whether a majority of all voters that may count soon has its disk, also without this one."""
-        for other in self.replicas.values():
-            for voters, _, _ in other.disk.view().memberships[-3:]:
-                keys = [voter.key for voter in voters.voters.values() if voter.key != without]
-                intact = [key for key in keys if self.replicas[key.node_id].local.key == key]
-                if voters.voters and 2 * len(intact) <= len(voters.voters):
-                    return False
-        return True
+        return all(
+            self._has_intact_majority(voters, without=without)
+            for other in self.replicas.values()
+            for voters, _, _ in other.disk.view().memberships[-3:]
+        )
+
+    def _has_intact_majority(self, voters: VoterSet, *, without: ReplicaKey | None = None) -> bool:
+        keys = [voter.key for voter in voters.voters.values() if voter.key != without]
+        intact = [key for key in keys if self.replicas[key.node_id].local.key == key]
+        return not voters.voters or 2 * len(intact) > len(voters.voters)
 
     def disk_of(self, key: ReplicaKey) -> Disk:
         """The disk of a voter, if need be as it was when it was lost."""

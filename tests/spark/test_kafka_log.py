@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pykafka_broker.spark import register_kafka_log
+from pykafka_broker.spark.replay import ReplayError, Target, replay
 from pykafka_broker.testing.apache.broker import ApacheBroker
 from tests.arrow.cluster import Cluster
 from tests.spark.conftest import Broker
@@ -115,6 +116,9 @@ def test_what_is_wrong_is_said_in_a_sentence(spark: SparkSession, broker: Broker
         with pytest.raises(Exception) as error:
             folder(spark, broker.data_dir, **options).count()
         assert sentence in str(error.value)
+    frame, target = folder(spark, broker.data_dir, subscribe=topic), Target(kafka.bootstrap, "again")
+    with pytest.raises(ReplayError, match=r"^The source is format\('kafka_log'\) without .* aborted"):
+        replay(frame, target)
 
 
 def test_a_stream_goes_on_where_it_was_in_batches_of_some_offsets(

@@ -82,7 +82,7 @@ def test_a_topic_that_is_archived_and_replayed_is_the_same_record_by_record(
     assert sum(partition.transactions for partition in done.partitions) > 8
 
     once_more = replay(archived, to(kafka, topic, again), settings=small)
-    assert (once_more.records, once_more.changes) == (0, ())
+    assert (once_more.records, once_more.changes, once_more.found) == (0, (), done.records)
     assert records(kafka, again) == records(kafka, topic)
 
 
@@ -133,6 +133,15 @@ def test_a_topic_that_would_not_keep_the_records_is_refused_or_changed(
     topic = kafka.topic(retention_ms="-1")
     kafka.send(topic, ["old"], timestamp_ms=1_000)
     rows, again = topic_rows(spark, kafka, topic), kafka.topic()
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": topic, "includeHeaders": "true"}
+    with pytest.raises(ReplayError, match=r"^The source is format\('kafka'\) without .* aborted"):
+        replay(
+            spark.read.format("kafka").options(**options).load().where("offset > 0"), to(kafka, topic, again)
+        )
+    with pytest.raises(
+        ReplayError, match=r"^Topic 'nowhere' does not exist: create it, or let the replay do"
+    ):
+        replay(rows, to(kafka, topic, "nowhere", Preparation.REFUSE))
     with pytest.raises(ReplayError) as refused:
         replay(rows, to(kafka, topic, again))
     assert str(refused.value) == (

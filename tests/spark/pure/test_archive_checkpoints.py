@@ -28,7 +28,7 @@ def test_before_the_first_batch_a_query_is_where_it_began(tmp_path: Path) -> Non
     write_memory(tmp_path, {"orders": "a"}, "table-1")
     initial(tmp_path, 7)
     known = read_progress(tmp_path, "ck")
-    assert known == Progress("ck", {0: {ORDERS: 7}}, {}, {"orders": "a"}, "table-1")
+    assert known == Progress("ck", {0: {ORDERS: 7}}, {}, {"orders": "a"}, "table-1", {ORDERS: 7})
     assert known.ends == {ORDERS: 7}
 
 
@@ -36,7 +36,7 @@ def test_a_first_batch_that_is_not_done_is_run_again_from_where_the_query_began(
     make_checkpoint(tmp_path, [{ORDERS: 20}], done=0)
     initial(tmp_path, 7)
     known = read_progress(tmp_path, "ck")
-    assert known == Progress("ck", {0: {ORDERS: 7}}, {0: {ORDERS: 20}}, {}, None)
+    assert known == Progress("ck", {0: {ORDERS: 7}}, {0: {ORDERS: 20}}, {}, None, {ORDERS: 7})
     assert known.ends == {ORDERS: 20}
 
 

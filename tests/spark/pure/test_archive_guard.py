@@ -8,6 +8,7 @@ from pykafka_broker.spark.archive.guard import (
     Archive,
     Place,
     Progress,
+    committed,
     refuse_changed,
     refuse_missing,
     refuse_to_go_on,
@@ -197,4 +198,38 @@ def test_a_running_job_stops_when_its_topic_is_another_one() -> None:
     assert str(changed.value) == (
         "Topic 'orders' was deleted and created anew while it was archived. Rows under its old id (a) may be "
         "of the new topic: orders-0 from offset 5 on, orders-1 from offset 7 on."
+    )
+
+
+# -- what the table is to have
+# ----------------------------
+
+
+def not_told(progress: Progress, topic: str = "orders", topic_id: str = "id-of-orders") -> str:
+    with pytest.raises(SparkError) as refused:
+        committed(progress, topic, topic_id, EMPTY)
+    return str(refused.value)
+
+
+def test_a_table_is_to_have_all_from_where_its_job_began_to_the_end_of_the_last_batch_that_is_done() -> None:
+    began = GOES_ON._replace(beginning={("orders", 0): 60}, planned_ends={0: {("orders", 0): 95}})
+    assert committed(began, "orders", "id-of-orders", EMPTY) == {0: (60, 90), 1: (0, 40)}
+    idle = GOES_ON._replace(beginning={("orders", 0): 90, ("orders", 1): 40})
+    assert committed(idle, "orders", "", EMPTY) == {0: (90, 90), 1: (40, 40)}
+
+
+def test_after_a_repair_the_beginning_of_the_old_topic_means_nothing() -> None:
+    repaired = GOES_ON._replace(beginning={("orders", 0): 500})
+    assert committed(repaired, "orders", "id-of-orders", EMPTY)[0] == (90, 90)
+
+
+def test_the_checkpoint_of_another_job_tells_nothing_of_this_table() -> None:
+    assert not_told(GOES_ON._replace(archive_id="table-2")) == (
+        "The checkpoint ck is not one of the job that fills lake."
+    )
+    assert not_told(GOES_ON._replace(archive_id=None)) == not_told(GOES_ON._replace(archive_id="table-2"))
+    assert not_told(GOES_ON, "users") == "The checkpoint ck is of a job that does not archive topic 'users'."
+    assert not_told(GOES_ON, topic_id="another") == (
+        "Topic 'orders' was deleted and created anew since the job of the checkpoint ck has read it (its id "
+        "is another, and was id-of-orders): nothing of the new topic is archived."
     )

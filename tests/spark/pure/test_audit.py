@@ -262,6 +262,38 @@ def test_both_sides_should_have_what_the_topic_holds_and_the_archive_has_come_to
     assert shared_range([], topic, log_start=0) == (0, 0)
 
 
+def test_both_sides_should_have_what_the_job_of_the_archive_has_committed() -> None:
+    archive, topic = [block(0, range(10))], [block(0, range(4, 20))]
+    assert shared_range(archive, topic, None, Span(0, 16)) == (4, 16)
+    assert shared_range(archive, topic, None, Span(0, 8)) == (4, 10)
+    assert shared_range([], topic, 4, Span(0, 16)) == (4, 16)
+    # A job that began at the end of the topic has nothing of what was before.
+    assert shared_range([], topic, 4, Span(12, 16)) == (12, 16)
+    assert shared_range([], topic, 4, Span(12, 12)) == (12, 12)
+
+
+def test_a_lag_is_not_said_to_be_one_where_it_may_be_a_loss() -> None:
+    judge = Judge("t")
+    [known] = judge.not_yet_here(1, 3, is_known=True)
+    assert (known.level, known.message) == (
+        Level.REMARK,
+        "t-1: 3 records behind the end of the archive, not archived yet.",
+    )
+    [unknown] = judge.not_yet_here(1, 3, is_known=False)
+    assert (unknown.level, unknown.message) == (
+        Level.REMARK,
+        "t-1: 3 records behind the end of the archive: not archived yet, or lost from its end. With the "
+        "checkpoint of the archive job an audit can tell.",
+    )
+    [nothing] = judge.nothing_here(1, 1_200)
+    assert (nothing.level, nothing.message) == (
+        Level.FINDING,
+        "t-1: no record is in the archive, and the topic has 1,200: lost, or not archived yet. With the "
+        "checkpoint of the archive job an audit can tell.",
+    )
+    assert [*judge.nothing_here(1, 0), *judge.not_yet_here(1, 0, is_known=False)] == []
+
+
 def test_blocks_that_are_the_same_and_those_of_one_side_need_no_look() -> None:
     def row(*numbers: int, but: int | None = None) -> list[Block]:
         return [

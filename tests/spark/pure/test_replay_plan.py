@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
+from pykafka_broker.spark.kafka_format import KAFKA_COLUMNS
+from pykafka_broker.spark.replay import Target, replay
 from pykafka_broker.spark.replay.errors import ReplayError
 from pykafka_broker.spark.replay.job import default_name, sentence_of, target_names
 from pykafka_broker.spark.replay.pace import Pace
 from pykafka_broker.spark.replay.shuffle import keys_of_tasks, spark_hash
+from pykafka_broker.testing.processes import free_port
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def test_spark_hash_is_what_spark_says() -> None:
@@ -70,3 +78,15 @@ def test_a_pace_does_not_make_up_for_time_in_which_there_was_nothing() -> None:
 def test_without_a_rate_nothing_waits() -> None:
     pace = Pace(None, None, 0.0)
     assert [pace.wait_s(10**9, 10**9, now_s=float(second)) for second in range(3)] == [0, 0, 0]
+
+
+class Unread:
+    """A source in Spark's kafka format that must not be read yet."""
+
+    isStreaming = False  # noqa: N815 - Spark's name
+    columns = KAFKA_COLUMNS
+
+
+def test_brokers_are_asked_before_the_source_is_read() -> None:
+    with pytest.raises(OSError, match="Connection refused"):
+        replay(cast("DataFrame", Unread()), Target(f"127.0.0.1:{free_port()}", "again"))

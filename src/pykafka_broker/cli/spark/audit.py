@@ -38,6 +38,8 @@ class Beside(NamedTuple):
 
     archive: str | None
     archive_format: TableFormat
+    checkpoint: str | None
+    may_lack_partitions: bool
     mirror_of: str | None
     source_topic: str | None
     ignore_timestamps: bool
@@ -78,6 +80,16 @@ class Limits(NamedTuple):
     default="delta",
     show_default=True,
     help="The format of the archive.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="DIR",
+    help="That of the archive job: all that it has committed is to be in the archive.",
+)
+@click.option(
+    "--may-lack-partitions",
+    is_flag=True,
+    help="Without --checkpoint: the archive may have no record of a partition yet.",
 )
 @click.option(
     "--mirror-of", metavar="HOST:PORT[,…]", help="Compare the topic with the one it mirrors in this cluster."
@@ -135,6 +147,8 @@ def audit(
     """
     if beside.archive is not None and beside.mirror_of is not None:
         raise click.UsageError("Give --archive or --mirror-of, not both.")
+    if beside.checkpoint is not None and beside.archive is None:
+        raise click.UsageError("--checkpoint is that of an archive job: give --archive, too.")
     source = Source(options)
     tables = [] if beside.archive is None or beside.archive_format == "parquet" else [beside.archive_format]
     with (
@@ -217,13 +231,26 @@ def audited(
         KafkaError: the log cannot be read.
     """
     from pykafka_broker.spark import audit as audits
+    from pykafka_broker.spark.archive.checkpoints import committed_offsets
     from pykafka_broker.spark.archive.tables import table_of
 
     cluster, topic, log = asked
     frame = source.frame(session, cluster.bootstrap_server, topic)
     if beside.archive is not None:
-        archive = table_of(session, ArchiveTable(beside.archive_format, beside.archive)).rows()
-        return audits.audit_archive(archive, frame, topic, log=log, questions=questions)
+        archive = ArchiveTable(beside.archive_format, beside.archive)
+        committed = None
+        if beside.checkpoint is not None:
+            topic_id = "" if log is None else log.topic_id
+            committed = committed_offsets(session, beside.checkpoint, archive, topic, topic_id)
+        return audits.audit_archive(
+            table_of(session, archive).rows(),
+            frame,
+            topic,
+            log=log,
+            questions=questions,
+            committed=committed,
+            may_lack_partitions=beside.may_lack_partitions,
+        )
     if beside.mirror_of is not None:
         source_topic = beside.source_topic or topic
         other = source.frame(session, beside.mirror_of, source_topic)

@@ -8,18 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.cluster import Cluster, cluster_options, connected
 from pykafka_broker.cli.options import gathered, pairs
 from pykafka_broker.cli.output import Output, json_option
 from pykafka_broker.cli.spark.session_options import SessionOptions, reader_options, session_options
 from pykafka_broker.cli.wording import human_size
+from pykafka_broker.spark.errors import SparkError
+from pykafka_broker.spark.kafka_format import KAFKA_COLUMNS, TOPIC_ID
+from pykafka_broker.spark.replay.isolation import COMMITTED, KAFKA, KAFKA_LOG, LEVEL
 from pykafka_broker.system.named_tuple import NamedTuple
 from pykafka_broker.system.wording import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pykafka_broker.spark.replay import Settings, Target, Window
+    from pykafka_broker.spark.replay import Replayed, Settings, Target, Window
 
 #: How Spark calls what it reads.
 FORMATS = ("delta", "iceberg", "parquet", "kafka_log", "kafka")
@@ -40,13 +43,22 @@ class ReplayedPartition(NamedTuple):
     position: int
 
 
-class _Source(NamedTuple):
+class Source(NamedTuple):
     """What is replayed."""
 
     source: str
     format: str
     options: Mapping[str, str]
     without_headers: bool
+
+
+#: What is set of a reader where nothing else is said. Aborted records would be written as committed ones, and
+#: without its id a topic that was created anew would be taken for the old one.
+DEFAULTS: Mapping[str, Mapping[str, str]] = {
+    KAFKA: {"includeHeaders": "true", LEVEL: COMMITTED},
+    KAFKA_LOG: {"columns": ",".join((*KAFKA_COLUMNS, TOPIC_ID)), LEVEL: COMMITTED},
+}
+BOOTSTRAP, TOPICS, SECURITY_PROTOCOL = "kafka.bootstrap.servers", "subscribe", "kafka.security.protocol"
 
 
 class _Chosen(NamedTuple):
@@ -159,12 +171,12 @@ RATE = click.FloatRange(min=0.0, min_open=True)
 @session_options
 @cluster_options
 @json_option(ReplayedPartition, key="partitions")
-@gathered(_Source, "source")
+@gathered(Source, "source")
 @gathered(_Chosen, "chosen")
 @gathered(_Destination, "destination")
 @gathered(_Manner, "manner")
 def replay(
-    source: _Source,
+    source: Source,
     chosen: _Chosen,
     destination: _Destination,
     manner: _Manner,
@@ -185,6 +197,7 @@ def replay(
     target = _target(cluster.bootstrap_server, destination)
     settings = _settings(manner)
     tables = [source.format] if source.format in TABLES else []
+    ask_first(source, cluster)
     with session.opened(f"replay of {source.source}", tables) as spark:
         done = run(
             _rows(spark, source, cluster),
@@ -195,14 +208,29 @@ def replay(
             starts_over=manner.starts_over,
             without_headers=source.without_headers,
         )
+    total = total_of(done, source.source)
     for topic, key, value in done.changes:
         output.note(f"Topic '{topic}' has {key}={value} now.")
     partitions = [ReplayedPartition(*partition) for partition in done.partitions]
     output.show_all(partitions, map(sentence, partitions))
+    output.remark(total)
+
+
+def total_of(done: Replayed, source: str) -> str:
+    """A run as a line.
+
+    Raises:
+        SparkError: there was nothing to replay, which a mistyped name does as well.
+    """
+    if not done.found:
+        raise SparkError(
+            f"No record of {source} is chosen, so nothing was replayed: look at --topic, --topic-id, "
+            "--partition, --offsets, --since, --until, --first-day and --last-day."
+        )
+    if not done.records:
+        return f"{counted(done.found, 'record')} of the source in the window, all there already."
     rate = done.records / done.seconds
-    output.remark(
-        f"{counted(done.records, 'record')} replayed in {done.seconds:.1f} s, {rate:,.0f} records/s."
-    )
+    return f"{counted(done.records, 'record')} replayed in {done.seconds:.1f} s, {rate:,.0f} records/s."
 
 
 def sentence(partition: ReplayedPartition) -> str:
@@ -278,22 +306,40 @@ def _settings(manner: _Manner) -> Settings:
 # -------------
 
 
-def _rows(spark: SparkSession, source: _Source, cluster: Cluster) -> DataFrame:
-    if source.format == "kafka_log":
+def options_of(source: Source, cluster: Cluster) -> dict[str, str]:
+    """The options of the reader: those that are given, and the defaults of its format."""
+    defaults = dict(DEFAULTS.get(source.format, {}))
+    if source.format == KAFKA:
+        defaults |= {BOOTSTRAP: cluster.bootstrap_server, TOPICS: source.source}
+    given = {key.lower() for key in source.options}
+    return {**{key: value for key, value in defaults.items() if key.lower() not in given}, **source.options}
+
+
+def ask_first(source: Source, cluster: Cluster) -> None:
+    """Check that the brokers answer, and that the topics to read are there, before a session is started.
+
+    Raises:
+        KafkaError, OSError: they do not, or a topic is not there.
+    """
+    from pykafka_broker.cli.suggestions import known_topic
+
+    with cluster.connect() as client:
+        client.metadata([])
+    options = {key.lower(): value for key, value in options_of(source, cluster).items()}
+    if source.format != KAFKA or options.get(SECURITY_PROTOCOL, "PLAINTEXT").upper() != "PLAINTEXT":
+        return
+    with connected(options[BOOTSTRAP], cluster.timeout_s) as client:
+        for topic in options[TOPICS].split(","):
+            known_topic(client, topic.strip())
+
+
+def _rows(spark: SparkSession, source: Source, cluster: Cluster) -> DataFrame:
+    if source.format == KAFKA_LOG:
         from pykafka_broker.spark import register_kafka_log
 
         register_kafka_log(spark)
-    reader = spark.read.format(source.format).options(**source.options)
-    if source.format == "kafka":
-        given = {key.lower() for key in source.options}
-        for key, value in (
-            ("kafka.bootstrap.servers", cluster.bootstrap_server),
-            ("subscribe", source.source),
-            ("includeHeaders", "true"),
-            ("kafka.isolation.level", "read_committed"),
-        ):
-            if key.lower() not in given:
-                reader = reader.option(key, value)
+    reader = spark.read.format(source.format).options(**options_of(source, cluster))
+    if source.format == KAFKA:
         return reader.load()
     if source.format == "iceberg" or (source.format == "delta" and "/" not in source.source):
         return reader.table(source.source)

@@ -15,7 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from pykafka_broker.spark.archive.classic import classic_jvm
-from pykafka_broker.spark.archive.guard import Progress
+from pykafka_broker.spark.archive.guard import Archive, Progress, committed
+from pykafka_broker.spark.archive.settings import Table
+from pykafka_broker.spark.archive.tables import require_archive, table_of
 from pykafka_broker.spark.checkpoint.files import (
     TOPIC_IDS,
     Offsets,
@@ -24,6 +26,7 @@ from pykafka_broker.spark.checkpoint.files import (
     read_topic_ids,
     write_topic_ids,
 )
+from pykafka_broker.spark.errors import SparkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +35,29 @@ ARCHIVE_TABLE = "archive-table.json"
 #: The file with the offsets where a query began, which Spark writes before its first batch.
 _INITIAL = "sources/0/0"
 _LOCAL = "file"
+
+
+def committed_offsets(
+    spark: SparkSession, checkpoint: str, table: Table, topic: str, topic_id: str = ""
+) -> dict[int, tuple[int, int]]:
+    """The offsets that an archive job has committed, of each partition the first and the end.
+
+    Args:
+        spark: A classic session.
+        checkpoint: That of the job.
+        table: The table that the job fills.
+        topic: The name of the topic.
+        topic_id: Its id, as Kafka's tools print it; "" is not compared.
+
+    Raises:
+        SparkError: it is not the checkpoint of a job that archives this topic to this table.
+    """
+    target = table_of(spark, table)
+    require_archive(target)
+    progress = CheckpointFolder(spark, checkpoint).progress()
+    if progress is None:
+        raise SparkError(f"{checkpoint} is no checkpoint of a job that has begun.")
+    return committed(progress, topic, topic_id, Archive(target.table.name, target.archive_id(), {}))
 
 
 # -- a folder on this machine
@@ -47,13 +73,10 @@ def read_progress(folder: Path, name: str) -> Progress | None:
     topic_ids, archive_id = read_topic_ids(folder), _read_archive_id(folder)
     if not any(path.name.isdecimal() for path in folder.glob("offsets/*")):
         initial = _initial_offsets(folder)
-        return None if initial is None else Progress(name, {0: initial}, {}, topic_ids, archive_id)
-    found = read_checkpoint(folder)
-    if found.is_done or found.before is not None:
-        positions = found.positions()
-    else:
-        positions = {0: _initial_offsets(folder) or {}}
-    return Progress(name, positions, found.last.kafka_sources(), topic_ids, archive_id)
+        return None if initial is None else Progress(name, {0: initial}, {}, topic_ids, archive_id, initial)
+    found, initial = read_checkpoint(folder), _initial_offsets(folder) or {}
+    positions = found.positions() if found.is_done or found.before is not None else {0: initial}
+    return Progress(name, positions, found.last.kafka_sources(), topic_ids, archive_id, initial)
 
 
 def write_memory(folder: Path, topic_ids: Mapping[str, str], archive_id: str) -> None:

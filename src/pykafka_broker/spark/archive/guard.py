@@ -43,6 +43,8 @@ class Progress(NamedTuple):
     topic_ids: Mapping[str, str]
     #: The id of the table that it fills; None if no archive job began it.
     archive_id: str | None
+    #: Where the query began; partitions that came later are not in it.
+    beginning: Offsets = {}
 
     @property
     def ends(self) -> Offsets:
@@ -118,6 +120,40 @@ def refuse_to_go_on(progress: Progress, topics: Mapping[str, Topic], archive: Ar
             f"{place.topic}-{place.partition}, and {archive.name} at offset {in_table}. New batches would "
             f"have numbers that the table knows, and would be lost. {_NEW_CHECKPOINT}"
         )
+
+
+def committed(progress: Progress, name: str, topic_id: str, archive: Archive) -> dict[int, tuple[int, int]]:
+    """The offsets of a topic that a job has archived for good: of each partition the first and the end.
+
+    Args:
+        progress: Of the job.
+        name: The name of the topic.
+        topic_id: Its id; "" is not compared.
+        archive: The table that is to have them.
+
+    Raises:
+        SparkError: the job is not of this table or not of this topic.
+    """
+    folder = progress.folder
+    if progress.archive_id is None or progress.archive_id != archive.archive_id:
+        raise SparkError(f"The checkpoint {folder} is not one of the job that fills {archive.name}.")
+    ends = {
+        number: end
+        for offsets in progress.positions.values()
+        for (of_topic, number), end in offsets.items()
+        if of_topic == name
+    }
+    if not ends and name not in progress.topic_ids:
+        raise SparkError(f"The checkpoint {folder} is of a job that does not archive topic '{name}'.")
+    archived_id = progress.topic_ids.get(name, "")
+    if archived_id and topic_id and archived_id != topic_id:
+        raise SparkError(
+            f"Topic '{name}' was deleted and created anew since the job of the checkpoint {folder} has read "
+            f"it (its id is {topic_id}, and was {archived_id}): nothing of the new topic is archived."
+        )
+    beginnings = {number: progress.beginning.get((name, number), 0) for number in ends}
+    # After a repair a topic may be another one, and end before the beginning of the old one.
+    return {number: (min(beginnings[number], end), end) for number, end in ends.items()}
 
 
 def starting_offsets(start: Start, topics: Mapping[str, Topic], archive: Archive | None) -> str:

@@ -25,10 +25,9 @@ from pykafka_broker.spark.archive.checkpoints import CheckpointFolder
 from pykafka_broker.spark.archive.cluster import Cluster
 from pykafka_broker.spark.archive.evolution import additions
 from pykafka_broker.spark.archive.settings import Pace, Start, Table, Topics
-from pykafka_broker.spark.archive.tables import ArchiveTable, table_of
+from pykafka_broker.spark.archive.tables import ArchiveTable, made_as_archive, table_of
 from pykafka_broker.spark.checkpoint.files import Offsets
 from pykafka_broker.spark.checkpoint.topics import Topic
-from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.spark.kafka_format import ARCHIVE_DDL, OFFSET, PARTITION, TOPIC, TOPIC_ID
 from pykafka_broker.spark.python_packages import MAP_IN_ARROW, insist_on
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -82,7 +81,7 @@ def archive_topics(
     folder = CheckpointFolder(spark, checkpoint)
     found = cluster.topics(topics.names)
     guard.refuse_missing(topics.names, found)
-    beginning = _examine(folder, target, found, start)
+    beginning = examine(folder, target, found, start)
     topic_ids = {name: topic.topic_id for name, topic in found.items()}
     decoder = _decoder(decode, topics.names) if decode else None
     archive_id = _made_or_grown(spark, target, [] if decoder is None else decoder.fields)
@@ -101,13 +100,13 @@ def archive_topics(
         with suppress(*_UNANSWERED):
             found = cluster.topics(topics.names)
             guard.refuse_missing(topics.names, found)
-            _examine(folder, target, found, start)
+            examine(folder, target, found, start)
         raise
     finally:
         query.stop()
 
 
-class _Beginning(NamedTuple):
+class Beginning(NamedTuple):
     """The beginning of a job."""
 
     #: As `startingOffsets` takes it, for a new checkpoint.
@@ -116,9 +115,9 @@ class _Beginning(NamedTuple):
     verified: Offsets
 
 
-def _examine(
+def examine(
     folder: CheckpointFolder, target: ArchiveTable, topics: Mapping[str, Topic], start: Start
-) -> _Beginning:
+) -> Beginning:
     """Return the beginning of the job; refuse one that would lose or repeat records."""
     known = folder.progress()
     archive = None
@@ -126,15 +125,15 @@ def _examine(
         ends = {} if known is None else known.ends
         archive = guard.Archive(
             target.table.name,
-            target.archive_id(),
+            made_as_archive(target),
             _ends_in_table(target, topics, ends),
             target.is_of_one_checkpoint,
         )
     if known is None:
-        return _Beginning(guard.starting_offsets(start, topics, archive), {})
+        return Beginning(guard.starting_offsets(start, topics, archive), {})
     guard.refuse_to_go_on(known, topics, archive)
     # Spark goes on where its checkpoint says, and begins new topics and partitions at their beginning.
-    return _Beginning(Start.EARLIEST.value, known.ends)
+    return Beginning(Start.EARLIEST.value, known.ends)
 
 
 def _decoder(formats: Mapping[str, Format], topics: Sequence[str]) -> Decoder:
@@ -154,11 +153,7 @@ def _made_or_grown(spark: SparkSession, target: ArchiveTable, decoded: Sequence[
     wanted = StructType([*plain.fields, *decoded])
     if not target.exists():
         target.create(wanted, str(uuid.uuid4()))
-    archive_id = target.archive_id()
-    if archive_id is None:
-        raise SparkError(
-            f"{target.table.name} was not made by an archive job: name a table that does not exist yet."
-        )
+    archive_id = made_as_archive(target)
     target.add(list(additions(target.columns() or wanted, wanted)))
     return archive_id
 

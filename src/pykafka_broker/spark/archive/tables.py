@@ -226,3 +226,17 @@ def require_archive(table: ArchiveTable) -> None:
         raise SparkError(f"There is no table {table.table.name}.")
     if table.archive_id() is None:
         raise SparkError(f"{table.table.name} was not made by an archive job.")
+
+
+def made_as_archive(table: ArchiveTable) -> str:
+    """The id of a table that is there, and that a job is to fill.
+
+    Raises:
+        SparkError: no archive job made it.
+    """
+    archive_id = table.archive_id()
+    if archive_id is None:
+        raise SparkError(
+            f"{table.table.name} was not made by an archive job: name a table that does not exist yet."
+        )
+    return archive_id

@@ -11,13 +11,14 @@ Connect. Records stay with the executors. The driver gets a row for each 32,768 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_broker.spark.audit import aggregates
 from pykafka_broker.spark.audit.comparing import compare_blocks, differing_buckets, shared_range
 from pykafka_broker.spark.audit.explaining import Explanation, explain
 from pykafka_broker.spark.audit.judging import Judge
-from pykafka_broker.spark.audit.offsets import Span, gaps
+from pykafka_broker.spark.audit.offsets import NOTHING, Span, gaps
 from pykafka_broker.spark.audit.reading import QUESTIONS, Ends, Questions, Reading
 from pykafka_broker.spark.audit.report import AuditReport, Finding, Level
 from pykafka_broker.system.named_tuple import NamedTuple
@@ -76,12 +77,15 @@ def audit_archive(
     *,
     log: TopicLog | None = None,
     questions: Questions = QUESTIONS,
+    committed: Mapping[int, tuple[int, int]] | None = None,
+    may_lack_partitions: bool = False,
 ) -> AuditReport:
     """Look at the records of a topic in an archive, and compare them with those in the topic, offset by
     offset.
 
-    What the topic does not hold any more, and what came behind the end of the archive, is not compared.
-    Both are to be read with the same isolation level.
+    What the topic does not hold any more is not compared. Nor is what came behind the end of the archive:
+    behind what its job has committed, if that is given, else behind its last record. Both are to be read
+    with the same isolation level.
 
     Args:
         archive: In Spark's kafka format; with a column `topic_id`, records of another topic that had this
@@ -90,19 +94,29 @@ def audit_archive(
         topic: Its name.
         log: Tells the topic's id, and where it begins.
         questions: What to look at.
+        committed: The offsets of each partition that the archive job has committed, first and end, as of
+            `archive.checkpoints.committed_offsets`: all their records are to be there. If None, records
+            that an archive lacks at its end are taken for those that are not archived yet.
+        may_lack_partitions: Without `committed`: whether a partition with records may be missing.
 
     Raises:
         KafkaError: the log cannot be read.
     """
     judge = Judge(topic)
+    promised = {partition: Span(*offsets) for partition, offsets in (committed or {}).items()}
     topic_id = None if log is None else log.topic_id or None
     # The archive first: what it has, the topic had before.
     reading = Reading(aggregates.records_of(archive, topic, topic_id), judge, questions)
     others = Reading(aggregates.records_of(frame, topic), judge, questions)
     ends = Ends() if log is None else Ends(log.starts(), log.ends())
     ranges = {
-        partition: shared_range(reading.of(partition), others.of(partition), ends.starts.get(partition))
-        for partition in sorted(reading.blocks.keys() | others.blocks.keys())
+        partition: shared_range(
+            reading.of(partition),
+            others.of(partition),
+            ends.starts.get(partition),
+            promised.get(partition, NOTHING),
+        )
+        for partition in sorted(reading.blocks.keys() | others.blocks.keys() | promised.keys())
     }
     comparison = compare_blocks(reading.blocks, others.blocks, ranges)
     older, pending = dict(comparison.older), dict(comparison.pending)
@@ -116,10 +130,18 @@ def audit_archive(
     for partition, span in ranges.items():
         own = reading.range_of(partition)
         has_gaps = next(gaps(others.of(partition), others.range_of(partition)), None) is not None
-        before = Span(own.start, max(own.start, min(span.start, own.end)))
+        if not reading.of(partition):
+            own = promised.get(partition, NOTHING)
+        end = max(own.end, promised.get(partition, NOTHING).end)
+        before = Span(own.start, max(own.start, min(span.start, end)))
         findings += reading.unknown_gaps(partition, before, has_markers=has_gaps)
         findings += judge.only_here(partition, older.get(partition, 0))
-        findings += judge.not_yet_here(partition, pending.get(partition, 0))
+        if committed is None and not reading.of(partition) and not may_lack_partitions:
+            findings += judge.nothing_here(partition, pending.get(partition, 0))
+        else:
+            findings += judge.not_yet_here(
+                partition, pending.get(partition, 0), is_known=committed is not None
+            )
     if topic_id is not None:
         findings += judge.of_other_topics(aggregates.count_of_other_topics(archive, topic, topic_id))
     return reading.report(topic, findings, ends, {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pykafka_broker.spark.audit.offsets import BLOCK_OFFSETS, Block, Span
+from pykafka_broker.spark.audit.offsets import BLOCK_OFFSETS, NOTHING, Block, Span
 from pykafka_broker.spark.audit.seen import Seen
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -66,19 +66,24 @@ class Comparison(NamedTuple):
     pending: dict[int, int]
 
 
-def shared_range(mine: Sequence[Block], theirs: Sequence[Block], log_start: int | None) -> Span:
+def shared_range(
+    mine: Sequence[Block], theirs: Sequence[Block], log_start: int | None, committed: Span = NOTHING
+) -> Span:
     """The offsets of a partition that both should have: where the other side begins, up to where this one
-    ends.
+    ends, or should end.
 
     Args:
         mine: The blocks of what is looked at, in order.
         theirs: Those of what it should be.
         log_start: Where the log of the other side begins by now, if that is known.
+        committed: The offsets that the writer of this side has committed.
     """
-    end = mine[-1].last_offset + 1 if mine else 0
+    end = max(mine[-1].last_offset + 1 if mine else 0, committed.end)
     start = log_start
     if start is None:
         start = theirs[0].first_offset if theirs else end
+    if not mine:
+        start = max(start, committed.start)
     return Span(min(start, end), end)
 
 

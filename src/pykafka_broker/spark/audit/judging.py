@@ -30,6 +30,10 @@ def offsets_of(spans: Sequence[Span], count: int) -> str:
     return text if named == count else f"{text} and {count - named:,} more"
 
 
+#: What tells lost records from those that are not archived yet.
+_WHO_KNOWS = "With the checkpoint of the archive job an audit can tell."
+
+
 class Judge:
     """Makes findings about a topic."""
 
@@ -198,11 +202,31 @@ class Judge:
             message = f"{counted(count, 'record')} from before the topic begins by now."
             yield self._found(Check.COMPARISON, partition, count, message, Level.REMARK)
 
-    def not_yet_here(self, partition: int, count: int) -> Iterator[Finding]:
-        """Records that the archive does not have yet."""
+    def not_yet_here(self, partition: int, count: int, *, is_known: bool) -> Iterator[Finding]:
+        """Records behind the end of the archive.
+
+        Args:
+            partition: Where they are.
+            count: How many there are.
+            is_known: Whether it is known how far the archive should reach.
+        """
+        if not count:
+            return
+        message = f"{counted(count, 'record')} behind the end of the archive"
+        if is_known:
+            message += ", not archived yet."
+        else:
+            message += f": not archived yet, or lost from its end. {_WHO_KNOWS}"
+        yield self._found(Check.COMPARISON, partition, count, message, Level.REMARK)
+
+    def nothing_here(self, partition: int, count: int) -> Iterator[Finding]:
+        """A partition of which the archive has no record."""
         if count:
-            message = f"{counted(count, 'record')} behind the end of the archive, not archived yet."
-            yield self._found(Check.COMPARISON, partition, count, message, Level.REMARK)
+            message = (
+                f"no record is in the archive, and the topic has {count:,}: lost, or not archived yet. "
+                f"{_WHO_KNOWS}"
+            )
+            yield self._found(Check.COMPARISON, partition, count, message)
 
     def of_other_topics(self, count: int) -> Iterator[Finding]:
         """Records of a topic of the same name that is gone."""

@@ -28,6 +28,9 @@ class Span(NamedTuple):
         return str(self.start) if self.length == 1 else f"{self.start} to {self.end - 1}"
 
 
+NOTHING = Span(0, 0)
+
+
 class Block(NamedTuple):
     """What was read of a block; times are milliseconds since 1970, None where no record has one."""
 

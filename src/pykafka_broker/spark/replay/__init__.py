@@ -9,6 +9,7 @@
     transactions.py   from Arrow batches of rows to record batches, and from these to transactions
     claims.py         the text beside each committed offset, which names the replay
     window.py         the choice of records: topics, partitions, offsets, times, days
+    isolation.py      whether the source leaves out aborted records
     summary.py        the number, the times and the sizes of a partition's records
     shuffle.py        keys that Spark's hash sends to one task each
     pace.py           the rate limit

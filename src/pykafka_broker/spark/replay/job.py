@@ -1,9 +1,10 @@
 """replay(): a plain function over a DataFrame, so that it runs wherever its session does.
 
-1. reads the source once, to know what its records are
-2. compares that with the topics to write, and refuses, changes or creates them
-3. fences the runs before, and finds out how far they came
-4. writes: one task for each partition, in the order of the source's offsets
+1. asks the brokers, and looks at how the source is read, for what follows takes its time
+2. reads the source once, to know what its records are
+3. compares that with the topics to write, and refuses, changes or creates them
+4. fences the runs before, and finds out how far they came
+5. writes: one task for each partition, in the order of the source's offsets
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from pykafka_broker.spark.replay.fitness import (
     right_configs,
     unfit,
 )
+from pykafka_broker.spark.replay.isolation import insist_on_level
 from pykafka_broker.spark.replay.settings import DEFAULTS, Settings, shared_by
 from pykafka_broker.spark.replay.summary import Summary, one_identity
 from pykafka_broker.spark.replay.table import arranged, summaries, within
@@ -95,6 +97,8 @@ class Replayed(NamedTuple):
     #: The settings of topics that were made to fit: topic, key, value.
     changes: tuple[tuple[str, str, str], ...]
     seconds: float
+    #: The rows of the source in the window, also those that were written before; 0 may be a mistyped window.
+    found: int
 
     @property
     def records(self) -> int:
@@ -114,7 +118,8 @@ def replay(
     """Write the records of a table to topics, each once, also over restarts.
 
     Args:
-        source: In Spark's kafka format; of a classic session or of Spark Connect.
+        source: In Spark's kafka format; of a classic session or of Spark Connect. The reader of `kafka` or
+            `kafka_log` is to have the option `kafka.isolation.level`.
         target: The topics to write.
         name: The group of the progress, and the beginning of transactional ids: a run with the same name goes
             on where the last one ended. If None, `replay-to-` and the topic, if there is one.
@@ -131,6 +136,8 @@ def replay(
     """
     began = time.monotonic()
     rows = within(source, window, without_headers=without_headers)
+    insist_on_level(source)
+    _ask_first(target)
     found = summaries(rows)
     one_identity(found)
     names = target_names({summary.topic for summary in found}, target.topics)
@@ -153,13 +160,14 @@ def replay(
     written: list[Written] = []
     if left:
         session = source.sparkSession
-        writers = min(len(left), _slots(session))
+        writers = min(len(left), _slots(session) or len(left))
         job = job._replace(
             assignments=tuple(assignment for _, assignment, _ in left), settings=shared_by(settings, writers)
         )
         work = arranged(rows, [(s.topic, s.partition, position) for s, _, position in left])
         written = _run(session, work, job, max(summary.largest_bytes for summary, _, _ in left))
-    return Replayed(tuple(sorted(written)), changes, time.monotonic() - began)
+    seconds, rows_found = time.monotonic() - began, sum(summary.records for summary in found)
+    return Replayed(tuple(sorted(written)), changes, seconds, rows_found)
 
 
 # -- topics
@@ -207,6 +215,27 @@ def _by_target(found: Sequence[Summary], names: Mapping[str, str]) -> dict[str, 
     return by_target
 
 
+def _ask_first(target: Target) -> None:
+    """Check that the brokers answer, and that the topics are there which may not be created.
+
+    Raises:
+        ReplayError: a topic is missing.
+        KafkaError, OSError: the brokers do not answer, or refuse.
+    """
+    topics = target.topics
+    names = [topics] if isinstance(topics, str) else sorted(set((topics or {}).values()))
+    with Client(target.bootstrap_servers, REQUEST_TIMEOUT_S, identity=WRITER) as client:
+        existing = look(client, names)
+    if target.preparation is Preparation.REFUSE:
+        for name in names:
+            if name not in existing:
+                raise _does_not_exist(name)
+
+
+def _does_not_exist(topic: str) -> ReplayError:
+    return ReplayError(f"Topic '{topic}' does not exist: create it, or let the replay do so.")
+
+
 def prepared(
     client: Client, target: Target, wanted: Mapping[str, Sequence[Summary]]
 ) -> tuple[dict[str, Topic], tuple[tuple[str, str, str], ...]]:
@@ -224,7 +253,7 @@ def prepared(
         if name in topics:
             continue
         if target.preparation is Preparation.REFUSE:
-            raise ReplayError(f"Topic '{name}' does not exist: create it, or let the replay do so.")
+            raise _does_not_exist(name)
         configs = right_configs(of_topic, _USUAL, now_ms)
         create(client, name, max(target.partitions or 0, partitions_of(of_topic)), configs)
         is_new.add(name)
@@ -295,9 +324,11 @@ def sentence_of(text: str) -> str | None:
     return found[-1].strip() if found else None
 
 
-def _slots(session: SparkSession) -> int:
-    """The number of tasks that run at once."""
+def _slots(session: SparkSession) -> int | None:
+    """The number of tasks that run at once; None if it is not known, or grows."""
+    if session.conf.get("spark.dynamicAllocation.enabled", "false") == "true":
+        return None
     try:
         return max(1, int(session.sparkContext.defaultParallelism))
     except Exception:  # Spark Connect has no context
-        return max(1, int(session.conf.get("spark.default.parallelism", "1") or "1"))
+        return None

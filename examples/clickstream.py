@@ -1,6 +1,6 @@
 """Clicks -> counts per page and minute -> a Kafka topic and Parquet files, with Spark's own Kafka connector.
 
-Start a broker, then run this with a Python that has PySpark (`pip install 'pykafka-broker[spark]'`):
+Start a broker, then run this with a Python that has PySpark (`pip install 'pyspark==4.0.0'`):
 
     pykafka-broker start --data-dir pykafka-data
     python examples/clickstream.py --bootstrap 127.0.0.1:9092 --output clickstream

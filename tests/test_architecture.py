@@ -45,6 +45,8 @@ FOR_CONTROLLERS = (
     "AssignReplicasToDirs",
     "UpdateRaftVoter",
 )
+#: On listeners of controllers it shares nothing with that of brokers.
+OWN_FILES = {"Fetch": "fetch_from_controller"}
 #: The last stable version, where the message declares one that is not.
 STABLE_UP_TO = {"InitProducerId": 5}
 
@@ -62,7 +64,7 @@ def test_apis_are_listed_in_key_order_and_once(apis: tuple[Api, ...]) -> None:
 
 @pytest.mark.parametrize("api", CONTROLLER_APIS, ids=by_name)
 def test_an_api_of_controllers_has_its_message_its_handler_and_its_tests_under_one_name(api: Api) -> None:
-    name = module_name(api.key)
+    name = OWN_FILES.get(api.name) or module_name(api.key)
     declared = schema_of(api.request).versions
     assert declared is not None
 
@@ -110,7 +112,9 @@ SHARED = {
 def test_every_handler_file_is_an_api_or_shared_by_some() -> None:
     files = {path.stem for path in (SOURCE / "apis").glob("*.py")} - {"__init__"}
 
-    assert files - SHARED == {module_name(api.key) for api in (*APIS, *CONTROLLER_APIS)}
+    assert files - SHARED == {module_name(api.key) for api in (*APIS, *CONTROLLER_APIS)} | set(
+        OWN_FILES.values()
+    )
 
 
 def test_a_handler_is_imported_by_the_lists_of_apis_alone() -> None:

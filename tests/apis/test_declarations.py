@@ -79,6 +79,11 @@ CONTROLLER_NEEDS = {
     "AllocateProducerIds": "CLUSTER_ACTION CLUSTER",
     "ControllerRegistration": "CLUSTER_ACTION CLUSTER",
     "AssignReplicasToDirs": "CLUSTER_ACTION CLUSTER",
+    "Fetch": "CLUSTER_ACTION CLUSTER",
+    "FetchSnapshot": "CLUSTER_ACTION CLUSTER",
+    "Vote": "CLUSTER_ACTION CLUSTER",
+    "BeginQuorumEpoch": "CLUSTER_ACTION CLUSTER",
+    "EndQuorumEpoch": "CLUSTER_ACTION CLUSTER",
 }
 
 #: All others count to the request quota alone.

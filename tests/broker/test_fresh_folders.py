@@ -32,7 +32,7 @@ from tests.raft import apache_bytes as apache
 COMMON = {
     "process.roles": "broker,controller",
     "node.id": "1",
-    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:19093",
+    "listeners": "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0",
     "controller.listener.names": "CONTROLLER",
 }
 STATIC = {**COMMON, "controller.quorum.voters": "1@127.0.0.1:19093"}

@@ -17,6 +17,7 @@ from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
 from pykafka_broker.protocol.messages.records import metadata as m
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
@@ -38,20 +39,21 @@ class Follower:
         self.log = open_metadata_log(files, segment_bytes=2_048)
         self.storage = RaftStorage(files, self.log)
         self.publisher = MetadataPublisher("cluster")
-        timers = WallTimers(VirtualClock())
+        clock = VirtualClock()
+        timers = WallTimers(clock)
         self.host = RaftHost(
             self.storage,
             OWN,
             self.publisher,
             None,
-            now_ms=timers.now_ms,
-            run_blocking=self.worker.run,
+            DriverPorts(clock, self.worker.run, lambda: 0.0),
             on_failure=self.failures.append,
         )
         self.snapshotter = Snapshotter(
             self.storage,
-            lambda: self.storage.load().view.voters,
+            lambda _offset: self.storage.load().view.membership,
             timers,
+            on_change=lambda: None,
             run_blocking=self.worker.run,
             settings=SnapshotSettings(bytes_between_snapshots=bytes_between_snapshots),
         )

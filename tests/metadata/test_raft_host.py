@@ -11,13 +11,13 @@ from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import metadata as m
-from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, SnapshotId
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Follower
-from pykafka_broker.raft.driver import OtherVotersError
+from pykafka_broker.raft.driver import DriverPorts, OtherVotersError
 from pykafka_broker.raft.snapshots import encode_snapshot
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.testing.clock import settle
+from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.support.metadata import ENDPOINTS, FOLDER, VERSION, Worker, open_metadata_log
 
@@ -70,8 +70,7 @@ class Hosted:
             LOCAL,
             self.story,
             self.story,
-            now_ms=lambda: 0,
-            run_blocking=self.worker.run,
+            DriverPorts(VirtualClock(), self.worker.run, lambda: 0.0),
             on_failure=self.failures.append,
         )
 
@@ -174,7 +173,7 @@ async def test_nothing_but_the_snapshot_is_handed_over_while_the_commit_is_not_k
     await alone.host.close()
     voters = VoterSet({1: LOCAL, 2: Voter(ReplicaKey(2, b"e" * 16), ENDPOINTS)})
     values = [encode_record(record, VERSION) for record in TOPICS[:2]]
-    alone.storage.write_snapshot(SnapshotId(6, 1), values, voters, last_timestamp_ms=0, now_ms=0)
+    alone.storage.write_snapshot(SnapshotId(6, 1), values, Membership(voters), last_timestamp_ms=0, now_ms=0)
     alone.host.append(TOPICS[3:5], VERSION)
     await alone.host.close()
 

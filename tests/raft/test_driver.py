@@ -14,14 +14,15 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, SnapshotId
+from pykafka_broker.raft.core.log_view import BOOTSTRAP_SNAPSHOT, Membership, SnapshotId
 from pykafka_broker.raft.core.quorum import NO_VOTERS, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
-from pykafka_broker.raft.driver import OtherVotersError, RaftDriver
+from pykafka_broker.raft.driver import DriverPorts, OtherVotersError, RaftDriver
 from pykafka_broker.raft.quorum_state import decode_quorum_state
 from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
-from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
-from pykafka_broker.testing.clock import settle
+from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.topic import METADATA_TOPIC_ID
+from pykafka_broker.testing.clock import VirtualClock, settle
 from pykafka_broker.testing.memory_files import MemoryFiles
 from tests.raft import apache_bytes as apache
 
@@ -78,6 +79,7 @@ class Replica:
         self.files = files
         self.committed: list[int] = []
         self.failures: list[Exception] = []
+        self.roles: list[object] = []
         self.worker = Worker()
         self.listener = Records()
         environment = Environment(files)
@@ -96,11 +98,18 @@ class Replica:
         self.driver = RaftDriver(
             RaftStorage(files, log, configured_voters),
             local,
-            now_ms=lambda: NOW_MS,
-            run_blocking=self.worker.run,
-            on_commit=self.committed.append,
-            on_failure=self.failures.append,
+            self,
+            DriverPorts(VirtualClock(NOW_MS), self.worker.run, lambda: 0.0),
         )
+
+    def on_commit(self, offset):
+        self.committed.append(offset)
+
+    def on_failure(self, error):
+        self.failures.append(error)
+
+    def on_role(self):
+        self.roles.append(self.driver.state.role)
 
     def boot(self):
         loaded = self.driver.storage.load()
@@ -209,7 +218,7 @@ async def test_the_newest_snapshot_stands_for_the_log_before_it():
     storage = replica.driver.storage
     for snapshot_id, values in ((SnapshotId(4, 1), [b"old"]), (SnapshotId(5, 1), [b"one, two"])):
         storage.write_snapshot(
-            snapshot_id, values, VoterSet({1: LOCAL}), last_timestamp_ms=NOW_MS, now_ms=NOW_MS
+            snapshot_id, values, Membership(VoterSet({1: LOCAL})), last_timestamp_ms=NOW_MS, now_ms=NOW_MS
         )
 
     again = Replica(replica.files.killed()).boot()
@@ -229,7 +238,9 @@ async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration():
         assert replica.driver.epoch == epoch
         assert b'"data_version":0' in files.read_file(join(FOLDER, "quorum-state"))
     storage = replica.driver.storage
-    storage.write_snapshot(SnapshotId(1, 1), [], alone, last_timestamp_ms=0, now_ms=0)
+    storage.write_snapshot(
+        SnapshotId(1, 1), [], Membership(alone, kraft_version=0), last_timestamp_ms=0, now_ms=0
+    )
     assert decode_snapshot(files.read_file(join(FOLDER, SnapshotId(1, 1).file_name))).voters is None
 
     with pytest.raises(OtherVotersError, match="no voters"):

@@ -35,8 +35,10 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.format import METADATA_FOLDER, NewNode, format_storage, random_uuid
-from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.memory_files import MemoryFiles
 
@@ -115,7 +117,7 @@ class Node:
             self.storage,
             Voter(ReplicaKey(1, self.directory_id), ENDPOINTS),
             self.publisher,
-            ReplicaPorts(timers, self.worker.run, self.failures.append),
+            ReplicaPorts(timers, DriverPorts(self.clock, self.worker.run, lambda: 0.0), self.failures.append),
             leadership=self.role,
             snapshots=snapshots or SnapshotSettings(),
         )

@@ -12,6 +12,7 @@ from pykafka_broker.apis.alter_partition_reassignments import alter_partition_re
 from pykafka_broker.apis.api import Api
 from pykafka_broker.apis.api_versions import api_versions
 from pykafka_broker.apis.assign_replicas_to_dirs import assign_replicas_to_dirs
+from pykafka_broker.apis.begin_quorum_epoch import begin_quorum_epoch
 from pykafka_broker.apis.broker_heartbeat import broker_heartbeat
 from pykafka_broker.apis.broker_registration import broker_registration
 from pykafka_broker.apis.controller_registration import controller_registration
@@ -22,12 +23,16 @@ from pykafka_broker.apis.describe_cluster import describe_controllers
 from pykafka_broker.apis.describe_configs import describe_configs
 from pykafka_broker.apis.describe_quorum import describe_quorum
 from pykafka_broker.apis.elect_leaders import elect_leaders
+from pykafka_broker.apis.end_quorum_epoch import end_quorum_epoch
 from pykafka_broker.apis.envelope import envelope
+from pykafka_broker.apis.fetch_from_controller import fetch_from_controller
+from pykafka_broker.apis.fetch_snapshot import fetch_snapshot
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs_on_controller
 from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.apis.unregister_broker import unregister_broker
 from pykafka_broker.apis.update_features import update_features
+from pykafka_broker.apis.vote import vote
 
 #: What a broker may pass on for its clients.
 FORWARDED: tuple[Api[ControllerPorts], ...] = (
@@ -45,6 +50,7 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
 )
 
 CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
+    fetch_from_controller,
     api_versions,
     create_topics,
     delete_topics,
@@ -55,10 +61,14 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     incremental_alter_configs_on_controller,
     alter_partition_reassignments,
     list_partition_reassignments,
+    vote,
+    begin_quorum_epoch,
+    end_quorum_epoch,
     describe_quorum,
     alter_partition,
     update_features,
     envelope(FORWARDED),
+    fetch_snapshot,
     describe_controllers,
     broker_registration,
     broker_heartbeat,

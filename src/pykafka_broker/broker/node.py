@@ -41,7 +41,7 @@ from pykafka_broker.broker.lifecycle import BrokerLifecycle
 from pykafka_broker.broker.listener_kinds import listener_kinds
 from pykafka_broker.broker.metadata_follower import ConfigFollower, MetadataFollower
 from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
-from pykafka_broker.broker.node_ports import LocalQuorum, NodeMetadata, PublishedMetadata, TopicsOnDemand
+from pykafka_broker.broker.node_ports import NodeMetadata, PublishedMetadata, ReplicaQuorum, TopicsOnDemand
 from pykafka_broker.broker.periodic_work import PeriodicWork
 from pykafka_broker.broker.producer_ids import ProducerIds
 from pykafka_broker.broker.quorum import build_metadata, open_metadata, start_metadata
@@ -148,7 +148,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
         metadata=PublishedMetadata(f.node_id, metadata, storage),
         controller=controller,
         active=role,
-        quorum=LocalQuorum(f.node_id, role),
+        quorum=ReplicaQuorum(replica, storage, f.threads.run_blocking),
         authorizer=authorizer,
         quotas=quotas,
     )

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
 
 from pykafka_broker.apis.ports.connection import ClientConnection
 from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
-from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.raft.core.log_view import SnapshotId
+from pykafka_broker.raft.core.messages import Answer, Request
 from pykafka_broker.raft.storage import RaftStorage
 
 
@@ -60,17 +65,30 @@ class NodeMetadata(PublishedMetadata):
         return random.choice(alive) if alive else -1
 
 
-class LocalQuorum:
-    """The quorum of which this node is the only voter."""
+class ReplicaQuorum:
+    """The quorum of the metadata log, as this node's replica knows it."""
 
-    def __init__(self, node_id: int, role: ControllerRole) -> None:
-        self._node_id = node_id
-        self._role = role
+    def __init__(self, replica: MetadataReplica, storage: RaftStorage, run_blocking: RunBlocking) -> None:
+        self._host = replica.host
+        self._storage = storage
+        self._run_blocking = run_blocking
 
     @property
     def leader_id(self) -> int:
-        """The id of this node, or -1 before it has elected itself."""
-        return self._node_id if self._role.is_active else -1
+        """The id of the leader; -1 while none is known."""
+        return self._host.leader_id
+
+    def request(self, request: Request) -> Awaitable[Answer]:
+        """Return the answer of the replica to a request of another one, or of an administrator."""
+        return self._host.request(request)
+
+    def read(self, offset: int, max_bytes: int) -> Awaitable[Buffer]:
+        """Return the batches of the metadata log from the one with `offset` on: at least one."""
+        return self._run_blocking(partial(self._storage.read_for_replica, offset, max_bytes))
+
+    def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Awaitable[bytes]:
+        """Return a part of the file of a snapshot."""
+        return self._run_blocking(partial(self._storage.read_snapshot_part, snapshot_id, position, max_bytes))
 
 
 class TopicsOnDemand:

@@ -23,11 +23,13 @@ from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.controller.role import ControllerRole
+from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
+from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -93,7 +95,11 @@ def build_metadata(
         storage,
         local_voter(config, logs),
         publisher,
-        ReplicaPorts(foundation.timers, foundation.threads.run_blocking, foundation.failure.set),
+        ReplicaPorts(
+            foundation.timers,
+            DriverPorts(foundation.clock, foundation.threads.run_blocking, chance),
+            foundation.failure.set,
+        ),
         leadership=role,
         snapshots=SnapshotSettings(
             bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
@@ -114,6 +120,11 @@ async def start_metadata(config: BrokerConfig, replica: MetadataReplica, undo: A
         await replica.start()
     except UNREADABLE_METADATA as error:
         raise unusable_metadata(config, error) from error
+
+
+def chance() -> float:
+    """A number in [0, 1), another each time."""
+    return int(random_id()[:8], 16) / (1 << 32)
 
 
 class NodeConfigRules(TableRules):

@@ -37,7 +37,8 @@ from pykafka_broker.raft.format import (
 )
 from pykafka_broker.raft.initial_controllers import parse_initial_controllers, written_host
 from pykafka_broker.raft.snapshots import BOOTSTRAP_CHECKPOINT
-from pykafka_broker.raft.storage import METADATA_TOPIC_ID, RaftStorage
+from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.topic import METADATA_TOPIC_ID
 from pykafka_broker.system.named_tuple import NamedTuple
 
 #: The address that is written down for a controller that no other node has to reach.

@@ -39,6 +39,8 @@ class MetadataPublisher:
         self._loader = MetadataLoader(ClusterImage(cluster_id))
         self._image = ClusterImage(cluster_id)
         self._published_offset = 0
+        #: The offset after the newest record taken in, and that after the newest image to be published.
+        self._taken_in = self._committed = 0
         self._subscribers: list[Subscriber] = []
         self._watchers: list[Watcher] = []
         self._prepare: Preparer = lambda image: None
@@ -117,13 +119,16 @@ class MetadataPublisher:
     # -- calls of the raft host ------------------------------------------------------------------------
 
     def start_over(self, snapshot_id: SnapshotId, records: Iterable[object]) -> None:
-        """Start over from a snapshot, which replaces all that came before; the next commit publishes it."""
+        """Start over from a snapshot, which replaces all that came before; it is published once it is known
+        to be committed.
+        """
         loader = self._loader = MetadataLoader(ClusterImage(self._cluster_id))
         # Where each record once lay is not known any more: it was below the snapshot's end.
         last_offset = snapshot_id.end_offset - 1
         for record in records:
             loader.apply((record,), offset=last_offset, epoch=snapshot_id.epoch)
         loader.skip_to(last_offset, snapshot_id.epoch)
+        self._taken_in = snapshot_id.end_offset
 
     def replay(self, batch: MetadataBatch) -> None:
         """Take in a batch, to be shown with the next commit."""
@@ -131,17 +136,18 @@ class MetadataPublisher:
             self._loader.apply(batch.records, offset=batch.base_offset, epoch=batch.epoch)
         else:
             self._loader.skip_to(batch.next_offset - 1, batch.epoch)
+        self._taken_in = batch.next_offset
 
     def commit(self, batch: MetadataBatch) -> None:
         """Take in a committed batch, and publish the image with it when those before it are published."""
         self.replay(batch)
-        self._unpublished.append((batch.next_offset, self._loader.image))
-        if self._preparing is None:
-            self._publish_committed()
+        self._publish_taken_in()
 
     def high_watermark_moved(self, high_watermark: int) -> None:
         """Everything below is committed, and was taken in."""
         self._high_watermark = high_watermark
+        if self._committed < self._taken_in:  # a snapshot, after which nothing has been committed yet
+            self._publish_taken_in()
         waiting, self._waiting_for_leader = self._waiting_for_leader, []
         for waiter in waiting:
             if not waiter.done():
@@ -161,6 +167,13 @@ class MetadataPublisher:
             await self._preparing
 
     # -- publishing ------------------------------------------------------------------------------------
+
+    def _publish_taken_in(self) -> None:
+        """All that has been taken in is committed."""
+        self._committed = self._taken_in
+        self._unpublished.append((self._taken_in, self._loader.image))
+        if self._preparing is None:
+            self._publish_committed()
 
     def _publish_committed(self) -> None:
         """Publish the committed images, up to one that takes long to prepare for."""

@@ -14,6 +14,7 @@ A node that is the whole quorum knows more: its log is committed as far as it go
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,17 +24,17 @@ from pykafka_broker.cluster.image import CorruptMetadataError
 from pykafka_broker.cluster.records import decode_record, encode_record
 from pykafka_broker.cluster.topics import MAX_RECORDS_PER_OPERATION
 from pykafka_broker.log.disk.checkpoints import MalformedFile
-from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.batch import MetadataBatch
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
-from pykafka_broker.raft.core.describe import describe
-from pykafka_broker.raft.core.log_view import SnapshotId
-from pykafka_broker.raft.core.quorum import Voter, VoterSet
+from pykafka_broker.raft.core.log_view import Membership, SnapshotId
+from pykafka_broker.raft.core.messages import Answer, Request
+from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.core.roles import Leader
-from pykafka_broker.raft.driver import RaftDriver
-from pykafka_broker.raft.storage import Loaded, RaftStorage
+from pykafka_broker.raft.core.settings import DEFAULTS, Settings
+from pykafka_broker.raft.driver import DriverPorts, RaftDriver
+from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -61,9 +62,8 @@ class MetadataListener(Protocol):
 class RaftHost:
     """Owns the replica; the `LeaderLog` of this node's controller.
 
-    `leadership` is told when this node leads; None on a node that never does. `run_blocking` runs a job in a
-    worker thread. `on_failure` is told when the metadata log cannot be written or understood: a node without
-    metadata must stop.
+    `leadership` is told when this node leads; None on a node that never does. `on_failure` is told when the
+    metadata log cannot be written or understood: a node without metadata must stop.
     """
 
     def __init__(
@@ -72,25 +72,17 @@ class RaftHost:
         local: Voter,
         listener: MetadataListener,
         leadership: Leadership | None,
+        ports: DriverPorts,
         *,
-        now_ms: Callable[[], int],
-        run_blocking: RunBlocking,
+        settings: Settings = DEFAULTS,
         on_failure: Callable[[Exception], None],
     ) -> None:
         self._storage = storage
         self._local = local
         self._listener = listener
         self._leadership = leadership
-        self._now_ms = now_ms
         self._report_failure = on_failure
-        self._driver = RaftDriver(
-            storage,
-            local,
-            now_ms=now_ms,
-            run_blocking=run_blocking,
-            on_commit=self.on_commit,
-            on_failure=lambda error: self.fail("written", error),
-        )
+        self._driver = RaftDriver(storage, local, self, ports, settings)
         self._loaded: Loaded | None = None
         #: The offset of the first batch that has not been handed over.
         self._next_offset = 0
@@ -115,9 +107,24 @@ class RaftHost:
         return self._driver.state.log.kraft_version
 
     @property
-    def voters(self) -> VoterSet:
-        """The newest voters, committed or not."""
-        return self._driver.state.log.voters
+    def leader_id(self) -> int:
+        """The id of the leader; -1 while none is known."""
+        return self._driver.leader_id
+
+    def membership_below(self, end_offset: int) -> Membership:
+        """The voters by the records below an offset, as a snapshot of it names them."""
+        return self._driver.state.log.membership_below(end_offset)
+
+    def snapshots_changed(self) -> None:
+        """A snapshot has been written, or old ones removed with the log before them."""
+        self._driver.snapshots_changed()
+
+    def request(self, request: Request) -> asyncio.Future[Answer]:
+        """Take a request of another replica, or of an administrator; the future gets the answer.
+
+        The future fails with KafkaError if the replica has stopped. A caller that waits no more cancels it.
+        """
+        return self._driver.request(request)
 
     def describe_quorum(self) -> QuorumDescription:
         """The quorum as it is now.
@@ -125,11 +132,10 @@ class RaftHost:
         Raises:
             KafkaError: NOT_LEADER_OR_FOLLOWER, this node does not lead the log.
         """
-        state = self._driver.state
-        status = describe(state, self._now_ms())
+        status = self._driver.describe()
         if status is None:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        voters = state.log.voters.voters
+        voters = self._driver.state.log.voters.voters
         return QuorumDescription(status, {node_id: voter.endpoints for node_id, voter in voters.items()})
 
     # -- life ------------------------------------------------------------------------------------------
@@ -162,7 +168,6 @@ class RaftHost:
             self._leadership.prepare()
         loaded, self._loaded = self._loaded, None
         self._driver.boot(loaded)
-        self._tell_leadership()
 
     def resign(self, error: KafkaError) -> None:
         """Lead no more: the node stops, or its log has failed. Records appended may still be committed."""
@@ -175,6 +180,10 @@ class RaftHost:
         logger.error("The metadata log cannot be %s: %s", what, error)
         self.resign(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
         self._report_failure(error)
+
+    async def hand_over(self, timeout_ms: int) -> None:
+        """Stand for no election any more; return when another voter leads, or after the time-out."""
+        await self._driver.hand_over(timeout_ms)
 
     async def close(self) -> None:
         """Return when everything appended is on disk, or cannot be."""
@@ -203,6 +212,25 @@ class RaftHost:
                 raise
         self._led.append(MetadataBatch(base_offset, end_offset, self.epoch, records))
         return end_offset
+
+    # -- calls of the driver ---------------------------------------------------------------------------
+
+    def on_failure(self, error: Exception) -> None:
+        """The replica has stopped: its disk has failed."""
+        self.fail("written", error)
+
+    def on_role(self) -> None:
+        """The replica has another role."""
+        self._tell_leadership()
+
+    def on_snapshot(self, snapshot: StoredSnapshot) -> None:
+        """The log begins anew at the end of a snapshot that the leader has sent."""
+        snapshot_id, values = snapshot
+        self._next_offset = snapshot_id.end_offset
+        try:
+            self._listener.start_over(snapshot_id, (decode_record(value) for value in values))
+        except CorruptMetadataError as error:
+            self.fail("understood", error)
 
     def on_commit(self, offset: int) -> None:
         """Everything below `offset` is committed: hand over the batches that have not been."""

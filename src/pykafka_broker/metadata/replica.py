@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pykafka_broker.machine.scheduler import Scheduler
-from pykafka_broker.machine.threads import RunBlocking
 from pykafka_broker.metadata.feature_check import check_features
 from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.metadata.publisher import MetadataPublisher
@@ -18,19 +17,24 @@ from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.metadata.snapshotter import SnapshotSettings, Snapshotter
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.core.settings import DEFAULTS, Settings
+from pykafka_broker.raft.driver import DriverPorts
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The longest time that a stop waits for another voter to lead; Kafka's is as long.
+HAND_OVER_TIMEOUT_MS = 5_000
 
 
 class ReplicaPorts(NamedTuple):
     """The functions of its node that the replica calls.
 
-    `run_blocking` runs a job in a worker thread. `on_failure` is told when the metadata log fails after the
-    start: a node without metadata must stop.
+    `driver` has the functions that the raft driver calls. `on_failure` is told when the metadata log fails
+    after the start: a node without metadata must stop.
     """
 
     scheduler: Scheduler
-    run_blocking: RunBlocking
+    driver: DriverPorts
     on_failure: Callable[[Exception], None]
 
 
@@ -46,6 +50,7 @@ class MetadataReplica:
         *,
         leadership: Leadership | None,
         snapshots: SnapshotSettings,
+        settings: Settings = DEFAULTS,
     ) -> None:
         self.publisher = publisher
         self._ports = ports
@@ -55,15 +60,16 @@ class MetadataReplica:
             local,
             publisher,
             leadership,
-            now_ms=ports.scheduler.now_ms,
-            run_blocking=ports.run_blocking,
+            ports.driver,
+            settings=settings,
             on_failure=self._failed,
         )
         self._snapshotter = Snapshotter(
             storage,
-            lambda: self.host.voters,
+            self.host.membership_below,
             ports.scheduler,
-            run_blocking=ports.run_blocking,
+            on_change=self.host.snapshots_changed,
+            run_blocking=ports.driver.run_blocking,
             settings=snapshots,
         )
         publisher.watch(self._snapshotter.on_published)
@@ -85,8 +91,9 @@ class MetadataReplica:
         self._is_started = True
 
     async def close(self) -> None:
-        """Lead no more, and return when everything appended is on disk and published."""
+        """Hand over to another voter, and return when everything appended is on disk and published."""
         self.host.resign(KafkaError(ErrorCode.NOT_CONTROLLER, "The controller is shutting down."))
+        await self.host.hand_over(HAND_OVER_TIMEOUT_MS)
         await self.host.close()
         await self.publisher.close()
         if self._is_started:

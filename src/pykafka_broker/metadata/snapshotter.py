@@ -16,8 +16,7 @@ from pykafka_broker.cluster.records import encode_record
 from pykafka_broker.cluster.snapshot import snapshot_records
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.machine.threads import RunBlocking
-from pykafka_broker.raft.core.log_view import SnapshotId
-from pykafka_broker.raft.core.quorum import VoterSet
+from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
 
@@ -37,19 +36,25 @@ class SnapshotSettings(NamedTuple):
 
 
 class Snapshotter:
-    """Writes snapshots of the images it is shown. `voters` gives the newest voters."""
+    """Writes snapshots of the images it is shown.
+
+    `membership_below(offset)` gives the voters as of an offset; `on_change` is told when snapshots were
+    written or removed.
+    """
 
     def __init__(
         self,
         storage: RaftStorage,
-        voters: Callable[[], VoterSet],
+        membership_below: Callable[[int], Membership],
         scheduler: Scheduler,
         *,
+        on_change: Callable[[], None],
         run_blocking: RunBlocking,
         settings: SnapshotSettings,
     ) -> None:
         self._storage = storage
-        self._voters = voters
+        self._membership_below = membership_below
+        self._on_change = on_change
         self._scheduler = scheduler
         self._run_blocking = run_blocking
         self._settings = settings
@@ -81,12 +86,12 @@ class Snapshotter:
         storage = self._storage
         storage.bytes_since_snapshot = 0
         snapshot_id = SnapshotId(image.offset + 1, image.epoch)
-        voters = self._voters()
+        membership = self._membership_below(snapshot_id.end_offset)
         now_ms = self._last_snapshot_ms = self._scheduler.now_ms()
 
         def write() -> None:
             values = [encode_record(r, image.metadata_version) for r in snapshot_records(image)]
-            storage.write_snapshot(snapshot_id, values, voters, last_timestamp_ms=now_ms, now_ms=now_ms)
+            storage.write_snapshot(snapshot_id, values, membership, last_timestamp_ms=now_ms, now_ms=now_ms)
 
         try:
             await self._run_blocking(write)
@@ -96,5 +101,6 @@ class Snapshotter:
             logger.warning("A snapshot of the metadata could not be written: %s", error)
         else:
             logger.info("Wrote the metadata snapshot %s", snapshot_id.file_name)
+            self._on_change()
         finally:
             self._writing = None

@@ -2,21 +2,22 @@
 
 `load` finds the state to boot from: the election state, the newest snapshot, and the voters, which are in
 control records. `read` gives the batches of the log in order. Metadata records are framed values here; the
-packages above decode them.
+packages above decode them. `received_snapshots.py` puts together the snapshots that a leader sends.
 
 The two newest snapshots are kept, and the log from the older one on, so that a snapshot that cannot be read
-costs nothing. Replicas that fetch will need snapshots to be kept for longer than that.
+costs nothing. A replica that is fetching a snapshot when it is removed starts with the newest one.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
+from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
@@ -24,6 +25,7 @@ from pykafka_broker.protocol.records.control import decode_raft_record
 from pykafka_broker.raft.core.log_view import (
     BOOTSTRAP_SNAPSHOT,
     SNAPSHOT_SUFFIX,
+    Batch,
     EpochStart,
     LogView,
     Membership,
@@ -33,6 +35,7 @@ from pykafka_broker.raft.core.log_view import (
 from pykafka_broker.raft.core.quorum import NO_VOTERS, VoterSet
 from pykafka_broker.raft.core.state import ElectionState
 from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state, encode_quorum_state
+from pykafka_broker.raft.received_snapshots import ReceivedSnapshots, remove_parts
 from pykafka_broker.raft.snapshots import (
     control_batch,
     decode_snapshot,
@@ -44,8 +47,6 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 logger = logging.getLogger(__name__)
 
-#: The topic id of the metadata log, the same in every cluster.
-METADATA_TOPIC_ID = bytes(15) + b"\x01"
 _READ_BYTES = 8 << 20
 
 
@@ -86,12 +87,14 @@ class RaftStorage:
     `configured_voters` are those of `controller.quorum.voters`, for a log that names none (kraft.version 0).
     """
 
-    __slots__ = ("_configured_voters", "_files", "bytes_since_snapshot", "log", "static_voters")
+    __slots__ = ("_configured_voters", "_files", "bytes_since_snapshot", "log", "received", "static_voters")
 
     def __init__(self, files: FileSystem, log: PartitionLog, configured_voters: VoterSet = NO_VOTERS) -> None:
         self._files = files
         self._configured_voters = configured_voters
         self.log = log
+        #: Puts together the snapshots that a leader sends.
+        self.received = ReceivedSnapshots(files, log.directory)
         #: The voters of a quorum with kraft.version 0: its files do not name them.
         self.static_voters: tuple[int, ...] = ()
         #: The bytes that a start would have to read after the newest snapshot.
@@ -116,6 +119,7 @@ class RaftStorage:
             raise MalformedFile(error.message) from error
 
     def _load(self) -> Loaded:
+        remove_parts(self._files, self.log.directory)
         self._start_at_snapshot()
         snapshot, membership = self._load_snapshot()
         memberships = [membership]
@@ -133,20 +137,21 @@ class RaftStorage:
         if not memberships[0].voters.voters and self._configured_voters.voters:
             memberships[0] = Membership(self._configured_voters, kraft_version=0)
         state = self.log.state
+        base_epoch = 0 if snapshot is None else snapshot.snapshot_id.epoch
         view = LogView(
             state.log_end_offset,
-            max(epoch, state.latest_epoch, 0),
+            max(epoch, state.latest_epoch, base_epoch),
             tuple(memberships),
             state.log_start_offset,
             0,
             tuple(EpochStart(entry.epoch, entry.start_offset) for entry in state.epochs.entries),
-            self._snapshot_files(),
+            self.snapshot_files(),
         )
         if view.kraft_version == 0:
             self.static_voters = tuple(sorted(view.voters.voters))
         return Loaded(self._read_election_state(), view, snapshot)
 
-    def _snapshot_files(self) -> tuple[SnapshotFile, ...]:
+    def snapshot_files(self) -> tuple[SnapshotFile, ...]:
         """The finished snapshots that other replicas may have, ascending."""
         found = []
         for entry in self._files.entries(self.log.directory, sizes_of=(SNAPSHOT_SUFFIX,)):
@@ -191,10 +196,16 @@ class RaftStorage:
     def _start_at_snapshot(self) -> None:
         """If the log ends before the newest good snapshot, go on from that: it holds all that is missing.
 
-        As in Kafka. The file of the log was cut, or its end was damaged.
+        As in Kafka. The file of the log was cut, or its end was damaged; or the replica was stopped after it
+        had received the snapshot, and before it had begun its log anew.
         """
+        state = self.log.state
         for snapshot_id in sorted(self.snapshots(), reverse=True):
-            if snapshot_id.end_offset <= self.log.state.log_end_offset:
+            is_empty = state.log_start_offset == state.log_end_offset
+            if is_empty and snapshot_id.end_offset == state.log_end_offset:
+                return
+            ends = (max(state.latest_epoch, 0), state.log_end_offset)
+            if (snapshot_id.epoch, snapshot_id.end_offset) <= ends:
                 return
             try:
                 decode_snapshot(self._files.read_file(self._path(snapshot_id)))
@@ -241,10 +252,11 @@ class RaftStorage:
 
     # -- while running ---------------------------------------------------------------------------------
 
-    def write_election_state(self, state: ElectionState) -> None:
-        """Keep a vote or an epoch; on disk when this returns."""
+    def write_election_state(self, state: ElectionState, membership: Membership) -> None:
+        """Keep a vote or an epoch; on disk when this returns. Its form is that of the kraft.version."""
         path = join(self.log.directory, QUORUM_STATE)
-        self._files.replace_file(path, encode_quorum_state(state, self.static_voters), sync=True)
+        static_voters = () if membership.kraft_version else tuple(sorted(membership.voters.voters))
+        self._files.replace_file(path, encode_quorum_state(state, static_voters), sync=True)
 
     def append_control(self, messages: Sequence[object], *, epoch: int, now_ms: int) -> int:
         """Append one control batch; returns its first offset. Not on disk before `flush`."""
@@ -263,6 +275,59 @@ class RaftStorage:
         )
         return result.first_offset
 
+    def append_replicated(self, batches: Iterable[Batch], *, now_ms: int) -> None:
+        """Append the batches of a leader as they are; `data` is their bytes. `flush` makes them durable."""
+        for batch in batches:
+            assert isinstance(batch.data, (bytes, bytearray, memoryview))
+            self.bytes_since_snapshot += len(batch.data)
+            self.log.writer.append(
+                batch.data, leader_epoch=batch.epoch, now_ms=now_ms, origin=AppendOrigin.REPLICATION
+            )
+
+    def truncate(self, end_offset: int) -> None:
+        """Forget the records from an offset on: the leader has others. May wait for the disk."""
+        self.log.trimmer.truncate_to(end_offset)
+
+    def view_at(self, snapshot_id: SnapshotId, voters: VoterSet | None) -> LogView:
+        """The log as `begin_at` leaves it; `voters` are those that the snapshot names."""
+        end_offset, epoch = snapshot_id
+        membership = Membership(self._configured_voters, kraft_version=0)
+        if voters is not None:
+            membership = Membership(voters, end_offset - 1)
+        return LogView(
+            end_offset,
+            epoch,
+            (membership,),
+            start_offset=end_offset,
+            flushed_offset=end_offset,
+            snapshots=self.snapshot_files(),
+        )
+
+    def begin_at(self, snapshot_id: SnapshotId) -> None:
+        """Begin the log anew at the end of a snapshot, which stands for all before. May wait for the disk."""
+        self.log.trimmer.reset_to(snapshot_id.end_offset)
+        self.bytes_since_snapshot = 0
+
+    def read_for_replica(self, offset: int, max_bytes: int) -> Buffer:
+        """The batches from the one with `offset` on, committed or not: at least one, then up to `max_bytes`.
+
+        Raises:
+            KafkaError: the log has no such offset, or cannot be read.
+        """
+        return self.log.reader.plan_read(offset, max_bytes, limit="log_end").read()
+
+    def read_snapshot_part(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> bytes:
+        """A part of the file of a snapshot.
+
+        Raises:
+            FileNotFoundError: it has been removed.
+        """
+        file = self._files.open(self._path(snapshot_id), writable=False)
+        try:
+            return file.pread(max_bytes, position)
+        finally:
+            file.close()
+
     def flush(self) -> None:
         """Return once everything appended before the call is on disk. For worker threads."""
         self.log.flusher.flush()
@@ -271,15 +336,17 @@ class RaftStorage:
         self,
         snapshot_id: SnapshotId,
         values: Sequence[bytes],
-        voters: VoterSet,
+        membership: Membership,
         *,
         last_timestamp_ms: int,
         now_ms: int,
     ) -> None:
-        """Write the snapshot of the log below `snapshot_id.end_offset`. For worker threads."""
+        """Write the snapshot of the log below `snapshot_id.end_offset`, and the voters as of then. For worker
+        threads.
+        """
         data = encode_snapshot(
             values,
-            None if self.static_voters else voters,
+            membership.voters if membership.kraft_version else None,
             last_timestamp_ms=last_timestamp_ms,
             now_ms=now_ms,
             epoch=snapshot_id.epoch,

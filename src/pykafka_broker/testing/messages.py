@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from pykafka_broker.protocol import messages as package
-from pykafka_broker.protocol.fields import REQUIRED, ZERO_UUID, Field, schema_of
+from pykafka_broker.protocol.fields import REQUIRED, ZERO_UUID, Field, blank, schema_of
 from pykafka_broker.protocol.schema import Message
 
 M = TypeVar("M")
@@ -108,10 +108,17 @@ def as_of(message: M, version: int) -> M:
         elif value is None:
             tagged_struct = field.tag is not None and field.kind == "struct"
             if version not in field.nullable and not tagged_struct:
-                value = [] if field.kind == "array" else ZEROS[field.kind]
+                value = _zero(field, version)
         elif field.kind == "struct":
             value = as_of(value, version)
         elif field.kind == "array" and field.element is not None and field.element.kind == "struct":
             value = [as_of(item, version) for item in value]
         values[field.name] = value
     return type(message)(**values)
+
+
+def _zero(field: Field, version: int) -> Any:
+    if field.kind == "struct":
+        assert field.struct is not None
+        return as_of(blank(field.struct), version)
+    return [] if field.kind == "array" else ZEROS[field.kind]

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from pykafka_broker.cluster.events import Event
     from pykafka_broker.config import DynamicConfig
     from pykafka_broker.metadata.controller_channel import ClusterAdministration
+    from pykafka_broker.protocol.buffers import Buffer
+    from pykafka_broker.raft.core.log_view import SnapshotId
+    from pykafka_broker.raft.core.messages import Request
 
 
 class ActiveController(Protocol):
@@ -39,6 +42,26 @@ class Quorum(Protocol):
     @property
     def leader_id(self) -> int:
         """The id of its leader; -1 while none is known."""
+        ...
+
+    def request(self, request: Request) -> Awaitable[Any]:
+        """Return the answer of this replica to a request of another one, or of an administrator.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, the replica has stopped.
+        """
+        ...
+
+    def read(self, offset: int, max_bytes: int) -> Awaitable[Buffer]:
+        """Return the batches of the metadata log from the one with `offset` on: at least one."""
+        ...
+
+    def read_snapshot(self, snapshot_id: SnapshotId, position: int, max_bytes: int) -> Awaitable[bytes]:
+        """Return a part of the file of a snapshot.
+
+        Raises:
+            FileNotFoundError: it has been removed.
+        """
         ...
 
 

@@ -58,3 +58,18 @@ def describe(state: RaftState, now_ms: int) -> QuorumStatus | None:
         observers.insert(0, own)
     high_watermark = -1 if role.high_watermark is None else role.high_watermark
     return QuorumStatus(local.node_id, role.epoch, high_watermark, voters, tuple(observers))
+
+
+def with_times_later(status: QuorumStatus, by_ms: int) -> QuorumStatus:
+    """The same quorum by another clock; what has not happened yet stays at -1."""
+
+    def later(replicas: tuple[ReplicaStatus, ...]) -> tuple[ReplicaStatus, ...]:
+        return tuple(
+            replica._replace(
+                last_fetch_ms=replica.last_fetch_ms + by_ms if replica.last_fetch_ms >= 0 else -1,
+                last_caught_up_ms=replica.last_caught_up_ms + by_ms if replica.last_caught_up_ms >= 0 else -1,
+            )
+            for replica in replicas
+        )
+
+    return status._replace(voters=later(status.voters), observers=later(status.observers))

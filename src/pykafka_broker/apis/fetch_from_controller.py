@@ -1,0 +1,48 @@
+"""Fetch (API key 1) on listeners of controllers: voters and observers copy the metadata log from its leader.
+
+Records are sent whether they are committed or not; the high watermark tells which are. Unlike that of a
+broker this Fetch has no sessions, and the topic is always the metadata log.
+`raft/core` decides, `raft/wire/fetch.py` translates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.messages.fetch import FetchRequest, FetchResponse
+from pykafka_broker.raft.wire import fetch as wire
+from pykafka_broker.raft.wire.common import Quorum
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import ControllerContext
+
+#: A request for more gets no more: the largest batch of a metadata log, in Kafka as here.
+MAX_BYTES = 8 << 20
+
+
+def _refused(request: FetchRequest, error: KafkaError) -> FetchResponse:
+    return FetchResponse(error_code=int(error.code), responses=[])
+
+
+@handles(
+    FetchRequest,
+    versions="4-18",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=_refused,
+)
+async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -> FetchResponse:
+    """The next records of the metadata log, at once or when there are some."""
+    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_request(request, quorum)
+    if isinstance(asked, FetchResponse):
+        return asked
+    answer = await ctx.node.quorum.request(asked)
+    records: Buffer = b""
+    if answer.read_from is not None:
+        records = await ctx.node.quorum.read(answer.read_from, min(max(request.max_bytes, 1), MAX_BYTES))
+    return wire.response(answer, quorum, records)

@@ -1,0 +1,81 @@
+"""BeginQuorumEpoch (API key 53). Version 1 names the voter it means, and the leader's endpoints (KIP-853)."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import begin_quorum_epoch as m
+from pykafka_broker.raft.core.messages import Acknowledged, BeginQuorumEpoch
+from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, ReplicaKey
+from pykafka_broker.raft.wire import common
+from pykafka_broker.raft.wire.common import Quorum
+
+
+def request(asked: BeginQuorumEpoch, quorum: Quorum) -> m.BeginQuorumEpochRequest:
+    """The request of a leader that makes itself known."""
+    voter = asked.voter or ReplicaKey(-1)
+    partition = m.BeginQuorumEpochRequestPartitionData(
+        partition_index=common.PARTITION,
+        voter_directory_id=voter.directory_id,
+        leader_id=asked.leader_id,
+        leader_epoch=asked.epoch,
+    )
+    return m.BeginQuorumEpochRequest(
+        cluster_id=quorum.cluster_id,
+        voter_id=voter.node_id,
+        topics=[m.BeginQuorumEpochRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        leader_endpoints=[
+            m.LeaderEndpoint(name=name, host=host, port=port)
+            for name, (host, port) in asked.endpoints.items()
+        ],
+    )
+
+
+def read_request(
+    request: m.BeginQuorumEpochRequest, quorum: Quorum
+) -> Union[BeginQuorumEpoch, m.BeginQuorumEpochResponse]:
+    """The request as the core takes it, or the answer that refuses it as a whole."""
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
+    names = [topic.topic_name for topic in request.topics]
+    error = common.request_error(request.cluster_id, quorum, names, len(partitions))
+    if error is ErrorCode.NONE and partitions[0].partition_index != common.PARTITION:
+        error = ErrorCode.INVALID_REQUEST
+    if error is not ErrorCode.NONE:
+        return m.BeginQuorumEpochResponse(error_code=int(error), topics=[])
+    [asked] = partitions
+    voter = ReplicaKey(request.voter_id, asked.voter_directory_id)
+    return BeginQuorumEpoch(
+        asked.leader_epoch,
+        asked.leader_id,
+        common.endpoints_of(request.leader_endpoints),
+        None if voter == ReplicaKey(-1, UNKNOWN_DIRECTORY) else voter,
+    )
+
+
+def response(answer: Acknowledged, quorum: Quorum) -> m.BeginQuorumEpochResponse:
+    """The answer of a voter."""
+    current = answer.current
+    partition = m.BeginQuorumEpochResponsePartitionData(
+        partition_index=common.PARTITION,
+        error_code=int(answer.error),
+        leader_id=common.told_leader(current),
+        leader_epoch=current.epoch,
+    )
+    topic = m.BeginQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    made = m.BeginQuorumEpochResponse(error_code=0, topics=[topic])
+    if (address := common.leader_address(current, quorum)) is not None:
+        made.node_endpoints = [m.NodeEndpoint(node_id=partition.leader_id, host=address[0], port=address[1])]
+    return made
+
+
+def read_response(response: m.BeginQuorumEpochResponse, quorum: Quorum) -> Acknowledged:
+    """The answer as the core takes it.
+
+    Raises:
+        MalformedAnswer: it answers nothing.
+    """
+    answer = common.only_partition(response.error_code, response.topics)
+    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, quorum)
+    return Acknowledged(common.error_of(answer.error_code), current)

@@ -1,0 +1,117 @@
+"""The common parts of the messages of the quorum: cluster, topic and partition, leader and endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
+
+from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.messages import Current
+from pykafka_broker.raft.core.quorum import Address, Endpoints
+from pykafka_broker.system.named_tuple import NamedTuple
+
+PARTITION = 0
+
+
+class Quorum(NamedTuple):
+    """The facts that messages tell besides those of the core.
+
+    `listener` is the name under which endpoints are told and looked up: that of the listener of controllers
+    on which a request came, or the first of `controller.listener.names` for requests of this replica.
+    """
+
+    cluster_id: str
+    listener: str = "CONTROLLER"
+
+
+class MalformedAnswer(Exception):
+    """An answer that answers nothing: another topic, no partition, or an error of the request as a whole."""
+
+
+Partition = TypeVar("Partition")
+
+
+class Topic(Protocol[Partition]):
+    """A topic of any of these messages."""
+
+    partitions: list[Partition]
+
+
+def request_error(cluster_id: str | None, quorum: Quorum, names: Iterable[str], partitions: int) -> ErrorCode:
+    """What refuses a request as a whole, in Kafka's order: another cluster, or not the one partition.
+
+    `names` are those of the topics in the request, `partitions` the number of all their partitions.
+    """
+    if cluster_id is not None and cluster_id != quorum.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if list(names) != [METADATA_TOPIC] or partitions != 1:
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def only_partition(error_code: int, topics: Iterable[Topic[Partition]]) -> Partition:
+    """The one partition of an answer.
+
+    Raises:
+        MalformedAnswer: there is none, or more.
+    """
+    if error_code:
+        raise MalformedAnswer(f"the request as a whole was refused: {error_of(error_code).name}")
+    partitions = [partition for topic in topics for partition in topic.partitions]
+    if len(partitions) != 1:
+        raise MalformedAnswer(f"{len(partitions)} partitions in an answer about one")
+    return partitions[0]
+
+
+def error_of(code: int) -> ErrorCode:
+    """The error of a code that another node sent, which may be newer than this one."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def optional_id(node_id: int) -> int | None:
+    """A node id, None for -1."""
+    return None if node_id < 0 else node_id
+
+
+def told_leader(current: Current) -> int:
+    """The leader's id as messages tell it: -1 if it is not known."""
+    return -1 if current.leader_id is None else current.leader_id
+
+
+def leader_address(current: Current, quorum: Quorum) -> Address | None:
+    """The address of the leader that an answer names, on the listener of the request."""
+    return None if current.leader_id is None else current.endpoints.get(quorum.listener)
+
+
+class NodeEndpoint(Protocol):
+    """An endpoint of a node, as the KIP-853 versions of all answers tell it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def current_of(epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint], quorum: Quorum) -> Current:
+    """The epoch and leader that an answer tells, with the leader's address if it has one."""
+    known: dict[str, Address] = {}
+    for endpoint in endpoints:
+        if endpoint.node_id == leader_id:
+            known[quorum.listener] = (endpoint.host, endpoint.port)
+    return Current(epoch, optional_id(leader_id), known)
+
+
+class Listener(Protocol):
+    """A listener with its name, as requests tell the endpoints of one node."""
+
+    name: str
+    host: str
+    port: int
+
+
+def endpoints_of(listeners: Iterable[Listener]) -> Endpoints:
+    """The endpoints of a node by the names of its listeners."""
+    return {listener.name: (listener.host, listener.port) for listener in listeners}

@@ -1,0 +1,116 @@
+"""Fetch (API key 1) of the metadata log, by replicas and by readers that replicate nothing.
+
+From version 13 on the topic goes by its id. Version 17 tells the directory of the replica (KIP-853), version
+18 the high watermark that it knows (KIP-1166). As in Kafka a replica asks for 0 bytes and for no session.
+"""
+
+from __future__ import annotations
+
+from typing import Union
+
+from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.protocol.buffers import Buffer
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import fetch as m
+from pykafka_broker.raft.core.log_view import EpochEnd, SnapshotId
+from pykafka_broker.raft.core.messages import Fetch, FetchAnswer
+from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.fetched import fetched_batches
+from pykafka_broker.raft.topic import METADATA_TOPIC_ID
+from pykafka_broker.raft.wire import common
+from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
+
+
+def request(asked: Fetch, quorum: Quorum, max_bytes: int) -> m.FetchRequest:
+    """The request of a replica for records."""
+    partition = m.FetchPartition(
+        partition=common.PARTITION,
+        current_leader_epoch=asked.epoch,
+        fetch_offset=asked.offset,
+        last_fetched_epoch=asked.last_epoch,
+        partition_max_bytes=0,
+        replica_directory_id=asked.replica.directory_id,
+        high_watermark=asked.high_watermark,
+    )
+    return m.FetchRequest(
+        cluster_id=quorum.cluster_id,
+        replica_id=asked.replica.node_id,
+        replica_state=m.ReplicaState(replica_id=asked.replica.node_id),
+        max_wait_ms=asked.max_wait_ms,
+        min_bytes=0,
+        max_bytes=max_bytes,
+        topics=[m.FetchTopic(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])],
+    )
+
+
+def read_request(request: m.FetchRequest, quorum: Quorum) -> Union[Fetch, m.FetchResponse]:
+    """The request as the core takes it, or the answer that refuses it as a whole."""
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
+    names = [
+        METADATA_TOPIC if topic.topic_id == METADATA_TOPIC_ID else topic.topic for topic in request.topics
+    ]
+    error = common.request_error(request.cluster_id, quorum, names, len(partitions))
+    if error is ErrorCode.NONE and partitions[0].partition != common.PARTITION:
+        error = ErrorCode.INVALID_REQUEST
+    if error is not ErrorCode.NONE:
+        return m.FetchResponse(error_code=int(error), responses=[])
+    [asked] = partitions
+    state = request.replica_state
+    node_id = request.replica_id if state is None else state.replica_id
+    return Fetch(
+        asked.current_leader_epoch,
+        ReplicaKey(node_id, asked.replica_directory_id),
+        asked.fetch_offset,
+        asked.last_fetched_epoch,
+        request.max_wait_ms,
+        asked.high_watermark,
+    )
+
+
+def response(answer: FetchAnswer, quorum: Quorum, records: Buffer) -> m.FetchResponse:
+    """The answer of the leader; `records` are the batches from `answer.read_from` on."""
+    current = answer.current
+    partition = m.PartitionData(
+        partition_index=common.PARTITION,
+        error_code=int(answer.error),
+        high_watermark=-1 if answer.high_watermark is None else answer.high_watermark,
+        log_start_offset=answer.start_offset,
+        current_leader=m.LeaderIdAndEpoch(leader_id=common.told_leader(current), leader_epoch=current.epoch),
+        aborted_transactions=None,
+        records=records,
+    )
+    if answer.diverging is not None:
+        epoch, end_offset = answer.diverging
+        partition.diverging_epoch = m.EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    if answer.snapshot_id is not None:
+        end_offset, epoch = answer.snapshot_id
+        partition.snapshot_id = m.SnapshotId(end_offset=end_offset, epoch=epoch)
+    topic = m.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    made = m.FetchResponse(responses=[topic])
+    if (address := common.leader_address(current, quorum)) is not None:
+        node_id = common.told_leader(current)
+        made.node_endpoints = [m.NodeEndpoint(node_id=node_id, host=address[0], port=address[1])]
+    return made
+
+
+def read_response(response: m.FetchResponse, quorum: Quorum) -> FetchAnswer:
+    """The answer as the core takes it, with its whole batches.
+
+    Raises:
+        MalformedAnswer: it answers nothing.
+    """
+    answer = common.only_partition(response.error_code, response.responses)
+    leader = answer.current_leader
+    if leader is None:
+        raise MalformedAnswer("no leader epoch in the answer to a Fetch")
+    current = common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, quorum)
+    diverging, snapshot = answer.diverging_epoch, answer.snapshot_id
+    return FetchAnswer(
+        common.error_of(answer.error_code),
+        current,
+        None if answer.high_watermark < 0 else answer.high_watermark,
+        answer.log_start_offset,
+        None if diverging is None or diverging.epoch < 0 else EpochEnd(diverging.epoch, diverging.end_offset),
+        None if snapshot is None or snapshot.epoch < 0 else SnapshotId(snapshot.end_offset, snapshot.epoch),
+        batches=fetched_batches(answer.records),
+    )

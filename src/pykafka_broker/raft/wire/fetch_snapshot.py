@@ -1,0 +1,119 @@
+"""FetchSnapshot (API key 59). Version 1 tells the directory of the replica, and endpoints (KIP-853)."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import fetch_snapshot as m
+from pykafka_broker.raft.core.log_view import SnapshotId
+from pykafka_broker.raft.core.messages import FetchSnapshot, FetchSnapshotAnswer
+from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.wire import common
+from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
+
+#: The id in an answer that has no snapshot to tell of.
+NO_SNAPSHOT = SnapshotId(-1, -1)
+
+
+def request(asked: FetchSnapshot, quorum: Quorum) -> m.FetchSnapshotRequest:
+    """The request of a follower for a part of a snapshot."""
+    partition = m.FetchSnapshotRequestPartitionSnapshot(
+        partition=common.PARTITION,
+        current_leader_epoch=asked.epoch,
+        snapshot_id=m.SnapshotId(end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch),
+        position=asked.position,
+        replica_directory_id=asked.replica.directory_id,
+    )
+    return m.FetchSnapshotRequest(
+        cluster_id=quorum.cluster_id,
+        replica_id=asked.replica.node_id,
+        max_bytes=asked.max_bytes,
+        topics=[m.FetchSnapshotRequestTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])],
+    )
+
+
+def read_request(
+    request: m.FetchSnapshotRequest, quorum: Quorum
+) -> Union[FetchSnapshot, m.FetchSnapshotResponse]:
+    """The request as the core takes it, or the answer that refuses it.
+
+    Unlike the other requests an unknown topic is refused for its partition, and is no invalid request.
+    """
+    if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
+        return m.FetchSnapshotResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID), topics=[])
+    names = [topic.name for topic in request.topics]
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
+    if names != [METADATA_TOPIC] or [p.partition for p in partitions] != [common.PARTITION]:
+        return m.FetchSnapshotResponse(
+            error_code=0,
+            topics=[
+                m.FetchSnapshotResponseTopicSnapshot(
+                    name=topic.name,
+                    partitions=[
+                        _partition(partition.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                        for partition in topic.partitions
+                    ],
+                )
+                for topic in request.topics
+            ],
+        )
+    [asked] = partitions
+    return FetchSnapshot(
+        asked.current_leader_epoch,
+        ReplicaKey(request.replica_id, asked.replica_directory_id),
+        SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch),
+        asked.position,
+        request.max_bytes,
+    )
+
+
+def _partition(
+    index: int, error: ErrorCode, snapshot_id: SnapshotId = NO_SNAPSHOT
+) -> m.FetchSnapshotResponsePartitionSnapshot:
+    return m.FetchSnapshotResponsePartitionSnapshot(
+        index=index,
+        error_code=int(error),
+        snapshot_id=m.SnapshotId(end_offset=snapshot_id.end_offset, epoch=snapshot_id.epoch),
+        size=0,
+        position=0,
+        unaligned_records=b"",
+    )
+
+
+def response(answer: FetchSnapshotAnswer, quorum: Quorum, data: bytes) -> m.FetchSnapshotResponse:
+    """The answer of the leader; `data` are the bytes of the snapshot that it names."""
+    current = answer.current
+    partition = _partition(common.PARTITION, answer.error, answer.snapshot_id or NO_SNAPSHOT)
+    partition.size, partition.position = answer.size_bytes, answer.position
+    partition.unaligned_records = data
+    partition.current_leader = m.LeaderIdAndEpoch(
+        leader_id=common.told_leader(current), leader_epoch=current.epoch
+    )
+    topic = m.FetchSnapshotResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
+    made = m.FetchSnapshotResponse(error_code=0, topics=[topic])
+    if (address := common.leader_address(current, quorum)) is not None:
+        node_id = common.told_leader(current)
+        made.node_endpoints = [m.NodeEndpoint(node_id=node_id, host=address[0], port=address[1])]
+    return made
+
+
+def read_response(response: m.FetchSnapshotResponse, quorum: Quorum) -> FetchSnapshotAnswer:
+    """The answer as the core takes it.
+
+    Raises:
+        MalformedAnswer: it answers nothing.
+    """
+    answer = common.only_partition(response.error_code, response.topics)
+    leader = answer.current_leader
+    if leader is None:
+        raise MalformedAnswer("no leader epoch in the answer to a FetchSnapshot")
+    return FetchSnapshotAnswer(
+        common.error_of(answer.error_code),
+        common.current_of(leader.leader_epoch, leader.leader_id, response.node_endpoints, quorum),
+        SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch),
+        answer.size,
+        answer.position,
+        data=bytes(answer.unaligned_records or b""),
+    )

@@ -1,0 +1,79 @@
+"""Vote (API key 52). Version 1 names the voter it means (KIP-853), version 2 knows pre-votes (KIP-996)."""
+
+from __future__ import annotations
+
+from typing import Union
+
+from pykafka_broker.log.disk.names import METADATA_TOPIC
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.protocol.messages import vote as m
+from pykafka_broker.raft.core.messages import Vote, VoteAnswer
+from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, ReplicaKey
+from pykafka_broker.raft.wire import common
+from pykafka_broker.raft.wire.common import Quorum
+
+
+def request(asked: Vote, quorum: Quorum) -> m.VoteRequest:
+    """The request of a replica that asks for a vote."""
+    voter = asked.voter or ReplicaKey(-1)
+    partition = m.VoteRequestPartitionData(
+        partition_index=common.PARTITION,
+        replica_epoch=asked.epoch,
+        replica_id=asked.candidate.node_id,
+        replica_directory_id=asked.candidate.directory_id,
+        voter_directory_id=voter.directory_id,
+        last_offset_epoch=asked.last_epoch,
+        last_offset=asked.end_offset,
+        pre_vote=asked.pre_vote,
+    )
+    topic = m.VoteRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return m.VoteRequest(cluster_id=quorum.cluster_id, voter_id=voter.node_id, topics=[topic])
+
+
+def read_request(request: m.VoteRequest, quorum: Quorum) -> Union[Vote, m.VoteResponse]:
+    """The request as the core takes it, or the answer that refuses it as a whole."""
+    partitions = [partition for topic in request.topics for partition in topic.partitions]
+    names = [topic.topic_name for topic in request.topics]
+    error = common.request_error(request.cluster_id, quorum, names, len(partitions))
+    if error is ErrorCode.NONE and partitions[0].partition_index != common.PARTITION:
+        error = ErrorCode.INVALID_REQUEST
+    if error is not ErrorCode.NONE:
+        return m.VoteResponse(error_code=int(error), topics=[])
+    [asked] = partitions
+    voter = ReplicaKey(request.voter_id, asked.voter_directory_id)
+    return Vote(
+        asked.replica_epoch,
+        ReplicaKey(asked.replica_id, asked.replica_directory_id),
+        None if voter == ReplicaKey(-1, UNKNOWN_DIRECTORY) else voter,
+        asked.last_offset_epoch,
+        asked.last_offset,
+        asked.pre_vote,
+    )
+
+
+def response(answer: VoteAnswer, quorum: Quorum) -> m.VoteResponse:
+    """The answer of a voter."""
+    current = answer.current
+    partition = m.VoteResponsePartitionData(
+        partition_index=common.PARTITION,
+        error_code=int(answer.error),
+        leader_id=common.told_leader(current),
+        leader_epoch=current.epoch,
+        vote_granted=answer.granted,
+    )
+    topic = m.VoteResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    made = m.VoteResponse(error_code=0, topics=[topic])
+    if (address := common.leader_address(current, quorum)) is not None:
+        made.node_endpoints = [m.NodeEndpoint(node_id=partition.leader_id, host=address[0], port=address[1])]
+    return made
+
+
+def read_response(response: m.VoteResponse, quorum: Quorum) -> VoteAnswer:
+    """The answer as the core takes it.
+
+    Raises:
+        MalformedAnswer: it answers nothing.
+    """
+    answer = common.only_partition(response.error_code, response.topics)
+    current = common.current_of(answer.leader_epoch, answer.leader_id, response.node_endpoints, quorum)
+    return VoteAnswer(common.error_of(answer.error_code), current, answer.vote_granted)

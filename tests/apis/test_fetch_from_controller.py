@@ -1,0 +1,58 @@
+"""Fetch (1) on listeners of controllers: observers copy the metadata log."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.messages import Fetch
+from pykafka_broker.raft.wire import fetch
+from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.testing.user import User
+from tests.support.controllers import combined_home, controller_address
+from tests.support.observers import OBSERVER, observer_of
+
+
+async def test_an_observer_copies_the_log_and_has_the_same_metadata() -> None:
+    home = combined_home()
+    async with home.running() as client, await User.connect(controller_address(home.broker)) as user:
+        await client.create_topic("orders", partitions=3)
+        observer = await observer_of(home, user)
+        answer = await observer.fetch()
+        assert (answer.current.leader_id, answer.high_watermark) == (1, observer.offset)
+        own = home.broker.node.image
+        assert observer.loader.image.topics == own.topics
+        assert observer.loader.image.offset == own.offset
+
+
+async def test_a_fetch_at_the_end_waits_for_the_next_record() -> None:
+    home = combined_home()
+    async with home.running() as client, await User.connect(controller_address(home.broker)) as user:
+        observer = await observer_of(home, user)
+        await observer.fetch()
+        waiting = asyncio.ensure_future(observer.fetch(max_wait_ms=60_000))
+        await client.create_topic("orders")
+        answer = await waiting
+        assert [len(batch.control) for batch in answer.batches] == [0]
+        assert "orders" in observer.loader.image.topics
+
+
+async def test_a_fetch_that_is_not_of_this_log_is_told_where_it_diverges() -> None:
+    home = combined_home()
+    async with home.running(), await User.connect(controller_address(home.broker)) as user:
+        observer = await observer_of(home, user)
+        await observer.fetch()
+        asked = Fetch(observer.epoch, OBSERVER, observer.offset + 100, observer.last_epoch, 0)
+        answer = await observer.ask(asked)
+        assert answer.diverging == (observer.last_epoch, observer.offset)
+        wrong = await observer.ask(asked._replace(offset=-1))
+        assert wrong.error is ErrorCode.INVALID_REQUEST
+
+
+async def test_a_replica_of_another_cluster_is_refused() -> None:
+    home = combined_home()
+    async with home.running(), await User.connect(controller_address(home.broker)) as user:
+        observer = await observer_of(home, user)
+        asked = Fetch(observer.epoch, OBSERVER, 0, 0, 0)
+        refused = await user.send(fetch.request(asked, Quorum("another"), 1), 18)
+        assert (refused.error_code, refused.responses) == (ErrorCode.INCONSISTENT_CLUSTER_ID, [])

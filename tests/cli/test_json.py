@@ -47,6 +47,7 @@ EXAMPLES: dict[str, str] = {
     "features describe": "features describe",
     "features upgrade": "features upgrade transaction.version=2",
     "features downgrade": "features downgrade transaction.version=1 --dry-run",
+    "quorum describe": "quorum describe",
     "dump-log": f"dump-log {APACHE} --print-data-log",
     "log dump": f"log dump {APACHE}",
     "log verify": f"log verify {APACHE}",

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "consume": ("consume", "consume", "Read records from a topic."),
     "configs": ("configs", "configs", "Describe and alter dynamic configurations."),
     "features": ("features", "features", "Describe, upgrade and downgrade the levels of features."),
+    "quorum": ("quorum", "quorum", "Describe the quorum of controllers."),
     "dump-log": ("dump_log", "dump_log", "Show what is in the files of a log."),
     "log": (
         "log_tools",

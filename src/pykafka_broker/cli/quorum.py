@@ -1,0 +1,207 @@
+"""`quorum`: the metadata log's leader, voters and observers; lines as of kafka-metadata-quorum.sh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from pykafka_broker.cli import Group
+from pykafka_broker.cli.cells import Cell, Column, Table
+from pykafka_broker.cli.cluster import Cluster, cluster_options
+from pykafka_broker.cli.output import Output, json_option
+from pykafka_broker.client.connection import check
+from pykafka_broker.system.named_tuple import NamedTuple
+
+METADATA_TOPIC = "__cluster_metadata"
+#: The titles of kafka-metadata-quorum.sh.
+TITLES = (
+    "NodeId",
+    "DirectoryId",
+    "LogEndOffset",
+    "Lag",
+    "LastFetchTimestamp",
+    "LastCaughtUpTimestamp",
+    "Status",
+)
+
+
+class QuorumReplica(NamedTuple):
+    """A copy of the metadata log; times are milliseconds since 1970, and null before the first."""
+
+    node_id: int
+    status: str
+    directory_id: str
+    log_end_offset: int
+    lag: int
+    last_fetch_timestamp: int | None
+    last_caught_up_timestamp: int | None
+    endpoints: list[str]
+
+
+class Quorum(NamedTuple):
+    """The quorum as its leader sees it; the leader's own copy is the first."""
+
+    cluster_id: str
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    max_follower_lag: int
+    max_follower_lag_time_ms: int | None
+    replicas: list[QuorumReplica]
+
+
+@click.group(cls=Group)
+def quorum() -> None:
+    """Describe the quorum of controllers behind the metadata."""
+
+
+@quorum.command()
+@click.option("--replication", is_flag=True, help="How much of the log each voter and observer has.")
+@cluster_options
+@json_option(Quorum)
+def describe(replication: bool, cluster: Cluster, output: Output) -> None:
+    """Describe who leads the metadata log and who votes."""
+    from pykafka_broker.protocol.messages.describe_quorum import (
+        DescribeQuorumRequest,
+        DescribeQuorumRequestPartitionData,
+        DescribeQuorumRequestTopicData,
+    )
+
+    partition = DescribeQuorumRequestPartitionData(partition_index=0)
+    topic = DescribeQuorumRequestTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    with cluster.connect() as client:
+        cluster_id = client.metadata([]).cluster_id or ""
+        answer = client.send(DescribeQuorumRequest(topics=[topic]))
+    check(answer.error_code, answer.error_message)
+    described = answer.topics[0].partitions[0]
+    check(described.error_code, described.error_message)
+    found = _quorum(cluster_id, described, answer.nodes)
+    lines = _replication(found.replicas) if replication else _status(found)
+    output.show(found, lines, [_table(found)])
+
+
+def _quorum(cluster_id: str, described: Any, nodes: Sequence[Any]) -> Quorum:
+    endpoints = {
+        node.node_id: [f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners]
+        for node in nodes
+    }
+    voters, observers = described.current_voters, described.observers
+    leader = next(one for one in (*voters, *observers) if one.replica_id == described.leader_id)
+    last = min(voters, key=lambda voter: int(voter.log_end_offset), default=leader)
+    if last is leader:
+        lag_time_ms: int | None = 0
+    elif min(leader.last_caught_up_timestamp, last.last_caught_up_timestamp) < 0:
+        lag_time_ms = None
+    else:
+        lag_time_ms = leader.last_caught_up_timestamp - last.last_caught_up_timestamp
+
+    def replica(one: Any, status: str) -> QuorumReplica:
+        return QuorumReplica(
+            one.replica_id,
+            status,
+            _spelled(one.replica_directory_id),
+            one.log_end_offset,
+            leader.log_end_offset - one.log_end_offset,
+            _known(one.last_fetch_timestamp),
+            _known(one.last_caught_up_timestamp),
+            endpoints.get(one.replica_id, []),
+        )
+
+    return Quorum(
+        cluster_id,
+        described.leader_id,
+        described.leader_epoch,
+        described.high_watermark,
+        leader.log_end_offset - last.log_end_offset,
+        lag_time_ms,
+        [
+            replica(leader, "Leader"),
+            *(replica(voter, "Follower") for voter in voters if voter is not leader),
+            *(replica(observer, "Observer") for observer in observers if observer is not leader),
+        ],
+    )
+
+
+def _spelled(uuid: bytes) -> str:
+    from base64 import urlsafe_b64encode
+
+    return urlsafe_b64encode(uuid).rstrip(b"=").decode()
+
+
+def _known(time_ms: int) -> int | None:
+    return None if time_ms < 0 else time_ms
+
+
+def _status(found: Quorum) -> Iterator[str]:
+    lag_time_ms = -1 if found.max_follower_lag_time_ms is None else found.max_follower_lag_time_ms
+    by_node = sorted(found.replicas, key=lambda replica: replica.node_id)
+    observers = [replica for replica in by_node if replica.status == "Observer"]
+    voters = [replica for replica in by_node if replica not in observers]
+    yield f"ClusterId:              {found.cluster_id}"
+    yield f"LeaderId:               {found.leader_id}"
+    yield f"LeaderEpoch:            {found.leader_epoch}"
+    yield f"HighWatermark:          {found.high_watermark}"
+    yield f"MaxFollowerLag:         {found.max_follower_lag}"
+    yield f"MaxFollowerLagTimeMs:   {lag_time_ms}"
+    yield f"CurrentVoters:          [{', '.join(map(_described, voters))}]"
+    yield f"CurrentObservers:       [{', '.join(map(_described, observers))}]"
+
+
+def _described(replica: QuorumReplica) -> str:
+    """A replica as kafka-metadata-quorum.sh writes it, which is nearly JSON."""
+    parts = [f'"id": {replica.node_id}', f'"directoryId": "{replica.directory_id}"']
+    if replica.endpoints:
+        addresses = ", ".join(f'"{endpoint}"' for endpoint in replica.endpoints)
+        parts.append(f'"endpoints": [{addresses}]')
+    return "{" + ", ".join(parts) + "}"
+
+
+def _replication(replicas: Sequence[QuorumReplica]) -> Iterator[str]:
+    rows = [TITLES, *(tuple(map(str, _cells(replica))) for replica in replicas)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
+    for row in rows:
+        yield "".join(f"{cell:<{width}}\t" for cell, width in zip(row, widths, strict=True))
+
+
+def _cells(replica: QuorumReplica) -> tuple[int | str, ...]:
+    fetched, caught_up = replica.last_fetch_timestamp, replica.last_caught_up_timestamp
+    return (
+        replica.node_id,
+        replica.directory_id,
+        replica.log_end_offset,
+        replica.lag,
+        -1 if fetched is None else fetched,
+        -1 if caught_up is None else caught_up,
+        replica.status,
+    )
+
+
+def _table(found: Quorum) -> Table:
+    columns = (
+        Column("NODE", is_number=True),
+        Column("STATUS"),
+        Column("LOG END OFFSET", is_number=True),
+        Column("LAG", is_number=True),
+        Column("ADDRESS", is_prose=True, drop=1),
+        Column("DIRECTORY", is_id=True, drop=2),
+    )
+    rows = [
+        (
+            replica.node_id,
+            replica.status,
+            replica.log_end_offset,
+            replica.lag,
+            ", ".join(replica.endpoints),
+            replica.directory_id,
+        )
+        for replica in found.replicas
+    ]
+    details: list[tuple[str, Cell]] = [
+        ("cluster", found.cluster_id),
+        ("leader", found.leader_id),
+        ("epoch", found.leader_epoch),
+        ("high watermark", found.high_watermark),
+    ]
+    return Table(columns, rows, details=details)

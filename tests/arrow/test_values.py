@@ -79,6 +79,7 @@ def test_a_bad_record_may_be_kept_with_the_reason() -> None:
     assert good == {"value": {"amount": 1}, "value_error": None}
     assert (bad["value"], bad["value_error"]["data"]) == (None, BAD)
     assert "JSON parse error" in bad["value_error"]["reason"]
+    assert "row" not in bad["value_error"]["reason"]
     assert tombstone == {"value": None, "value_error": None}
 
 
@@ -265,6 +266,12 @@ def test_avro_bytes_that_are_no_value_are_bad(change: Callable[[bytes], bytes]) 
 
     assert row["value"] is None
     assert row["value_error"]["reason"]
+
+
+def test_avro_bytes_that_end_too_early_are_bad_with_a_reason() -> None:
+    [row] = rows([b""], Avro(ORDER, on_error="keep"))
+
+    assert row["value_error"]["reason"] == "ValueError: the value does not end within its 0 bytes"
 
 
 @pytest.mark.parametrize(

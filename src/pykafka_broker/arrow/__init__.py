@@ -31,6 +31,7 @@ used.
     values.py             formats, decoders, and the treatment of bad records; pure
     json_values.py        Json, parsed by Arrow; json_schema.py: JSON Schema -> Arrow type
     avro_values.py        Avro, RegistryAvro; avro_types.py: Avro schema -> Arrow type; registry.py: HTTP
+    schema_file.py        a JSON Schema or an Avro schema in a file
     protobuf_values.py    Protobuf
 
   where batches are from

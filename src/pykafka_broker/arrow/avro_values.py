@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from pykafka_broker.arrow.avro_types import arrow_type, without_uuids
 from pykafka_broker.arrow.registry import Registry, RegistrySchema
+from pykafka_broker.arrow.schema_file import read_schema
 from pykafka_broker.arrow.values import OnError, Outcome, decode_each
-from pykafka_broker.log.disk.files import OsFileSystem
 
 #: A schema: the path of a file with it (.avsc), or the content of one.
 AvroSchema = Union[str, PathLike[str], Mapping[str, Any]]
@@ -168,7 +168,7 @@ class _Parsed:
 def _loaded(schema: AvroSchema) -> Any:
     if isinstance(schema, Mapping):
         return schema
-    return json.loads(OsFileSystem().read_file(fspath(schema)))
+    return read_schema(fspath(schema))
 
 
 def _registered(registry: Registry, schema: RegistrySchema) -> _Parsed:
@@ -207,7 +207,10 @@ def _reader(writer: _Parsed, reader: _Parsed | None) -> Callable[[bytes], object
 
     def read_one(data: bytes) -> object:
         stream = BytesIO(data)
-        value = read(stream, written, wanted)
+        try:
+            value = read(stream, written, wanted)
+        except EOFError:
+            raise ValueError(f"the value does not end within its {len(data)} bytes") from None
         left = len(data) - stream.tell()
         if left:
             raise ValueError(f"{left} bytes follow the value")

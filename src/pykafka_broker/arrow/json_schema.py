@@ -14,13 +14,12 @@ has no Arrow type.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.arrow.schema_file import read_schema
 
 _PLAIN = {"string": pa.string(), "integer": pa.int64(), "number": pa.float64(), "boolean": pa.bool_()}
 
@@ -30,9 +29,9 @@ def read_json_schema(path: str) -> pa.DataType:
 
     Raises:
         OSError: the file cannot be read.
-        ValueError: it has no Arrow type; the message says where.
+        ValueError: it is no JSON, or has no Arrow type; the message says where.
     """
-    root = json.loads(OsFileSystem().read_file(path))
+    root = read_schema(path)
     return _type_of(root, root, "#", ())
 
 

@@ -6,6 +6,7 @@ Where Arrow refuses them, the two halves are parsed, and so on down to the bad r
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from os import PathLike, fspath
 
@@ -16,6 +17,8 @@ import pyarrow.json
 from pykafka_broker.arrow.json_schema import read_json_schema
 from pykafka_broker.arrow.values import BadRecord, OnError, Outcome
 
+#: Arrow counts the rows of what it was given, which is one text here.
+_OF_ITS_ONLY_ROW = re.compile(r" in row 0$")
 _BEFORE, _BEHIND = b'{"v":[', b"]}\n"
 
 
@@ -85,7 +88,7 @@ class JsonDecoder:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             if len(texts) == 1:
                 pieces.append(pa.nulls(1, self.type))
-                bad.append(BadRecord(first, str(error)))
+                bad.append(BadRecord(first, _OF_ITS_ONLY_ROW.sub("", str(error))))
                 return
             half = len(texts) // 2
             self._parse(texts[:half], first, pieces, bad)

@@ -121,6 +121,11 @@ def archive(
     source = Topics(cluster.bootstrap_server, topics, options).checked()
     table = Table(target.table_format, target.table).checked()
     decode = dict(map(parse_format, target.decode))
+    if decode:
+        from pykafka_broker.spark.archive.decoding import Decoder
+
+        # The job does it again; here before a session takes its time to start.
+        Decoder.of(decode, topics)
 
     def report(batch: Batch) -> None:
         output.show(ArchivedBatch(*batch), [sentence(batch)])

@@ -11,7 +11,6 @@ A bad record is a row like any other; `bad_records.py` says why.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import fspath
@@ -24,8 +23,8 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType
 
 from pykafka_broker.arrow.avro_values import Avro, RegistryAvro
 from pykafka_broker.arrow.json_values import Json
+from pykafka_broker.arrow.schema_file import read_schema
 from pykafka_broker.arrow.values import DECODABLE, Format, Outcome
-from pykafka_broker.log.disk.files import OsFileSystem
 from pykafka_broker.spark.archive.bad_records import DATA, ERROR
 from pykafka_broker.spark.errors import SparkError
 
@@ -60,15 +59,18 @@ class Decoder:
         """The decoder for these formats, with their schemas as they are now.
 
         Raises:
-            SparkError: a column cannot be decoded, or not alike in all topics.
-            ConnectionError, OSError, ValueError: a schema cannot be had, or is none.
+            SparkError: a column cannot be decoded, or not alike in all topics, or a schema is none.
+            ConnectionError, OSError: a schema cannot be had.
         """
         found: dict[str, Format] = {}
         for column, each in formats.items():
             if column not in DECODABLE:
                 raise SparkError(f"{column!r} cannot be decoded: {' and '.join(DECODABLE)} can.")
-            by_topic = {topic: pinned(each, topic, column) for topic in topics}
-            kinds = {topic: own.open(topic, column).type for topic, own in by_topic.items()}
+            try:
+                by_topic = {topic: pinned(each, topic, column) for topic in topics}
+                kinds = {topic: own.open(topic, column).type for topic, own in by_topic.items()}
+            except ValueError as error:
+                raise SparkError(f"The {column} cannot be decoded: {error}") from None
             if other := next((topic for topic in topics if kinds[topic] != kinds[topics[0]]), None):
                 raise SparkError(
                     f"The {column} has another schema in topic '{other}' than in '{topics[0]}': archive "
@@ -94,7 +96,7 @@ def pinned(each: Format, topic: str, column: str) -> Format:
     if isinstance(each, Json):
         return replace(each, schema=each.open(topic, column).type)
     if isinstance(each, Avro) and not isinstance(each.schema, Mapping):
-        return replace(each, schema=json.loads(OsFileSystem().read_file(fspath(each.schema))))
+        return replace(each, schema=read_schema(fspath(each.schema)))
     if isinstance(each, RegistryAvro):
         return each.pinned(topic, column)
     return each

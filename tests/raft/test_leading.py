@@ -79,13 +79,15 @@ def test_before_version_18_a_fetch_waits_for_records_alone():
     ],
 )
 def test_a_fetch_that_this_leader_cannot_serve_is_refused(request_, error):
-    assert leading().ask(request_) == FetchAnswer(error, HERE)
+    assert leading().ask(request_) == FetchAnswer(error, HERE, start_offset=0)
 
 
 def test_a_follower_names_the_leader_to_those_who_ask():
     node = following()
     answer = node.ask(Fetch(3, key(7), 0, 0, 500))
-    assert answer == FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(3, 2, voter(2).endpoints))
+    assert answer == FetchAnswer(
+        ErrorCode.NOT_LEADER_OR_FOLLOWER, Current(3, 2, voter(2).endpoints), start_offset=0
+    )
 
 
 @pytest.mark.parametrize(

@@ -60,4 +60,9 @@ FILES = (
     "allocate_producer_ids",
     "controller_registration",
     "assign_replicas_to_dirs",
+    "envelope",
+    "fetch_snapshot",
+    "vote",
+    "begin_quorum_epoch",
+    "end_quorum_epoch",
 )

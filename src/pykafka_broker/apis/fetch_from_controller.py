@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 #: A request for more gets no more: the largest batch of a metadata log, in Kafka as here.
 MAX_BYTES = 8 << 20
+#: The leader of the metadata log tells its address since KIP-853.
+ENDPOINTS_VERSION = 17
 
 
 def _refused(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -45,4 +47,7 @@ async def fetch_from_controller(request: FetchRequest, ctx: ControllerContext) -
     records: Buffer = b""
     if answer.read_from is not None:
         records = await ctx.node.quorum.read(answer.read_from, min(max(request.max_bytes, 1), MAX_BYTES))
-    return wire.response(answer, quorum, records)
+    response = wire.response(answer, quorum, records)
+    if ctx.version < ENDPOINTS_VERSION:
+        response.node_endpoints = []
+    return response

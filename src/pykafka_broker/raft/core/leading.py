@@ -28,7 +28,7 @@ def on_fetch(turn: Turn, token: int, request: Fetch) -> None:
         or not 0 <= request.last_epoch <= request.epoch
         or request.epoch < 0
     ):
-        turn.answer(token, FetchAnswer(ErrorCode.INVALID_REQUEST, turn.current))
+        turn.answer(token, _refused(turn, ErrorCode.INVALID_REQUEST))
         return
     answer = _find(turn, request)
     role = turn.role
@@ -44,13 +44,18 @@ def on_fetch(turn: Turn, token: int, request: Fetch) -> None:
     turn.role = role._replace(parked=(*role.parked, parked))
 
 
+def _refused(turn: Turn, error: ErrorCode) -> FetchAnswer:
+    """An error tells where the log begins too, as Apache Kafka's does."""
+    return FetchAnswer(error, turn.current, start_offset=turn.log.start_offset)
+
+
 def _find(turn: Turn, request: Fetch) -> FetchAnswer:
     """What there is to tell now; the fetch of a replica that is in step with this log counts."""
     error = leader_request_error(turn, request.epoch)
     if error is ErrorCode.NONE and request.replica.node_id == turn.node_id:
         error = ErrorCode.UNKNOWN_SERVER_ERROR
     if error is not ErrorCode.NONE:
-        return FetchAnswer(error, turn.current)
+        return _refused(turn, error)
     log = turn.log
     snapshot_id = missing_snapshot(log, request.offset, request.last_epoch)
     diverging = None if snapshot_id is not None else divergence(log, request.offset, request.last_epoch)

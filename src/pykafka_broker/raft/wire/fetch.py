@@ -76,7 +76,7 @@ def response(answer: FetchAnswer, quorum: Quorum, records: Buffer) -> m.FetchRes
         high_watermark=-1 if answer.high_watermark is None else answer.high_watermark,
         log_start_offset=answer.start_offset,
         current_leader=m.LeaderIdAndEpoch(leader_id=common.told_leader(current), leader_epoch=current.epoch),
-        aborted_transactions=None,
+        aborted_transactions=[],
         records=records,
     )
     if answer.diverging is not None:

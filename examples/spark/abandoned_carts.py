@@ -123,7 +123,7 @@ def bring_up(spark: SparkSession, bootstrap: str, output: Path) -> None:
 
 def main() -> None:
     chosen = shop.options(__doc__, "abandoned-carts")
-    spark = kafka_session("abandoned-carts", jars=chosen.jars, conf=CONF)
+    spark = kafka_session("abandoned-carts", jars=chosen.jars, conf=CONF | shop.SETTINGS)
     made = shop.made_up(shop.last_minutes(chosen.visits), chosen.visits, chosen.seed)
     shop.send(spark, chosen.bootstrap, CLICKS, made.clicks)
     bring_up(spark, chosen.bootstrap, chosen.output)

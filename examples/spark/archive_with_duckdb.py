@@ -46,7 +46,7 @@ def clicks_of_users(table: Path, topic: str) -> list[tuple[str, int, int]]:
 
 def main() -> None:
     chosen = shop.options(__doc__, "archive")
-    spark = kafka_session("archive", tables=["delta"], jars=chosen.jars)
+    spark = kafka_session("archive", tables=["delta"], jars=chosen.jars, conf=shop.SETTINGS)
     made = shop.made_up(shop.last_minutes(chosen.visits), chosen.visits, chosen.seed)
     shop.send(spark, chosen.bootstrap, CLICKS, made.clicks)
     table = chosen.output.resolve() / "table"

@@ -59,7 +59,7 @@ def keep_latest(spark: SparkSession, bootstrap: str, table: Path, checkpoint: Pa
 
 def main() -> None:
     chosen = shop.options(__doc__, "latest-orders")
-    spark = kafka_session("latest-orders", tables=["delta"], jars=chosen.jars)
+    spark = kafka_session("latest-orders", tables=["delta"], jars=chosen.jars, conf=shop.SETTINGS)
     made = shop.made_up(shop.last_minutes(chosen.visits), chosen.visits, chosen.seed)
     shop.send(spark, chosen.bootstrap, ORDERS, made.orders)
     table = (chosen.output / "orders").resolve()

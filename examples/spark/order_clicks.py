@@ -59,7 +59,7 @@ def bring_up(spark: SparkSession, bootstrap: str, output: Path) -> None:
 
 def main() -> None:
     chosen = shop.options(__doc__, "order-clicks")
-    spark = kafka_session("order-clicks", jars=chosen.jars)
+    spark = kafka_session("order-clicks", jars=chosen.jars, conf=shop.SETTINGS)
     made = shop.made_up(shop.last_minutes(chosen.visits), chosen.visits, chosen.seed)
     shop.send(spark, chosen.bootstrap, CLICKS, made.clicks)
     shop.send(spark, chosen.bootstrap, ORDERS, made.orders)

@@ -61,7 +61,7 @@ def main() -> None:
     except BlockingIOError:
         print(f"another run holds {chosen.output / '.lock'}", file=sys.stderr)
         sys.exit(os.EX_TEMPFAIL)
-    spark = kafka_session("scheduled", tables=["delta"], jars=chosen.jars)
+    spark = kafka_session("scheduled", tables=["delta"], jars=chosen.jars, conf=shop.SETTINGS)
     made = shop.made_up(shop.last_minutes(chosen.visits), chosen.visits, chosen.seed)
     shop.send(spark, chosen.bootstrap, CLICKS, made.clicks)
     commit_progress(spark, chosen.bootstrap, group=GROUP, query=GROUP)

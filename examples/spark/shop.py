@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 CLICK_SCHEMA = "user STRING, page STRING, at TIMESTAMP"
 ORDER_SCHEMA = "order_id STRING, user STRING, status STRING, cents BIGINT, at TIMESTAMP"
 
+#: Settings of the sessions. A shuffle makes 200 parts by default, and a stream keeps the state of each in a
+#: store of its own: on one machine with little data that takes minutes. It stays with the checkpoint.
+SETTINGS = {"spark.sql.shuffle.partitions": "4"}
+
 _PAGES = ("/home", "/search", "/product/1", "/product/2", "/cart")
 
 

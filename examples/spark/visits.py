@@ -74,7 +74,7 @@ def bring_up(spark: SparkSession, bootstrap: str, output: Path) -> None:
 
 def main() -> None:
     chosen = shop.options(__doc__, "visits")
-    spark = kafka_session("visits", jars=chosen.jars)
+    spark = kafka_session("visits", jars=chosen.jars, conf=shop.SETTINGS)
     made = shop.made_up(shop.last_minutes(chosen.visits), chosen.visits, chosen.seed)
     shop.send(spark, chosen.bootstrap, CLICKS, made.clicks)
     bring_up(spark, chosen.bootstrap, chosen.output)

@@ -55,8 +55,8 @@ def test_the_doctor_warns_of_what_is_missing(only_pyspark: None) -> None:
     [found] = about_packages()
     assert (found.level, found.message, found.remedy) == (
         "warning",
-        "Replays, decoding archives and kafka_log need numpy, pandas and pyarrow, and numpy, pandas and "
-        "pyarrow are not installed.",
+        "Replays and archives that decode need numpy, pandas and pyarrow, and numpy, pandas and pyarrow are "
+        "not installed.",
         "python3 -m pip install numpy pandas pyarrow",
     )
 

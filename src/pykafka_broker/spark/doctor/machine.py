@@ -52,9 +52,7 @@ def about_this_machine(folder: Path | None) -> Iterator[Finding]:
 
 def about_packages() -> list[Finding]:
     """Whether the Python packages are there that some jobs need."""
-    found = python_packages.fault(
-        python_packages.MAP_IN_ARROW, "Replays, decoding archives and kafka_log need"
-    )
+    found = python_packages.fault(python_packages.MAP_IN_ARROW, "Replays and archives that decode need")
     return of_faults("packages", "", [] if found is None else [found])
 
 

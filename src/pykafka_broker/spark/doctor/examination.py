@@ -13,6 +13,7 @@ from pykafka_broker.spark.doctor.checkpoint import about_checkpoint
 from pykafka_broker.spark.doctor.machine import about_this_machine
 from pykafka_broker.spark.doctor.question import Question
 from pykafka_broker.spark.doctor.session import in_a_session, through
+from pykafka_broker.spark.doctor.source_options import about_source_options
 from pykafka_broker.spark.doctor.topics import about_topics
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def examine(question: Question, session: SparkSession | None = None) -> Iterator
     for finding in about_this_machine(question.jars) if session is None else ():
         has_problem = has_problem or finding.level is Level.PROBLEM
         yield finding
+    yield from about_source_options(question.options)
     for found in _about_cluster(question):
         if isinstance(found, Finding):
             yield found

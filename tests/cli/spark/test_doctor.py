@@ -168,6 +168,20 @@ def test_a_checkpoint_that_the_topic_has_left_behind_is_a_problem(
     assert remedy == f"See how it can go on:\n  pykafka-broker spark checkpoint repair {folder}"
 
 
+def test_a_checkpoint_of_another_topic_is_told_apart(run: Run, broker: str, tmp_path: Path) -> None:
+    run("produce", "read", "a", "b")
+    run("produce", "other", "a")
+    folder = make_checkpoint(tmp_path / "c", [{("read", 0): 2}])
+    chosen = ("-b", broker, "--no-session", "--checkpoint", str(folder))
+
+    def said(*topics: str) -> list[str]:
+        names = [flag for topic in topics for flag in ("--topic", topic)]
+        return [f["message"] for f in examined(*chosen, *names) if "Its query" in f["message"]]
+
+    assert said("read") == []
+    assert said("read", "other") == ["Its query reads read, and not other."]
+
+
 def test_a_listener_with_security_is_left_to_spark() -> None:
     found = examined("--no-session", "--option", "kafka.security.protocol=SASL_SSL")
     assert [(f["level"], f["check"]) for f in found] == [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pykafka_broker.client.blocking import Client
@@ -15,14 +15,20 @@ from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.system.wording import counted
 
 
-def about_checkpoint(client: Client, folder: Path) -> Iterator[Finding]:
-    """Compare the checkpoint with its topics."""
+def about_checkpoint(client: Client, folder: Path, asked: Sequence[str] = ()) -> Iterator[Finding]:
+    """Compare the checkpoint with its topics. `asked` are topics that its query is believed to read."""
     try:
         found = read_checkpoint(folder)
         states = states_of(client, found, topics_of(client, found))
     except SparkError as error:
         yield warning("checkpoint", str(folder), str(error), "Give the folder that checkpointLocation names.")
         return
+    read = {state.topic for state in states}
+    for topic in sorted({*asked} - read):
+        message = f"Its query reads {', '.join(sorted(read))}, and not {topic}."
+        yield warning(
+            "checkpoint", str(folder), message, f"Give the checkpoint of the query that reads {topic}."
+        )
     wrong = [state for state in states if state.standing not in SOUND]
     for state in wrong:
         make = warning if state.standing is Standing.DOUBTFUL else problem

@@ -75,4 +75,5 @@ def _about_cluster(question: Question) -> Iterator[Finding | list[Address]]:
         starting = question.options.get("startingOffsets")
         yield from guarded("topics", about_topics(client, question.topics, starting))
         if question.checkpoint is not None:
-            yield from guarded("checkpoint", about_checkpoint(client, question.checkpoint))
+            found = about_checkpoint(client, question.checkpoint, question.topics)
+            yield from guarded("checkpoint", found)

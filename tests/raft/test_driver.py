@@ -228,6 +228,41 @@ async def test_the_newest_snapshot_stands_for_the_log_before_it():
     await again.driver.close()
 
 
+async def with_a_snapshot_and_a_later_record(epoch: int) -> MemoryFiles:
+    """The files of a replica whose log goes on, in epoch 1, behind a snapshot of this epoch."""
+    replica = Replica(formatted()).boot()
+    for value in (b"one", b"two", b"three"):
+        replica.driver.append([value])
+    await replica.driver.close()
+    replica.driver.storage.write_snapshot(
+        SnapshotId(5, epoch),
+        [b"one, two"],
+        Membership(VoterSet({1: LOCAL})),
+        last_timestamp_ms=NOW_MS,
+        now_ms=NOW_MS,
+    )
+    return replica.files.killed()
+
+
+async def test_a_damaged_file_of_leader_epochs_costs_no_record_behind_the_snapshot():
+    files = await with_a_snapshot_and_a_later_record(epoch=1)
+    files.write_file(join(FOLDER, "leader-epoch-checkpoint"), b"0\n1\n1 70\n", sync=True)
+    again = Replica(files).boot()
+    assert again.listener.snapshot == (SnapshotId(5, 1), [b"one, two"])
+    assert again.listener.batches == [(5, 1, [b"three"])]
+    await again.driver.close()
+
+
+async def test_a_received_snapshot_stands_for_older_records_that_the_stop_left_in_the_log():
+    """It was killed between the two steps: the snapshot had its name, and the log was still the old one."""
+    files = await with_a_snapshot_and_a_later_record(epoch=4)
+    again = Replica(files).boot()
+    assert again.listener.snapshot == (SnapshotId(5, 4), [b"one, two"])
+    assert again.listener.batches == []
+    assert again.driver.epoch == 5
+    await again.driver.close()
+
+
 async def test_a_log_that_names_no_voters_goes_by_those_of_the_configuration():
     files = MemoryFiles()
     files.make_directory(FOLDER)

@@ -199,13 +199,8 @@ class RaftStorage:
         As in Kafka. The file of the log was cut, or its end was damaged; or the replica was stopped after it
         had received the snapshot, and before it had begun its log anew.
         """
-        state = self.log.state
         for snapshot_id in sorted(self.snapshots(), reverse=True):
-            is_empty = state.log_start_offset == state.log_end_offset
-            if is_empty and snapshot_id.end_offset == state.log_end_offset:
-                return
-            ends = (max(state.latest_epoch, 0), state.log_end_offset)
-            if (snapshot_id.epoch, snapshot_id.end_offset) <= ends:
+            if self._goes_on_from(snapshot_id):
                 return
             try:
                 decode_snapshot(self._files.read_file(self._path(snapshot_id)))
@@ -218,6 +213,17 @@ class RaftStorage:
             )
             self.log.trimmer.reset_to(snapshot_id.end_offset)
             return
+
+    def _goes_on_from(self, snapshot_id: SnapshotId) -> bool:
+        """Whether the log goes on where the snapshot ends, with records that are not older than it.
+
+        The batches tell, for the file of leader epochs may be damaged.
+        """
+        end_offset = self.log.state.log_end_offset
+        if snapshot_id.end_offset >= end_offset:
+            return snapshot_id.end_offset == end_offset
+        header, _ = next(self._batches(max(snapshot_id.end_offset, self.log.state.log_start_offset)))
+        return header.partition_leader_epoch >= snapshot_id.epoch
 
     def _load_snapshot(self) -> tuple[StoredSnapshot | None, Membership]:
         """The newest snapshot, and the voters as of it."""

@@ -1,4 +1,4 @@
-"""A few of the killings of `interop.archive_kills`, which has many: nothing lost, nothing twice."""
+"""A few of the killings of `interop.spark.archive_kills`, which has many: nothing lost, nothing twice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,17 @@ from tests.support.pages import REPOSITORY
 def test_a_table_is_the_topic_after_killings(tmp_path: Path) -> None:
     table_jars()
     done = subprocess.run(
-        [sys.executable, "-m", "interop.archive_kills", "--format", "delta", "--kills", "3", "--seed", "3"],
+        [
+            sys.executable,
+            "-m",
+            "interop.spark.archive_kills",
+            "--format",
+            "delta",
+            "--kills",
+            "3",
+            "--seed",
+            "3",
+        ],
         cwd=REPOSITORY,
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "TMPDIR": str(tmp_path)},
         capture_output=True,

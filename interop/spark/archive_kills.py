@@ -1,6 +1,7 @@
 """An archive job, its broker or both are killed at random; then the table is the topic, record by record.
 
-    python -m interop.archive_kills --format delta --kills 50 --seed 7
+    python -m interop.spark.archive_kills --format delta --kills 50 --seed 7
+    python -m interop.spark.archive_kills --kills 10 --broker apache
 
 A producer writes all the time. The job is killed with its JVM (`kill -9`) while it starts, plans, writes and
 commits, the broker while it serves, and both are started again. At the end the job reads the rest, and every
@@ -36,8 +37,9 @@ from pykafka_broker.spark.archive import Batch, Pace, Table, Topics
 from pykafka_broker.spark.archive.settings import TABLE_FORMATS, TableFormat
 from pykafka_broker.spark.errors import SparkError
 from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.testing.apache.broker import ApacheBroker
 from pykafka_broker.testing.cache import CACHE
-from pykafka_broker.testing.processes import PykafkaBroker
+from pykafka_broker.testing.processes import BrokerProcess, PykafkaBroker
 
 TOPIC, PARTITIONS = "killed", 3
 PROPERTIES = {"num.partitions": str(PARTITIONS), "log.retention.ms": "-1", "log.segment.bytes": "1048576"}
@@ -121,7 +123,7 @@ class Job:
 
     def __init__(self, told: Work) -> None:
         self.log = Path(told.folder) / "job.log"
-        command = [sys.executable, "-m", "interop.archive_kills", "--work", json.dumps(told._asdict())]
+        command = [sys.executable, "-m", "interop.spark.archive_kills", "--work", json.dumps(told._asdict())]
         self._errors = self.log.open("ab")
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._errors, start_new_session=True
@@ -223,8 +225,10 @@ class Killings(NamedTuple):
     seconds: float
 
 
-def run(format_: TableFormat, kills: int, seed: int, folder: Path) -> Killings:
-    """Kill so often, and compare.
+def run(
+    format_: TableFormat, kills: int, seed: int, folder: Path, kind: type[BrokerProcess] = PykafkaBroker
+) -> Killings:
+    """Kill so often, and compare. `kind` is the broker.
 
     Raises:
         AssertionError: a record is missing, is there twice or is another one; or the job refused to go on.
@@ -232,7 +236,7 @@ def run(format_: TableFormat, kills: int, seed: int, folder: Path) -> Killings:
     started_s, chance = time.monotonic(), random.Random(seed)
     targets: Counter[str] = Counter()
     own_ends = batches = 0
-    with PykafkaBroker(PROPERTIES, folder / "broker") as broker:
+    with kind(PROPERTIES, folder / "broker") as broker:
         told = Work(broker.address, format_, str(folder), "")
         with Client(broker.address) as client:
             create(client)
@@ -316,6 +320,7 @@ def main() -> None:
     parser.add_argument("--format", choices=TABLE_FORMATS, default="delta")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--broker", choices=("ours", "apache"), default="ours")
     parser.add_argument("--work", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:
@@ -323,7 +328,8 @@ def main() -> None:
     seed = options.seed if options.seed is not None else random.randrange(1_000_000)
     print(f"seed {seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="archive-kills-") as folder:
-        print(json.dumps(run(options.format, options.kills, seed, Path(folder))._asdict()))
+        kind = ApacheBroker if options.broker == "apache" else PykafkaBroker
+        print(json.dumps(run(options.format, options.kills, seed, Path(folder), kind)._asdict()))
 
 
 if __name__ == "__main__":

@@ -87,10 +87,11 @@ async def test_a_stop_waits_for_another_broker_over_the_listener_of_controllers(
         epoch = await unfenced(controllers, home)
         async with await User.connect(broker.bootstrap_servers) as user:
             await user.create_topic("orders", partitions=2)
+        stops = asyncio.Event()
+        broker.node.metadata.subscribe(lambda _, new: new.brokers[1].in_controlled_shutdown and stops.set())
         stop = asyncio.ensure_future(broker.stop())
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not broker.node.image.brokers[1].in_controlled_shutdown:  # noqa: ASYNC110
-                await asyncio.sleep(0)
+            await stops.wait()
         offset = broker.node.image.offset
         answer = await controllers.send(heartbeat(epoch, offset), 2)
         assert (answer.error_code, answer.is_fenced) == (ErrorCode.NONE, False)

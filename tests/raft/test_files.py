@@ -206,9 +206,7 @@ def test_voters_that_stand_in_the_configuration_are_not_written():
 
 def test_the_first_voters_of_a_quorum_are_written_and_name_this_nodes_directory():
     files = MemoryFiles()
-    voters = VoterSet(
-        {id: Voter(ReplicaKey(id, bytes([id] * 16)), apache.CONTROLLER) for id in (1, 2)}  # noqa: A001
-    )
+    voters = VoterSet({n: Voter(ReplicaKey(n, bytes([n] * 16)), apache.CONTROLLER) for n in (1, 2)})
     own, other = (
         format_storage(
             files,

@@ -60,7 +60,7 @@ class Job:
         self,
         *topics: str,
         start: Start = Start.EARLIEST,
-        pace: Pace = Pace(),  # noqa: B008
+        pace: Pace = Pace(),  # noqa: B008 - a frozen value
         decode: Mapping[str, Format] = MappingProxyType({}),
     ) -> int:
         """Archive what is there; how many records that were."""
@@ -81,7 +81,7 @@ class Job:
         self,
         *topics: str,
         start: Start = Start.EARLIEST,
-        pace: Pace = Pace(),  # noqa: B008
+        pace: Pace = Pace(),  # noqa: B008 - a frozen value
     ) -> str:
         with pytest.raises(SparkError) as refused:
             self.run(*topics, start=start, pace=pace)

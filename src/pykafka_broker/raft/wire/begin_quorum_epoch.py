@@ -8,7 +8,7 @@ from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages import begin_quorum_epoch as m
 from pykafka_broker.raft.core.messages import Acknowledged, BeginQuorumEpoch
-from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, ReplicaKey
+from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.wire import common
 from pykafka_broker.raft.wire.common import Quorum
 
@@ -39,18 +39,16 @@ def read_request(
     """The request as the core takes it, or the answer that refuses it as a whole."""
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     names = [topic.topic_name for topic in request.topics]
-    error = common.request_error(request.cluster_id, quorum, names, len(partitions))
-    if error is ErrorCode.NONE and partitions[0].partition_index != common.PARTITION:
-        error = ErrorCode.INVALID_REQUEST
+    indexes = [partition.partition_index for partition in partitions]
+    error = common.request_error(request.cluster_id, quorum, names, indexes)
     if error is not ErrorCode.NONE:
         return m.BeginQuorumEpochResponse(error_code=int(error), topics=[])
     [asked] = partitions
-    voter = ReplicaKey(request.voter_id, asked.voter_directory_id)
     return BeginQuorumEpoch(
         asked.leader_epoch,
         asked.leader_id,
         common.endpoints_of(request.leader_endpoints),
-        None if voter == ReplicaKey(-1, UNKNOWN_DIRECTORY) else voter,
+        common.meant_voter(request.voter_id, asked.voter_directory_id),
     )
 
 
@@ -64,10 +62,9 @@ def response(answer: Acknowledged, quorum: Quorum) -> m.BeginQuorumEpochResponse
         leader_epoch=current.epoch,
     )
     topic = m.BeginQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    made = m.BeginQuorumEpochResponse(error_code=0, topics=[topic])
-    if (address := common.leader_address(current, quorum)) is not None:
-        made.node_endpoints = [m.NodeEndpoint(node_id=partition.leader_id, host=address[0], port=address[1])]
-    return made
+    return m.BeginQuorumEpochResponse(
+        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+    )
 
 
 def read_response(response: m.BeginQuorumEpochResponse, quorum: Quorum) -> Acknowledged:

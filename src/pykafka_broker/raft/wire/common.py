@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from pykafka_broker.log.disk.names import METADATA_TOPIC
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import Current
-from pykafka_broker.raft.core.quorum import Address, Endpoints
+from pykafka_broker.raft.core.quorum import Address, Endpoints, ReplicaKey
 from pykafka_broker.system.named_tuple import NamedTuple
 
 PARTITION = 0
@@ -38,14 +38,14 @@ class Topic(Protocol[Partition]):
     partitions: list[Partition]
 
 
-def request_error(cluster_id: str | None, quorum: Quorum, names: Iterable[str], partitions: int) -> ErrorCode:
+def request_error(cluster_id: str | None, quorum: Quorum, names: list[str], indexes: list[int]) -> ErrorCode:
     """What refuses a request as a whole, in Kafka's order: another cluster, or not the one partition.
 
-    `names` are those of the topics in the request, `partitions` the number of all their partitions.
+    `names` are those of the topics in the request, `indexes` those of all their partitions.
     """
     if cluster_id is not None and cluster_id != quorum.cluster_id:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
-    if list(names) != [METADATA_TOPIC] or partitions != 1:
+    if names != [METADATA_TOPIC] or indexes != [PARTITION]:
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 
@@ -82,9 +82,10 @@ def told_leader(current: Current) -> int:
     return -1 if current.leader_id is None else current.leader_id
 
 
-def leader_address(current: Current, quorum: Quorum) -> Address | None:
-    """The address of the leader that an answer names, on the listener of the request."""
-    return None if current.leader_id is None else current.endpoints.get(quorum.listener)
+def meant_voter(voter_id: int, directory_id: bytes) -> ReplicaKey | None:
+    """The voter that a request means; None in versions that do not name one."""
+    voter = ReplicaKey(voter_id, directory_id)
+    return None if voter == ReplicaKey(-1) else voter
 
 
 class NodeEndpoint(Protocol):
@@ -93,6 +94,18 @@ class NodeEndpoint(Protocol):
     node_id: int
     host: str
     port: int
+
+
+Endpoint = TypeVar("Endpoint", bound=NodeEndpoint)
+
+
+def leader_endpoints(current: Current, quorum: Quorum, make: Callable[..., Endpoint]) -> list[Endpoint]:
+    """The address of the leader that an answer names, on the listener of the request, if it is known.
+
+    `make` is the class of an endpoint in the message.
+    """
+    address = None if current.leader_id is None else current.endpoints.get(quorum.listener)
+    return [] if address is None else [make(node_id=current.leader_id, host=address[0], port=address[1])]
 
 
 def current_of(epoch: int, leader_id: int, endpoints: Iterable[NodeEndpoint], quorum: Quorum) -> Current:

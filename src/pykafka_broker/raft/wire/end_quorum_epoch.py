@@ -41,9 +41,8 @@ def read_request(
     """The request as the core takes it, or the answer that refuses it as a whole."""
     partitions = [partition for topic in request.topics for partition in topic.partitions]
     names = [topic.topic_name for topic in request.topics]
-    error = common.request_error(request.cluster_id, quorum, names, len(partitions))
-    if error is ErrorCode.NONE and partitions[0].partition_index != common.PARTITION:
-        error = ErrorCode.INVALID_REQUEST
+    indexes = [partition.partition_index for partition in partitions]
+    error = common.request_error(request.cluster_id, quorum, names, indexes)
     if error is not ErrorCode.NONE:
         return m.EndQuorumEpochResponse(error_code=int(error), topics=[])
     [asked] = partitions
@@ -69,10 +68,9 @@ def response(answer: Acknowledged, quorum: Quorum) -> m.EndQuorumEpochResponse:
         leader_epoch=current.epoch,
     )
     topic = m.EndQuorumEpochResponseTopicData(topic_name=METADATA_TOPIC, partitions=[partition])
-    made = m.EndQuorumEpochResponse(error_code=0, topics=[topic])
-    if (address := common.leader_address(current, quorum)) is not None:
-        made.node_endpoints = [m.NodeEndpoint(node_id=partition.leader_id, host=address[0], port=address[1])]
-    return made
+    return m.EndQuorumEpochResponse(
+        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+    )
 
 
 def read_response(response: m.EndQuorumEpochResponse, quorum: Quorum) -> Acknowledged:

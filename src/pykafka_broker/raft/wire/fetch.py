@@ -49,9 +49,8 @@ def read_request(request: m.FetchRequest, quorum: Quorum) -> Union[Fetch, m.Fetc
     names = [
         METADATA_TOPIC if topic.topic_id == METADATA_TOPIC_ID else topic.topic for topic in request.topics
     ]
-    error = common.request_error(request.cluster_id, quorum, names, len(partitions))
-    if error is ErrorCode.NONE and partitions[0].partition != common.PARTITION:
-        error = ErrorCode.INVALID_REQUEST
+    indexes = [partition.partition for partition in partitions]
+    error = common.request_error(request.cluster_id, quorum, names, indexes)
     if error is not ErrorCode.NONE:
         return m.FetchResponse(error_code=int(error), responses=[])
     [asked] = partitions
@@ -86,11 +85,9 @@ def response(answer: FetchAnswer, quorum: Quorum, records: Buffer) -> m.FetchRes
         end_offset, epoch = answer.snapshot_id
         partition.snapshot_id = m.SnapshotId(end_offset=end_offset, epoch=epoch)
     topic = m.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
-    made = m.FetchResponse(responses=[topic])
-    if (address := common.leader_address(current, quorum)) is not None:
-        node_id = common.told_leader(current)
-        made.node_endpoints = [m.NodeEndpoint(node_id=node_id, host=address[0], port=address[1])]
-    return made
+    return m.FetchResponse(
+        responses=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+    )
 
 
 def read_response(response: m.FetchResponse, quorum: Quorum) -> FetchAnswer:

@@ -92,11 +92,9 @@ def response(answer: FetchSnapshotAnswer, quorum: Quorum, data: bytes) -> m.Fetc
         leader_id=common.told_leader(current), leader_epoch=current.epoch
     )
     topic = m.FetchSnapshotResponseTopicSnapshot(name=METADATA_TOPIC, partitions=[partition])
-    made = m.FetchSnapshotResponse(error_code=0, topics=[topic])
-    if (address := common.leader_address(current, quorum)) is not None:
-        node_id = common.told_leader(current)
-        made.node_endpoints = [m.NodeEndpoint(node_id=node_id, host=address[0], port=address[1])]
-    return made
+    return m.FetchSnapshotResponse(
+        error_code=0, topics=[topic], node_endpoints=common.leader_endpoints(current, quorum, m.NodeEndpoint)
+    )
 
 
 def read_response(response: m.FetchSnapshotResponse, quorum: Quorum) -> FetchSnapshotAnswer:

@@ -10,20 +10,24 @@ from pykafka_broker.raft.core.log_view import EpochEnd, SnapshotId
 from pykafka_broker.raft.core.messages import (
     NOT_WATCHED,
     Acknowledged,
+    AddVoter,
     BeginQuorumEpoch,
+    ChangeAnswer,
     Current,
     EndQuorumEpoch,
     Fetch,
     FetchAnswer,
     FetchSnapshot,
     FetchSnapshotAnswer,
+    RemoveVoter,
+    UpdateVoter,
     Vote,
     VoteAnswer,
 )
-from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
 from pykafka_broker.raft.fetched import fetched_batches
 from pykafka_broker.raft.snapshots import metadata_batch
-from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote
+from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
 from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum
 
 QUORUM = Quorum("cluster-1")
@@ -202,3 +206,24 @@ def test_an_error_of_a_newer_release_is_an_unknown_one():
     response = vote.response(VoteAnswer(ErrorCode.NONE, LEADER), QUORUM)
     response.topics[0].partitions[0].error_code = 30_000
     assert vote.read_response(response, QUORUM).error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_changes_of_the_voters():
+    adding = AddVoter(ONE, ENDPOINTS, 2_000, ack_when_committed=False)
+    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 1), QUORUM)
+    assert arrived == adding
+    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 0), QUORUM)
+    assert arrived == adding._replace(ack_when_committed=True)
+    removing = RemoveVoter(TWO)
+    assert voters.read_remove_request(sent(voters.remove_request(removing, QUORUM), 0), QUORUM) == removing
+    updating = UpdateVoter(7, Voter(ONE, ENDPOINTS, (0, 1)))
+    assert voters.read_update_request(sent(voters.update_request(updating, QUORUM), 0), QUORUM) == updating
+
+    refused = ChangeAnswer(ErrorCode.DUPLICATE_VOTER, "The voter is there already.")
+    assert voters.read_change_response(sent(voters.add_response(refused), 1)) == refused
+    assert voters.read_change_response(sent(voters.remove_response(refused), 0)) == refused
+    for answer in (
+        Acknowledged(ErrorCode.NONE, LEADER),
+        Acknowledged(ErrorCode.NOT_LEADER_OR_FOLLOWER, UNKNOWN),
+    ):
+        assert voters.read_update_response(sent(voters.update_response(answer, QUORUM), 0), QUORUM) == answer

@@ -1,0 +1,181 @@
+"""The connections of a replica of the metadata log to the others: the `Peers` of its driver.
+
+One connection for each address, made when there is something to send, and made anew after an error. What goes
+wrong on the way is no answer: the core asks again, after its pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from pykafka_broker.client.addresses import Address
+from pykafka_broker.client.aio import Connection, connect
+from pykafka_broker.client.connection import SOFTWARE_NAME, Identity
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError, ProtocolError
+from pykafka_broker.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from pykafka_broker.raft.core.messages import (
+    AddVoter,
+    Answer,
+    AskVersions,
+    BeginQuorumEpoch,
+    Current,
+    EndQuorumEpoch,
+    Fetch,
+    FetchSnapshot,
+    RemoveVoter,
+    Request,
+    UpdateVoter,
+    Versions,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_broker.raft.core.state import Send
+from pykafka_broker.raft.wire import (
+    begin_quorum_epoch,
+    end_quorum_epoch,
+    fetch,
+    fetch_snapshot,
+    vote,
+    voters,
+)
+from pykafka_broker.raft.wire.common import MalformedAnswer, Quorum, error_of
+from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.repeated_lines import RepeatedLines
+
+logger = logging.getLogger(__name__)
+
+KRAFT_VERSION = "kraft.version"
+#: The first version of Vote that knows pre-votes.
+PRE_VOTE_VERSION = 2
+
+
+_VERSIONS = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version="unknown")
+
+
+class PeerSettings(NamedTuple):
+    """`fetch_max_bytes` is `controller.quorum.fetch.max.bytes`, `request_timeout_ms` that of the quorum."""
+
+    node_id: int
+    quorum: Quorum
+    fetch_max_bytes: int = 1 << 20
+    request_timeout_ms: int = 2_000
+
+
+class QuorumPeers:
+    """Event loop only."""
+
+    def __init__(self, settings: PeerSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        #: By address, also while they are being made.
+        self._connections: dict[Address, asyncio.Task[Connection]] = {}
+        self._requests: set[asyncio.Task[None]] = set()
+        self._lines = RepeatedLines(logger, clock.now_ms)
+
+    def send(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
+        """Send a request; `answered` gets the answer, or None if none comes in time."""
+        task = asyncio.get_running_loop().create_task(self._ask(send, answered))
+        self._requests.add(task)
+        task.add_done_callback(self._requests.discard)
+
+    async def close(self) -> None:
+        """Give up all requests, and close the connections."""
+        requests = tuple(self._requests)
+        for task in requests:
+            task.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+        for address in tuple(self._connections):
+            await self._drop(address)
+
+    async def _ask(self, send: Send, answered: Callable[[Answer | None], None]) -> None:
+        address = Address(*send.to.address)
+        answer: Answer | None = None
+        try:
+            connection = await self._connection(address)
+            answer = await self._exchange(connection, send.request)
+        except (OSError, ProtocolError) as error:
+            logger.debug("No answer of %s: %s", address, error)
+            await self._drop(address)
+        except (KafkaError, MalformedAnswer) as error:
+            self._lines.log(
+                logging.WARNING, "useless", str(address), f"{address} gives no answer of use: {error}"
+            )
+            await self._drop(address)
+        answered(answer)
+
+    async def _connection(self, address: Address) -> Connection:
+        connecting = self._connections.get(address)
+        if connecting is None:
+            identity = Identity(f"raft-client-{self._settings.node_id}", kind="replica")
+            timeout_ms = self._settings.request_timeout_ms
+            connecting = self._connections[address] = asyncio.get_running_loop().create_task(
+                connect(address, identity=identity, clock=self._clock, timeout_ms=timeout_ms)
+            )
+        return await asyncio.shield(connecting)
+
+    async def _drop(self, address: Address) -> None:
+        connecting = self._connections.pop(address, None)
+        if connecting is None:
+            return
+        connecting.cancel()
+        [connection] = await asyncio.gather(connecting, return_exceptions=True)
+        if isinstance(connection, Connection):
+            await connection.close()
+
+    async def _exchange(self, connection: Connection, request: Request) -> Answer:
+        """Send a request and read the response.
+
+        Raises:
+            OSError, ProtocolError: the connection has ended, or nothing came in time.
+            KafkaError: the other node does not know this request.
+            MalformedAnswer: the response answers nothing.
+        """
+        quorum = self._settings.quorum
+        match request:
+            case Fetch():
+                asked = fetch.request(request, quorum, self._settings.fetch_max_bytes)
+                return fetch.read_response(await self._send(connection, asked), quorum)
+            case Vote():
+                return await self._ask_for_vote(connection, request)
+            case BeginQuorumEpoch():
+                begun = await self._send(connection, begin_quorum_epoch.request(request, quorum))
+                return begin_quorum_epoch.read_response(begun, quorum)
+            case EndQuorumEpoch():
+                ended = await self._send(connection, end_quorum_epoch.request(request, quorum))
+                return end_quorum_epoch.read_response(ended, quorum)
+            case FetchSnapshot():
+                part = await self._send(connection, fetch_snapshot.request(request, quorum))
+                return fetch_snapshot.read_response(part, quorum)
+            case UpdateVoter():
+                updated = await self._send(connection, voters.update_request(request, quorum))
+                return voters.read_update_response(updated, quorum)
+            case AddVoter():
+                added = await self._send(connection, voters.add_request(request, quorum))
+                return voters.read_change_response(added)
+            case RemoveVoter():
+                removed = await self._send(connection, voters.remove_request(request, quorum))
+                return voters.read_change_response(removed)
+            case AskVersions():
+                return _kraft_versions(await self._send(connection, _VERSIONS))
+
+    async def _send(self, connection: Connection, request: object) -> Any:
+        return await connection.send(request, timeout_ms=self._settings.request_timeout_ms)
+
+    async def _ask_for_vote(self, connection: Connection, request: Vote) -> VoteAnswer:
+        asked = vote.request(request, self._settings.quorum)
+        if request.pre_vote and connection.newest_version(asked) < PRE_VOTE_VERSION:
+            # A voter from before KIP-996 would take the request for a real one.
+            return VoteAnswer(ErrorCode.UNSUPPORTED_VERSION, Current(request.epoch))
+        return vote.read_response(await self._send(connection, asked), self._settings.quorum)
+
+
+def _kraft_versions(response: ApiVersionsResponse) -> Versions:
+    """The levels of kraft.version that a node supports."""
+    for feature in response.supported_features:
+        if feature.name == KRAFT_VERSION:
+            return Versions(ErrorCode.NONE, (feature.min_version, feature.max_version))
+    return Versions(error_of(response.error_code))

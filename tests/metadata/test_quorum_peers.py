@@ -1,0 +1,93 @@
+"""The connections of a replica to the others, against a node's listener of controllers and against worse."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from pykafka_broker.machine.clock import SystemClock
+from pykafka_broker.metadata.quorum_peers import PeerSettings, QuorumPeers
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.messages import AskVersions, Destination, Versions, Vote, VoteAnswer
+from pykafka_broker.raft.core.quorum import ReplicaKey
+from pykafka_broker.raft.core.state import Send
+from pykafka_broker.raft.wire.common import Quorum
+from tests.support.controllers import combined_home, controller_address
+
+CANDIDATE = ReplicaKey(7, b"7" * 16)
+VOTE = Vote(0, CANDIDATE, None, 0, 0)
+
+
+@asynccontextmanager
+async def peers_of(cluster_id: str, request_timeout_ms: int = 2_000):
+    peers = QuorumPeers(
+        PeerSettings(7, Quorum(cluster_id), request_timeout_ms=request_timeout_ms), SystemClock()
+    )
+    try:
+        yield peers
+    finally:
+        await peers.close()
+
+
+async def ask(peers: QuorumPeers, address: str, request):
+    host, _, port = address.rpartition(":")
+    answer = asyncio.get_running_loop().create_future()
+    peers.send(Send(Destination(1, (host, int(port))), 1, request), answer.set_result)
+    return await answer
+
+
+async def test_requests_are_answered_one_after_the_other_over_one_connection() -> None:
+    home = combined_home()
+    async with home.running():
+        node = home.broker.node
+        address = controller_address(home.broker)
+        async with peers_of(node.image.cluster_id) as peers:
+            assert await ask(peers, address, AskVersions()) == Versions(ErrorCode.NONE, (0, 1))
+            answer = await ask(peers, address, VOTE)
+            assert isinstance(answer, VoteAnswer)
+            assert (answer.granted, answer.current.leader_id) == (False, 1)
+            # That of these peers, and that of the home's user.
+            assert len(node.listeners.shared.connections) == 2
+
+
+async def test_a_node_of_another_cluster_gives_no_answer() -> None:
+    home = combined_home()
+    async with home.running(), peers_of("another cluster") as peers:
+        assert await ask(peers, controller_address(home.broker), VOTE) is None
+
+
+async def test_there_is_no_answer_where_nothing_listens_and_one_when_something_does_again() -> None:
+    home = combined_home()
+    async with home.running():
+        address = controller_address(home.broker)
+        cluster_id = home.broker.node.image.cluster_id
+    async with peers_of(cluster_id) as peers:
+        assert await ask(peers, address, VOTE) is None
+        port = address.rpartition(":")[2]
+        home = combined_home({"listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}"})
+        home.files, before = home.files, home
+        async with before.running():
+            answer = await ask(peers, address, AskVersions())
+            assert answer == Versions(ErrorCode.NONE, (0, 1))
+
+
+@pytest.mark.parametrize("first_bytes", [b"", b"\x00\x00\x00\x05HTTP!", b"\x7f\xff\xff\xff"])
+async def test_there_is_no_answer_of_something_else_than_a_node(first_bytes: bytes) -> None:
+    writers = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+        await reader.read(1)
+        writer.write(first_bytes)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with peers_of("any", request_timeout_ms=50) as peers:
+        assert await ask(peers, f"127.0.0.1:{port}", VOTE) is None
+        assert await ask(peers, f"127.0.0.1:{port}", VOTE) is None
+    assert len(writers) == 2
+    server.close()
+    for writer in writers:
+        writer.close()

@@ -188,14 +188,7 @@ class BootstrapServers:
     """`host:port` entries."""
 
     def check(self, name: str, value: Any) -> None:
-        for entry in value:
-            host, _, port = entry.rpartition(":")
-            problem = "host name" if not host else "host port" if not port.isdecimal() else None
-            if problem:
-                raise ConfigError(
-                    f"Failed to parse {problem} from {entry} for the configuration {name}. "
-                    'Each entry should be in the form "{host}:{port}"'
-                )
+        parse_bootstrap_servers(value, name)
 
     def __str__(self) -> str:
         return "non-empty list"
@@ -398,3 +391,24 @@ def parse_voters(entries: tuple[str, ...]) -> tuple[Voter, ...]:
             raise ConfigError(f"Host string ({host}) is not routeable")
         voters.append(Voter(int(node_id), host.strip("[]"), int(port)))
     return tuple(voters)
+
+
+def parse_bootstrap_servers(
+    entries: tuple[str, ...], name: str = "controller.quorum.bootstrap.servers"
+) -> tuple[tuple[str, int], ...]:
+    """The host and port of each entry.
+
+    Raises:
+        ConfigError: an entry is not `host:port`.
+    """
+    servers = []
+    for entry in entries:
+        host, _, port = entry.rpartition(":")
+        problem = "host name" if not host else "host port" if not port.isdecimal() else None
+        if problem:
+            raise ConfigError(
+                f"Failed to parse {problem} from {entry} for the configuration {name}. "
+                'Each entry should be in the form "{host}:{port}"'
+            )
+        servers.append((host.strip("[]"), int(port)))
+    return tuple(servers)

@@ -29,10 +29,10 @@ from pykafka_broker.system.named_tuple import NamedTuple
 
 #: Key -> its difference here from Apache Kafka, unless the tables, the refused keys or `STANDALONE` show it.
 DIFFERENCES = {
-    "controller.quorum.bootstrap.servers": "the controller is in this process, and is not looked for.",
+    "controller.quorum.append.linger.ms": "records are written at once, and those that come while the disk "
+    "syncs share the next sync.",
     "process.roles": "only `broker,controller`; any other value is refused.",
     "controller.quorum.voters": "one entry, this node's; several are refused.",
-    "controller.quorum.auto.join.enable": "there is no quorum to join.",
     "broker.heartbeat.interval.ms": "the controller answers a heartbeat within half of it; the broker in the "
     "same process sends none.",
     "broker.session.timeout.ms": "holds for brokers in other processes.",

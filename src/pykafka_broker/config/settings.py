@@ -243,6 +243,11 @@ class BrokerConfig(TypedValues):
                     "controller.listener.names must not contain a value appearing in the 'listeners' "
                     "configuration when running KRaft with just the broker role"
                 )
+            if self["controller.quorum.auto.join.enable"]:
+                raise ConfigError(
+                    "controller.quorum.auto.join.enable is only supported when process.roles contains the "
+                    "'controller' role."
+                )
             return
         if "broker" not in self.process_roles and len(self.controller_listeners) != len(self.listeners):
             raise ConfigError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 import pytest
 
 from pykafka_broker.protocol.errors import ErrorCode
@@ -103,11 +105,43 @@ def test_a_change_that_takes_too_long_is_answered_and_the_next_still_waits_for_i
     node.answer(4, Versions(NONE, (0, 1)))
     node.ask(fetch(2, 21))
     node.wait(SETTINGS.request_timeout_ms)
-    assert node.role.change is None
+    assert reply(node) == [ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT.message)]
     answer = node.ask(RemoveVoter(key(4)))
     assert answer == ChangeAnswer(
         ErrorCode.REQUEST_TIMED_OUT,
-        "Request timed out waiting for voters to commit the latest voter change at 21 with HWM 21",
+        "Request timed out waiting for voters to commit the latest voter change at Optional[21] with HWM 21",
+    )
+
+
+@pytest.mark.parametrize(
+    "request_, text",
+    [
+        (
+            add(2),
+            "The voter id for ReplicaKey(id=2, directoryId=%s) is already part of the set of voters [%s].",
+        ),
+        (
+            RemoveVoter(key(4)),
+            "Cannot remove voter ReplicaKey(id=4, directoryId=%s) from the set of voters [%s]",
+        ),
+    ],
+)
+def test_voters_are_named_in_the_words_of_kafka(request_, text):
+    def shown(node_id: int) -> str:
+        return urlsafe_b64encode(key(node_id).directory_id).decode().rstrip("=")
+
+    among = ", ".join(f"ReplicaKey(id={n}, directoryId={shown(n)})" for n in (1, 2, 3))
+    answer = committed().ask(request_)
+    assert isinstance(answer, ChangeAnswer)
+    assert answer.message == text % (shown(request_.key.node_id), among)
+
+
+def test_an_address_on_another_listener_is_named_in_the_words_of_kafka():
+    answer = committed().ask(add()._replace(endpoints={"OTHER": ("node4", 1)}))
+    assert answer == ChangeAnswer(
+        ErrorCode.INVALID_REQUEST,
+        "Add voter request didn't include the endpoint (Endpoints(endpoints={ListenerName(OTHER)="
+        "node4/<unresolved>:1})) for the default listener ListenerName(CONTROLLER)",
     )
 
 
@@ -175,14 +209,15 @@ def test_no_change_before_a_record_of_the_own_epoch_is_committed():
 
 def test_only_the_leader_changes_voters():
     answer = following().ask(add())
-    assert answer == ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current=Current(3, 2, voter(2).endpoints))
+    assert answer == ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, "", Current(3, 2, voter(2).endpoints))
 
 
 def test_a_change_under_way_is_refused_when_the_leader_goes():
     node = with_observer()
     node.ask(add())
     node.take(Resign())
-    assert reply(node) == [ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current=HERE)]
+    error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert reply(node) == [ChangeAnswer(error, error.message, HERE)]
 
 
 # -- removing --------------------------------------------------------------------------------------------
@@ -278,6 +313,26 @@ def test_an_entry_that_cannot_be_is_refused(request_, error):
     assert committed().ask(request_) == Acknowledged(error, HERE)
 
 
+def test_an_entry_waits_for_the_change_before_it():
+    node = committed()
+    node.ask(RemoveVoter(key(3)))
+    assert node.ask(UpdateVoter(4, moved(2))) == Acknowledged(ErrorCode.REQUEST_TIMED_OUT, HERE)
+    assert leading().ask(UpdateVoter(4, moved(2))) == Acknowledged(ErrorCode.REQUEST_TIMED_OUT, HERE)
+    assert leading(STATIC_LOG).ask(UpdateVoter(4, voter(2))) == Acknowledged(
+        ErrorCode.REQUEST_TIMED_OUT, HERE
+    )
+    only_newer = UpdateVoter(4, voter(2)._replace(kraft_versions=(1, 1)))
+    assert committed(STATIC_LOG).ask(only_newer) == Acknowledged(ErrorCode.INVALID_REQUEST, HERE)
+
+
+def test_a_voter_that_corrects_its_entry_counts_as_one_that_follows():
+    node = committed()
+    node.now_ms += 2_000
+    deadline_ms = node.role.check_quorum_deadline_ms
+    node.ask(UpdateVoter(4, moved(2)))
+    assert node.role.check_quorum_deadline_ms == deadline_ms + 2_000
+
+
 @pytest.mark.parametrize(
     "among, request_",
     [
@@ -307,9 +362,16 @@ def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are():
     node = committed(STATIC_LOG)
     node.ask(UpdateVoter(4, voter(2)))
     node.take(UpgradeKRaftVersion(7))
-    assert [answer.error for answer in reply(node)] == [ErrorCode.INVALID_UPDATE_VERSION]
+    assert reply(node) == [
+        ChangeAnswer(
+            ErrorCode.INVALID_UPDATE_VERSION,
+            "Invalid upgrade of kraft.version to 1 because not all of the voters support it",
+        )
+    ]
 
     assert node.ask(UpdateVoter(4, voter(3))) == Acknowledged(NONE, HERE)
+    node.take(UpgradeKRaftVersion(7, validate_only=True))
+    assert (reply(node), node.step.append) == ([ChangeAnswer(NONE)], ())
     node.take(UpgradeKRaftVersion(8))
     version, record = node.step.append
     assert version == m.KRaftVersionRecord(version=0, kraft_version=1)

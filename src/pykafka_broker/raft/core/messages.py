@@ -169,7 +169,9 @@ class UpdateVoter(NamedTuple):
 
 
 class ChangeAnswer(NamedTuple):
-    """The answer to AddRaftVoter and RemoveRaftVoter."""
+    """The answer to AddRaftVoter and RemoveRaftVoter. `message` is None without an error, and empty where
+    Apache Kafka gives the code alone.
+    """
 
     error: ErrorCode
     message: str | None = None

@@ -155,8 +155,8 @@ def _take(turn: Turn, event: Event) -> None:
             snapshot_fetching.snapshot_installed(turn, log)
         case SnapshotRefused():
             snapshot_fetching.snapshot_refused(turn)
-        case UpgradeKRaftVersion(token):
-            voter_changes.upgrade_kraft_version(turn, token)
+        case UpgradeKRaftVersion(token, validate_only):
+            voter_changes.upgrade_kraft_version(turn, token, validate_only=validate_only)
         case Resign():
             if isinstance(turn.role, Leader) and len(turn.voters.voters) > 1:
                 turn.become_resigned(successors(turn, turn.role))

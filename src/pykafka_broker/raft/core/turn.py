@@ -315,10 +315,8 @@ class Turn:
         for parked in leader.parked:
             self.answer(parked.token, FetchAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, self.current))
         if leader.change is not None:
-            self.answer(
-                leader.change.token,
-                ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, current=self.current),
-            )
+            error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            self.answer(leader.change.token, ChangeAnswer(error, error.message, self.current))
 
     # -- the log of a leader -----------------------------------------------------------------------------
 

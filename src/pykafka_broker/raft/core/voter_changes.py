@@ -7,6 +7,8 @@ committed, by the new voters, in this leader's epoch.
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
+
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.raft.core.common import leader_request_error
@@ -19,8 +21,8 @@ from pykafka_broker.raft.core.messages import (
     UpdateVoter,
     Versions,
 )
-from pykafka_broker.raft.core.progress import is_caught_up, move_high_watermark
-from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.progress import hear_voter, is_caught_up, move_high_watermark
+from pykafka_broker.raft.core.quorum import UNKNOWN_DIRECTORY, Endpoints, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader, VoterChange
 from pykafka_broker.raft.core.turn import Turn
 
@@ -31,7 +33,7 @@ def on_add_voter(turn: Turn, token: int, request: AddVoter) -> None:
     refusal = _refusal(turn, "Add", request.key) or _address_refusal(turn, request)
     refusal = refusal or change_refusal(turn, "adding") or _duplicate_refusal(turn, request.key)
     if refusal is not None or not isinstance(role, Leader):
-        turn.answer(token, refusal or ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        turn.answer(token, refusal or _not_leader(turn))
         return
     to = Destination(request.key.node_id, request.endpoints[turn.settings.listener])
     if not turn.ask(to, AskVersions()):
@@ -46,7 +48,7 @@ def _refusal(turn: Turn, what: str, key: ReplicaKey) -> ChangeAnswer | None:
     """What refuses a request before the state of the quorum is looked at."""
     error = leader_request_error(turn, turn.epoch)
     if error is not ErrorCode.NONE:
-        return ChangeAnswer(error, current=turn.current)
+        return ChangeAnswer(error, "", turn.current)
     if key.node_id < 0 or key.directory_id == UNKNOWN_DIRECTORY:
         return ChangeAnswer(ErrorCode.INVALID_REQUEST, f"{what} voter request didn't include a valid voter")
     return None
@@ -58,8 +60,8 @@ def _address_refusal(turn: Turn, request: AddVoter) -> ChangeAnswer | None:
         return None
     return ChangeAnswer(
         ErrorCode.INVALID_REQUEST,
-        f"Add voter request didn't include the endpoint ({dict(request.endpoints)}) for the default "
-        f"listener {listener}",
+        f"Add voter request didn't include the endpoint ({_endpoints_text(request.endpoints)}) for the "
+        f"default listener ListenerName({listener})",
     )
 
 
@@ -67,20 +69,36 @@ def change_refusal(turn: Turn, doing: str) -> ChangeAnswer | None:
     """What refuses a change now: another one, or voters that are not committed yet."""
     role = turn.role
     if not isinstance(role, Leader):
-        return ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return _not_leader(turn)
+    if (refusal := _busy(role)) is not None:
+        return refusal
+    if turn.log.kraft_version == 0:
+        message = f"Cluster doesn't support {doing} voter because the kraft.version feature is 0"
+        return ChangeAnswer(ErrorCode.UNSUPPORTED_VERSION, message)
+    return _uncommitted(turn, role)
+
+
+def _not_leader(turn: Turn) -> ChangeAnswer:
+    return ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER, "", turn.current)
+
+
+def _busy(role: Leader) -> ChangeAnswer | None:
+    """What refuses any change now, whatever the level of kraft.version."""
     if role.change is not None:
         return _later("for leader to handle previous voter change request")
     if role.high_watermark is None:
         return _later("for leader to establish HWM and fence previous voter changes")
-    _, offset, kraft_version = turn.log.membership
-    if kraft_version == 0:
-        message = f"Cluster doesn't support {doing} voter because the kraft.version feature is 0"
-        return ChangeAnswer(ErrorCode.UNSUPPORTED_VERSION, message)
-    if offset >= role.high_watermark:
-        return _later(
-            f"for voters to commit the latest voter change at {offset} with HWM {role.high_watermark}"
-        )
     return None
+
+
+def _uncommitted(turn: Turn, role: Leader) -> ChangeAnswer | None:
+    """What refuses a change of voters that stand in the log, but are not committed."""
+    offset, high_watermark = turn.log.membership.offset, role.high_watermark or 0
+    if offset < high_watermark:
+        return None
+    return _later(
+        f"for voters to commit the latest voter change at Optional[{offset}] with HWM {high_watermark}"
+    )
 
 
 def _later(why: str) -> ChangeAnswer:
@@ -162,12 +180,9 @@ def on_update_voter(turn: Turn, token: int, request: UpdateVoter) -> None:
     voter = request.voter
     if error is ErrorCode.NONE and not _is_valid(turn, voter):
         error = ErrorCode.INVALID_REQUEST
-    if error is not ErrorCode.NONE or not isinstance(role, Leader):
-        turn.acknowledge(token, error)
-    elif turn.log.kraft_version == 0:
-        turn.acknowledge(token, _report(turn, role, voter))
-    else:
-        turn.acknowledge(token, _update(turn, voter))
+    if error is ErrorCode.NONE and isinstance(role, Leader):
+        error = _update(turn, role, voter)
+    turn.acknowledge(token, error)
 
 
 def _is_valid(turn: Turn, voter: Voter) -> bool:
@@ -180,33 +195,34 @@ def _is_valid(turn: Turn, voter: Voter) -> bool:
     )
 
 
-def _report(turn: Turn, role: Leader, voter: Voter) -> ErrorCode:
-    """Keep who a voter is, until kraft.version is raised."""
-    if voter.key.node_id not in turn.voters.voters:
-        return ErrorCode.VOTER_NOT_FOUND
-    turn.role = role._replace(reported={**role.reported, voter.key.node_id: voter})
-    return ErrorCode.NONE
-
-
-def _update(turn: Turn, voter: Voter) -> ErrorCode:
-    refusal = change_refusal(turn, "updating")
-    if refusal is not None:
-        return refusal.error
+def _update(turn: Turn, role: Leader, voter: Voter) -> ErrorCode:
+    """Write a voter's new entry; while kraft.version is 0, keep it until that is raised."""
+    is_dynamic = turn.log.kraft_version > 0
+    if _busy(role) or (is_dynamic and _uncommitted(turn, role)):
+        return ErrorCode.REQUEST_TIMED_OUT
     if not voter.supports(turn.log.kraft_version):
         return ErrorCode.INVALID_REQUEST
     known = turn.voters.voters.get(voter.key.node_id)
-    if known is None or known.key != voter.key:
+    if known is None or (is_dynamic and known.key != voter.key):
         return ErrorCode.VOTER_NOT_FOUND
-    append_voters(turn, turn.voters.with_voter(voter))
+    if is_dynamic:
+        append_voters(turn, turn.voters.with_voter(voter))
+    else:
+        turn.role = role._replace(reported={**role.reported, voter.key.node_id: voter})
+    hear_voter(turn, voter.key)
     return ErrorCode.NONE
 
 
-def upgrade_kraft_version(turn: Turn, token: int) -> None:
+def upgrade_kraft_version(turn: Turn, token: int, *, validate_only: bool) -> None:
     """Write the voters of the configuration into the log, where they can be changed (kraft.version 1)."""
-    refusal = _refusal(turn, "Upgrade", turn.local.key) or _upgrade_refusal(turn)
     role = turn.role
-    if refusal is not None or not isinstance(role, Leader):
-        turn.answer(token, refusal or ChangeAnswer(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    error = leader_request_error(turn, turn.epoch)
+    if error is not ErrorCode.NONE or not isinstance(role, Leader):
+        turn.answer(token, ChangeAnswer(error, "", turn.current))
+        return
+    refusal = _busy(role) or _upgrade_refusal(turn, role)
+    if refusal is not None or validate_only or turn.log.kraft_version > 0:
+        turn.answer(token, refusal or ChangeAnswer(ErrorCode.NONE))
         return
     voters = VoterSet({**role.reported, turn.node_id: turn.local})
     version = m.KRaftVersionRecord(version=0, kraft_version=1)
@@ -216,26 +232,15 @@ def upgrade_kraft_version(turn: Turn, token: int) -> None:
     _await_commit(turn, VoterChange(token, deadline_ms), end_offset - 1)
 
 
-def _upgrade_refusal(turn: Turn) -> ChangeAnswer | None:
-    role = turn.role
-    if not isinstance(role, Leader) or role.high_watermark is None:
-        return _later("for leader to establish HWM and fence previous voter changes")
-    if role.change is not None:
-        return _later("for leader to handle previous voter change request")
-    if turn.log.kraft_version > 0:
-        return ChangeAnswer(ErrorCode.NONE)
+def _upgrade_refusal(turn: Turn, role: Leader) -> ChangeAnswer | None:
+    """Every voter must have said that it supports the level; one that is silent is taken not to."""
     known = {**role.reported, turn.node_id: turn.local}
-    silent = sorted(turn.voters.voters.keys() - known.keys())
-    if silent:
-        message = (
-            f"Invalid upgrade of kraft.version from 0 to 1 because the voters {silent} have not reported"
-        )
-        return ChangeAnswer(ErrorCode.INVALID_UPDATE_VERSION, message)
-    unfit = sorted(node_id for node_id, voter in known.items() if not voter.supports(1))
-    if unfit:
-        message = f"Invalid upgrade of kraft.version from 0 to 1 because the voters {unfit} do not support it"
-        return ChangeAnswer(ErrorCode.INVALID_UPDATE_VERSION, message)
-    return None
+    if turn.log.kraft_version > 0 or all(
+        node_id in known and known[node_id].supports(1) for node_id in turn.voters.voters
+    ):
+        return None
+    message = "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
+    return ChangeAnswer(ErrorCode.INVALID_UPDATE_VERSION, message)
 
 
 def append_voters(turn: Turn, voters: VoterSet) -> int:
@@ -264,15 +269,24 @@ def poll_change(turn: Turn) -> None:
         return
     is_committed = 0 <= change.offset < (role.high_watermark or 0)
     if is_committed or turn.has_reached(change.deadline_ms):
-        error = ErrorCode.NONE if is_committed else ErrorCode.REQUEST_TIMED_OUT
         turn.role = role._replace(change=None)
-        turn.answer(change.token, ChangeAnswer(error))
+        timed_out = ChangeAnswer(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REQUEST_TIMED_OUT.message)
+        turn.answer(change.token, ChangeAnswer(ErrorCode.NONE) if is_committed else timed_out)
 
 
 def _text(key: ReplicaKey) -> str:
     """A replica key in Kafka's words."""
-    return f"ReplicaKey(id={key.node_id}, directoryId={key.directory_id.hex()})"
+    directory_id = "<undefined>"
+    if key.directory_id != UNKNOWN_DIRECTORY:
+        directory_id = urlsafe_b64encode(key.directory_id).rstrip(b"=").decode()
+    return f"ReplicaKey(id={key.node_id}, directoryId={directory_id})"
 
 
 def _texts(voters: VoterSet) -> str:
     return "[" + ", ".join(_text(voter.key) for voter in voters.voters.values()) + "]"
+
+
+def _endpoints_text(endpoints: Endpoints) -> str:
+    """Endpoints in Kafka's words."""
+    texts = [f"ListenerName({name})={host}/<unresolved>:{port}" for name, (host, port) in endpoints.items()]
+    return f"Endpoints(endpoints={{{', '.join(texts)}}})"

@@ -64,6 +64,8 @@ NEEDS = {
     "ConsumerGroupDescribe": "DESCRIBE each GROUP, DESCRIBE each TOPIC",
     "ListConfigResources": "DESCRIBE_CONFIGS CLUSTER",
     "DescribeTopicPartitions": "DESCRIBE each TOPIC",
+    "AddRaftVoter": "ALTER CLUSTER",
+    "RemoveRaftVoter": "ALTER CLUSTER",
 }
 
 #: Of ControllerApis, where it is another handler than that of a broker's listener.
@@ -84,6 +86,7 @@ CONTROLLER_NEEDS = {
     "Vote": "CLUSTER_ACTION CLUSTER",
     "BeginQuorumEpoch": "CLUSTER_ACTION CLUSTER",
     "EndQuorumEpoch": "CLUSTER_ACTION CLUSTER",
+    "UpdateRaftVoter": "CLUSTER_ACTION CLUSTER",
 }
 
 #: All others count to the request quota alone.

@@ -22,7 +22,14 @@ from pykafka_broker.raft.core.messages import (
 )
 from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader, Resigned
-from pykafka_broker.raft.core.state import ElectionState, Flushed, Resign, TimePassed, UpgradeKRaftVersion
+from pykafka_broker.raft.core.state import (
+    ElectionState,
+    Flushed,
+    Resign,
+    TimePassed,
+    Unanswered,
+    UpgradeKRaftVersion,
+)
 from tests.raft.stories import (
     LOG,
     NONE,
@@ -158,6 +165,19 @@ def test_a_replica_that_does_not_support_the_level_is_not_added(versions, error)
     node.ask(add())
     node.answer(4, versions)
     assert (node.step.append, [answer.error for answer in reply(node)]) == ((), [error])
+
+
+def test_a_replica_that_is_not_reached_is_not_added():
+    node = with_observer()
+    node.ask(add())
+    node.take(Unanswered(4, node.state.connections.busy[4].request_id))
+    assert reply(node) == [
+        ChangeAnswer(
+            ErrorCode.REQUEST_TIMED_OUT,
+            "Aborted add voter operation for since API_VERSIONS returned an error BROKER_NOT_AVAILABLE",
+        )
+    ]
+    assert node.role.change is None
 
 
 def test_a_replica_that_has_never_caught_up_is_not_added():
@@ -365,7 +385,7 @@ def test_kraft_version_is_raised_once_all_voters_have_said_who_they_are():
     assert reply(node) == [
         ChangeAnswer(
             ErrorCode.INVALID_UPDATE_VERSION,
-            "Invalid upgrade of kraft.version to 1 because not all of the voters support it",
+            "Invalid upgrade of kraft.version to KRAFT_VERSION_1 because not all of the voters support it",
         )
     ]
 

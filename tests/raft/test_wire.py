@@ -210,14 +210,16 @@ def test_an_error_of_a_newer_release_is_an_unknown_one():
 
 def test_changes_of_the_voters():
     adding = AddVoter(ONE, ENDPOINTS, 2_000, ack_when_committed=False)
-    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 1), QUORUM)
+    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 1), QUORUM.cluster_id)
     assert arrived == adding
-    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 0), QUORUM)
+    arrived = voters.read_add_request(sent(voters.add_request(adding, QUORUM), 0), QUORUM.cluster_id)
     assert arrived == adding._replace(ack_when_committed=True)
     removing = RemoveVoter(TWO)
-    assert voters.read_remove_request(sent(voters.remove_request(removing, QUORUM), 0), QUORUM) == removing
+    arrived = voters.read_remove_request(sent(voters.remove_request(removing, QUORUM), 0), QUORUM.cluster_id)
+    assert arrived == removing
     updating = UpdateVoter(7, Voter(ONE, ENDPOINTS, (0, 1)))
-    assert voters.read_update_request(sent(voters.update_request(updating, QUORUM), 0), QUORUM) == updating
+    request = sent(voters.update_request(updating, QUORUM), 0)
+    assert voters.read_update_request(request, QUORUM, Current(3)) == updating
 
     refused = ChangeAnswer(ErrorCode.DUPLICATE_VOTER, "The voter is there already.")
     assert voters.read_change_response(sent(voters.add_response(refused), 1)) == refused

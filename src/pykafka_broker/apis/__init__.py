@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pykafka_broker.apis.add_offsets_to_txn import add_offsets_to_txn
 from pykafka_broker.apis.add_partitions_to_txn import add_partitions_to_txn
+from pykafka_broker.apis.add_raft_voter import add_raft_voter
 from pykafka_broker.apis.alter_configs import alter_configs
 from pykafka_broker.apis.alter_partition_reassignments import alter_partition_reassignments
 from pykafka_broker.apis.alter_replica_log_dirs import alter_replica_log_dirs
@@ -48,6 +49,7 @@ from pykafka_broker.apis.offset_fetch import offset_fetch
 from pykafka_broker.apis.offset_for_leader_epoch import offset_for_leader_epoch
 from pykafka_broker.apis.ports.node import NodePorts
 from pykafka_broker.apis.produce import produce
+from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
 from pykafka_broker.apis.sync_group import sync_group
 from pykafka_broker.apis.txn_offset_commit import txn_offset_commit
 from pykafka_broker.apis.unregister_broker import unregister_broker
@@ -101,4 +103,6 @@ APIS: tuple[Api[NodePorts], ...] = (
     consumer_group_describe,
     list_config_resources,
     describe_topic_partitions,
+    add_raft_voter,
+    remove_raft_voter,
 )

@@ -5,6 +5,7 @@ A node without such a listener does not import this file, nor the handlers that 
 
 from __future__ import annotations
 
+from pykafka_broker.apis.add_raft_voter import add_raft_voter
 from pykafka_broker.apis.allocate_producer_ids import allocate_producer_ids
 from pykafka_broker.apis.alter_configs import alter_configs_on_controller
 from pykafka_broker.apis.alter_partition import alter_partition
@@ -30,8 +31,10 @@ from pykafka_broker.apis.fetch_snapshot import fetch_snapshot
 from pykafka_broker.apis.incremental_alter_configs import incremental_alter_configs_on_controller
 from pykafka_broker.apis.list_partition_reassignments import list_partition_reassignments
 from pykafka_broker.apis.ports.controller import ControllerPorts
+from pykafka_broker.apis.remove_raft_voter import remove_raft_voter
 from pykafka_broker.apis.unregister_broker import unregister_broker
 from pykafka_broker.apis.update_features import update_features
+from pykafka_broker.apis.update_raft_voter import update_raft_voter
 from pykafka_broker.apis.vote import vote
 
 #: What a broker may pass on for its clients.
@@ -47,6 +50,8 @@ FORWARDED: tuple[Api[ControllerPorts], ...] = (
     describe_quorum,
     update_features,
     unregister_broker,
+    add_raft_voter,
+    remove_raft_voter,
 )
 
 CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
@@ -76,4 +81,7 @@ CONTROLLER_APIS: tuple[Api[ControllerPorts], ...] = (
     allocate_producer_ids,
     controller_registration,
     assign_replicas_to_dirs,
+    add_raft_voter,
+    remove_raft_voter,
+    update_raft_voter,
 )

@@ -35,9 +35,5 @@ NOT_YET_SERVED = {
         "AlterUserScramCredentials",
     ),
     "quotas": ("DescribeClientQuotas", "AlterClientQuotas"),
-    "several brokers and controllers": (
-        "AddRaftVoter",
-        "RemoveRaftVoter",
-    ),
     "client telemetry": ("GetTelemetrySubscriptions", "PushTelemetry"),
 }

@@ -17,7 +17,7 @@ from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.protocol.buffers import Buffer
 from pykafka_broker.raft.core.log_view import SnapshotId
-from pykafka_broker.raft.core.messages import Answer, Request
+from pykafka_broker.raft.core.messages import Answer, Current, Request
 from pykafka_broker.raft.storage import RaftStorage
 
 
@@ -77,6 +77,11 @@ class ReplicaQuorum:
     def leader_id(self) -> int:
         """The id of the leader; -1 while none is known."""
         return self._host.leader_id
+
+    @property
+    def current(self) -> Current:
+        """The epoch, and its leader as far as this replica knows."""
+        return self._host.current
 
     def request(self, request: Request) -> Awaitable[Answer]:
         """Return the answer of the replica to a request of another one, or of an administrator."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Sequence
+from typing import Union
 
 from pykafka_broker.cluster import events
 from pykafka_broker.cluster.brokers import next_session_end_ms
@@ -33,6 +34,7 @@ from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +95,11 @@ class ActiveController:
     def ask(self, event_with: Callable[[int], events.Event]) -> Answer:
         """Decide now; the answer comes when the decision is committed and published."""
         return self._shard.ask(event_with)
+
+    async def change_voters(self, request: Union[AddVoter, RemoveVoter]) -> ChangeAnswer:
+        """The answer of the leader of the log to a change of its voters."""
+        answer: ChangeAnswer = await self._log.request(request)
+        return answer
 
     def describe_quorum(self) -> QuorumDescription:
         """The quorum that this controller leads."""

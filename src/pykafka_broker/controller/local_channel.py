@@ -38,6 +38,7 @@ from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.machine.scheduler import Scheduler
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.format import random_uuid
 
 #: Replicas whose directories are told in one event.
@@ -309,6 +310,12 @@ class LocalControllerChannel:
     ) -> None:
         asked = tuple(updates)
         await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+
+    async def add_voter(self, request: AddVoter) -> ChangeAnswer:
+        return await self._role.active.change_voters(request)
+
+    async def remove_voter(self, request: RemoveVoter) -> ChangeAnswer:
+        return await self._role.active.change_voters(request)
 
     async def describe_quorum(self) -> QuorumDescription:
         return self._role.active.describe_quorum()

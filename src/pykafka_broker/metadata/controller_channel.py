@@ -35,6 +35,7 @@ from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 
 
 class ClusterAdministration(Protocol):
@@ -114,6 +115,14 @@ class ClusterAdministration(Protocol):
 
     async def unregister_broker(self, broker_id: int) -> None:
         """Forget a broker; KafkaError if it is not known."""
+        ...
+
+    async def add_voter(self, request: AddVoter) -> ChangeAnswer:
+        """Make a copy of the metadata log a voter; the answer of the leader, which may be a refusal."""
+        ...
+
+    async def remove_voter(self, request: RemoveVoter) -> ChangeAnswer:
+        """Take a voter out of the quorum; the answer of the leader, which may be a refusal."""
         ...
 
     async def describe_quorum(self) -> QuorumDescription:

@@ -6,11 +6,12 @@ the controller appends to the log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Sequence
+from typing import Any, Protocol
 
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.raft.core.messages import ChangeAnswer, Request
 
 
 class LeaderLog(Protocol):
@@ -37,6 +38,18 @@ class LeaderLog(Protocol):
         Raises:
             KafkaError: this node does not lead the log, or the log could not be written.
         """
+        ...
+
+    def request(self, request: Request) -> Awaitable[Any]:
+        """Return the answer of the log's replica to a request of an administrator.
+
+        Raises:
+            KafkaError: KAFKA_STORAGE_ERROR, the replica has stopped.
+        """
+        ...
+
+    def upgrade_kraft_version(self, *, validate_only: bool) -> Awaitable[ChangeAnswer]:
+        """Move the voters of the configuration into the log (kraft.version 1), or say whether that can be."""
         ...
 
     def describe_quorum(self) -> QuorumDescription:

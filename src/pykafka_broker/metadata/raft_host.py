@@ -29,7 +29,7 @@ from pykafka_broker.metadata.leadership import Leadership
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
-from pykafka_broker.raft.core.messages import Answer, Request
+from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
 from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
@@ -111,6 +111,11 @@ class RaftHost:
         """The id of the leader; -1 while none is known."""
         return self._driver.leader_id
 
+    @property
+    def current(self) -> Current:
+        """The epoch, and its leader as far as this replica knows."""
+        return self._driver.current
+
     def membership_below(self, end_offset: int) -> Membership:
         """The voters by the records below an offset, as a snapshot of it names them."""
         return self._driver.state.log.membership_below(end_offset)
@@ -125,6 +130,10 @@ class RaftHost:
         The future fails with KafkaError if the replica has stopped. A caller that waits no more cancels it.
         """
         return self._driver.request(request)
+
+    def upgrade_kraft_version(self, *, validate_only: bool) -> asyncio.Future[ChangeAnswer]:
+        """Move the voters of the configuration into the log (kraft.version 1), or say whether that can be."""
+        return self._driver.upgrade_kraft_version(validate_only=validate_only)
 
     def describe_quorum(self) -> QuorumDescription:
         """The quorum as it is now.

@@ -18,7 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from pykafka_broker.log.disk.checkpoints import MalformedFile
 from pykafka_broker.machine.clock import Clock, Timer
@@ -28,7 +28,7 @@ from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.describe import QuorumStatus, describe, with_times_later
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
-from pykafka_broker.raft.core.messages import Answer, Request
+from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
 from pykafka_broker.raft.core.quorum import Voter
 from pykafka_broker.raft.core.roles import Follower, Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
@@ -50,6 +50,7 @@ from pykafka_broker.raft.core.state import (
     Stop,
     TimePassed,
     Unanswered,
+    UpgradeKRaftVersion,
 )
 from pykafka_broker.raft.snapshots import Snapshot
 from pykafka_broker.raft.storage import Loaded, RaftStorage, StoredSnapshot
@@ -131,7 +132,7 @@ class RaftDriver:
         self._timer: Timer | None = None
         self._timer_ms: int | None = None
         #: The requests of others that have no answer yet, by token.
-        self._asked: dict[int, asyncio.Future[Answer]] = {}
+        self._asked: dict[int, asyncio.Future[Any]] = {}
         self._last_token = 0
         self._flushed = 0
         self._flushing: asyncio.Task[None] | None = None
@@ -159,6 +160,11 @@ class RaftDriver:
         if isinstance(role, Leader):
             return self._local.key.node_id
         return role.leader_id if isinstance(role, Follower) else -1
+
+    @property
+    def current(self) -> Current:
+        """The epoch, and its leader as far as this replica knows."""
+        return transitions.current(self.state)
 
     @property
     def high_watermark(self) -> int | None:
@@ -251,13 +257,23 @@ class RaftDriver:
 
         The future fails with KafkaError if the replica has stopped. A caller that waits no more cancels it.
         """
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        return self._ask(lambda token: Received(token, request))
+
+    def upgrade_kraft_version(self, *, validate_only: bool) -> asyncio.Future[ChangeAnswer]:
+        """Move the voters of the configuration into the log (kraft.version 1), or say whether that can be.
+
+        The future gets the answer as that of `request` does.
+        """
+        return self._ask(lambda token: UpgradeKRaftVersion(token, validate_only))
+
+    def _ask(self, event_with: Callable[[int], Event]) -> asyncio.Future[Any]:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         if self._failed is not None:
             answer.set_exception(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
             return answer
         token = self._last_token = self._last_token + 1
         self._asked[token] = answer
-        self._take(Received(token, request))
+        self._take(event_with(token))
         return answer
 
     def snapshots_changed(self) -> None:

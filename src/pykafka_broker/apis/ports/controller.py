@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pykafka_broker.metadata.controller_channel import ClusterAdministration
     from pykafka_broker.protocol.buffers import Buffer
     from pykafka_broker.raft.core.log_view import SnapshotId
-    from pykafka_broker.raft.core.messages import Request
+    from pykafka_broker.raft.core.messages import Current, Request
 
 
 class ActiveController(Protocol):
@@ -42,6 +42,11 @@ class Quorum(Protocol):
     @property
     def leader_id(self) -> int:
         """The id of its leader; -1 while none is known."""
+        ...
+
+    @property
+    def current(self) -> Current:
+        """The epoch, and its leader as far as this replica knows."""
         ...
 
     def request(self, request: Request) -> Awaitable[Any]:

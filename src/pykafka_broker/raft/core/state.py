@@ -157,8 +157,8 @@ class Unanswered(NamedTuple):
 
 
 class UpgradeKRaftVersion(NamedTuple):
-    """The leader is to raise kraft.version to 1, or only to say whether it could; answered as AddRaftVoter is,
-    when it is committed.
+    """The leader is to raise kraft.version to 1, or only to say whether it could. Answered as AddRaftVoter
+    is, when it is committed.
     """
 
     token: int

@@ -29,6 +29,7 @@ from pykafka_broker.raft.core.messages import (
     AskVersions,
     BeginQuorumEpoch,
     ChangeAnswer,
+    Current,
     EndQuorumEpoch,
     Fetch,
     FetchAnswer,
@@ -148,6 +149,7 @@ def _take(turn: Turn, event: Event) -> None:
                 _end_request(turn, node_id, _take_answer(turn, node_id, answer))
         case Unanswered(node_id, request_id):
             if turn.connections.expects(node_id, request_id):
+                voter_changes.on_versions(turn, node_id, Versions(ErrorCode.BROKER_NOT_AVAILABLE))
                 _end_request(turn, node_id, may_go_on=False)
         case SnapshotsChanged(start_offset, snapshots):
             turn.log = turn.log.trimmed(start_offset, snapshots)
@@ -272,6 +274,11 @@ def _deadlines(state: RaftState) -> Iterator[int]:
     else:
         deadlines = (role.election_deadline_ms,)
     yield from (deadline_ms for deadline_ms in deadlines if deadline_ms is not None)
+
+
+def current(state: RaftState) -> Current:
+    """The epoch of a replica, and the leader that it knows."""
+    return Turn(state, Moment(0, 0.0)).current
 
 
 def may_stop(state: RaftState) -> bool:

@@ -239,7 +239,7 @@ def _upgrade_refusal(turn: Turn, role: Leader) -> ChangeAnswer | None:
         node_id in known and known[node_id].supports(1) for node_id in turn.voters.voters
     ):
         return None
-    message = "Invalid upgrade of kraft.version to 1 because not all of the voters support it"
+    message = "Invalid upgrade of kraft.version to KRAFT_VERSION_1 because not all of the voters support it"
     return ChangeAnswer(ErrorCode.INVALID_UPDATE_VERSION, message)
 
 

@@ -38,17 +38,24 @@ def add_request(asked: AddVoter, quorum: Quorum) -> add.AddRaftVoterRequest:
 
 
 def read_add_request(
-    request: add.AddRaftVoterRequest, quorum: Quorum
+    request: add.AddRaftVoterRequest, cluster_id: str
 ) -> Union[AddVoter, add.AddRaftVoterResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
-    if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
-        return add.AddRaftVoterResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    if request.cluster_id not in (None, cluster_id):
+        return add.AddRaftVoterResponse(
+            error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID),
+            error_message=_other_cluster(request.cluster_id, cluster_id),
+        )
     return AddVoter(
         ReplicaKey(request.voter_id, request.voter_directory_id),
         common.endpoints_of(request.listeners),
         request.timeout_ms,
         request.ack_when_committed,
     )
+
+
+def _other_cluster(asked: str | None, cluster_id: str) -> str:
+    return f'The given id "{asked}" doesn\'t match the cluster id "{cluster_id}"'
 
 
 def add_response(answer: ChangeAnswer) -> add.AddRaftVoterResponse:
@@ -76,11 +83,14 @@ def remove_request(asked: RemoveVoter, quorum: Quorum) -> remove.RemoveRaftVoter
 
 
 def read_remove_request(
-    request: remove.RemoveRaftVoterRequest, quorum: Quorum
+    request: remove.RemoveRaftVoterRequest, cluster_id: str
 ) -> Union[RemoveVoter, remove.RemoveRaftVoterResponse]:
     """The request as the core takes it, or the answer that refuses it as a whole."""
-    if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
-        return remove.RemoveRaftVoterResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    if request.cluster_id not in (None, cluster_id):
+        return remove.RemoveRaftVoterResponse(
+            error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID),
+            error_message=_other_cluster(request.cluster_id, cluster_id),
+        )
     return RemoveVoter(ReplicaKey(request.voter_id, request.voter_directory_id))
 
 
@@ -110,11 +120,11 @@ def update_request(asked: UpdateVoter, quorum: Quorum) -> update.UpdateRaftVoter
 
 
 def read_update_request(
-    request: update.UpdateRaftVoterRequest, quorum: Quorum
+    request: update.UpdateRaftVoterRequest, quorum: Quorum, current: Current
 ) -> Union[UpdateVoter, update.UpdateRaftVoterResponse]:
-    """The request as the core takes it, or the answer that refuses it as a whole."""
-    if request.cluster_id is not None and request.cluster_id != quorum.cluster_id:
-        return update.UpdateRaftVoterResponse(error_code=int(ErrorCode.INCONSISTENT_CLUSTER_ID))
+    """The request as the core takes it, or the answer, with `current`, that refuses it as a whole."""
+    if request.cluster_id not in (None, quorum.cluster_id):
+        return update_response(Acknowledged(ErrorCode.INCONSISTENT_CLUSTER_ID, current), quorum)
     levels = request.kraft_version_feature
     voter = Voter(
         ReplicaKey(request.voter_id, request.voter_directory_id),

@@ -1,0 +1,42 @@
+"""AddRaftVoter (API key 80): make a copy of the metadata log a voter of the quorum (KIP-853).
+
+v1 may answer before the change is committed (KIP-1186).
+`raft/core` decides, `raft/wire/voters.py` translates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
+from pykafka_broker.raft.wire import voters as wire
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext
+
+
+def _refused(_request: AddRaftVoterRequest, error: KafkaError) -> AddRaftVoterResponse:
+    return AddRaftVoterResponse(error_code=int(error.code), error_message=error.message)
+
+
+@handles(
+    AddRaftVoterRequest,
+    versions="0-1",
+    needs=[on_cluster(AclOperation.ALTER)],
+    error_response=_refused,
+)
+async def add_raft_voter(request: AddRaftVoterRequest, ctx: AdministrationContext) -> AddRaftVoterResponse:
+    """The answer of the leader. The request's own timeout is not looked at, as with Apache Kafka."""
+    asked = wire.read_add_request(request, ctx.node.metadata.image.cluster_id)
+    if isinstance(asked, AddRaftVoterResponse):
+        return asked
+    try:
+        return wire.add_response(await ctx.node.controller.add_voter(asked))
+    except KafkaError as error:
+        if error.code is not ErrorCode.NOT_CONTROLLER:
+            raise
+        return AddRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")

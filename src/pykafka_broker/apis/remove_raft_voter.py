@@ -1,0 +1,44 @@
+"""RemoveRaftVoter (API key 81): take a voter out of the quorum (KIP-853).
+
+v0 is the only version.
+`raft/core` decides, `raft/wire/voters.py` translates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+from pykafka_broker.raft.wire import voters as wire
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import AdministrationContext
+
+
+def _refused(_request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
+    return RemoveRaftVoterResponse(error_code=int(error.code), error_message=error.message)
+
+
+@handles(
+    RemoveRaftVoterRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.ALTER)],
+    error_response=_refused,
+)
+async def remove_raft_voter(
+    request: RemoveRaftVoterRequest, ctx: AdministrationContext
+) -> RemoveRaftVoterResponse:
+    """The answer of the leader."""
+    asked = wire.read_remove_request(request, ctx.node.metadata.image.cluster_id)
+    if isinstance(asked, RemoveRaftVoterResponse):
+        return asked
+    try:
+        return wire.remove_response(await ctx.node.controller.remove_voter(asked))
+    except KafkaError as error:
+        if error.code is not ErrorCode.NOT_CONTROLLER:
+            raise
+        return RemoveRaftVoterResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER), error_message="")

@@ -1,0 +1,42 @@
+"""UpdateRaftVoter (API key 82): a voter is not what its entry says: it has other endpoints, or other versions
+(KIP-853).
+
+v0 is the only version.
+`raft/core` decides, `raft/wire/voters.py` translates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafka_broker.apis.api import handles
+from pykafka_broker.apis.needs import on_cluster
+from pykafka_broker.apis.ports.authorizer import AclOperation
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.messages.update_raft_voter import UpdateRaftVoterRequest, UpdateRaftVoterResponse
+from pykafka_broker.raft.wire import voters as wire
+from pykafka_broker.raft.wire.common import Quorum
+
+if TYPE_CHECKING:
+    from pykafka_broker.apis.context import ControllerContext
+
+
+def _refused(_request: UpdateRaftVoterRequest, error: KafkaError) -> UpdateRaftVoterResponse:
+    return UpdateRaftVoterResponse(error_code=int(error.code))
+
+
+@handles(
+    UpdateRaftVoterRequest,
+    versions="0",
+    needs=[on_cluster(AclOperation.CLUSTER_ACTION)],
+    error_response=_refused,
+)
+async def update_raft_voter(
+    request: UpdateRaftVoterRequest, ctx: ControllerContext
+) -> UpdateRaftVoterResponse:
+    """The answer comes as soon as the leader has appended the new entry."""
+    quorum = Quorum(ctx.node.metadata.image.cluster_id, ctx.connection.listener_name)
+    asked = wire.read_update_request(request, quorum, ctx.node.quorum.current)
+    if isinstance(asked, UpdateRaftVoterResponse):
+        return asked
+    return wire.update_response(await ctx.node.quorum.request(asked), quorum)

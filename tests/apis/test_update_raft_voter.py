@@ -1,0 +1,57 @@
+"""UpdateRaftVoter (82): a voter says where it is reached and which levels of kraft.version it supports."""
+
+from __future__ import annotations
+
+from pykafka_broker.protocol.errors import ErrorCode
+from pykafka_broker.raft.core.messages import UpdateVoter
+from pykafka_broker.raft.core.quorum import ReplicaKey, Voter
+from pykafka_broker.raft.wire import voters
+from pykafka_broker.raft.wire.common import Quorum
+from pykafka_broker.testing.user import User
+from tests.support.controllers import combined_home, controller_address
+from tests.support.observers import OBSERVER, observer_of
+
+
+async def test_the_answer_names_the_leader_whatever_is_refused() -> None:
+    home = combined_home()
+    async with home.running(), await User.connect(controller_address(home.broker)) as user:
+        observer = await observer_of(home, user)
+        stranger = Voter(OBSERVER, {"CONTROLLER": ("127.0.0.1", 1)})
+        for asked, quorum, error in (
+            (UpdateVoter(observer.epoch, stranger), Quorum("another"), ErrorCode.INCONSISTENT_CLUSTER_ID),
+            (UpdateVoter(0, stranger), observer.quorum, ErrorCode.FENCED_LEADER_EPOCH),
+            (UpdateVoter(9, stranger), observer.quorum, ErrorCode.UNKNOWN_LEADER_EPOCH),
+            (
+                UpdateVoter(observer.epoch, stranger._replace(endpoints={"OTHER": ("127.0.0.1", 1)})),
+                observer.quorum,
+                ErrorCode.INVALID_REQUEST,
+            ),
+            (
+                UpdateVoter(observer.epoch, stranger._replace(key=ReplicaKey(2))),
+                observer.quorum,
+                ErrorCode.INVALID_REQUEST,
+            ),
+            (UpdateVoter(observer.epoch, stranger), observer.quorum, ErrorCode.VOTER_NOT_FOUND),
+        ):
+            response = await user.send(voters.update_request(asked, quorum), 0)
+            answer = voters.read_update_response(response, observer.quorum)
+            assert (answer.error, answer.current.epoch, answer.current.leader_id) == (
+                error,
+                observer.epoch,
+                1,
+            )
+            assert "CONTROLLER" in answer.current.endpoints
+
+
+async def test_a_voter_that_has_moved_is_described_at_its_new_address() -> None:
+    home = combined_home()
+    async with home.running(), await User.connect(controller_address(home.broker)) as user:
+        observer = await observer_of(home, user)
+        key = ReplicaKey(1, home.broker.node.logs.dirs.metadata.directory_id)
+        moved = Voter(key, {"CONTROLLER": ("elsewhere", 9093)})
+        response = await user.send(
+            voters.update_request(UpdateVoter(observer.epoch, moved), observer.quorum), 0
+        )
+        assert response.error_code == ErrorCode.NONE
+        described = await home.broker.node.controller.describe_quorum()
+        assert described.endpoints == {1: moved.endpoints}

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
+from pathlib import Path
 from typing import TypeVar
 
 from interop.conformance.accepted import ACCEPTED, Accepted
@@ -77,7 +78,17 @@ def side_of(broker: BrokerProcess) -> Side:
         ports.add(broker.controller_port)
         controller_address = broker.controller_address
         fixed[controller_address] = "<controller address>"
+    fixed.update(ids_of(broker.data_dir))
     return Side(broker.name, broker.address, fixed, frozenset(ports), controller_address)
+
+
+def ids_of(data_dir: Path) -> dict[str, str]:
+    """The random ids of a formatted directory, which texts of errors name, and what stands for them."""
+    file = data_dir / "meta.properties"
+    lines = file.read_text().splitlines() if file.exists() else []
+    properties = dict(line.split("=", 1) for line in lines if "=" in line)
+    named = {"cluster.id": "<cluster id>", "directory.id": "<directory id>"}
+    return {properties[key].replace("\\", ""): name for key, name in named.items() if key in properties}
 
 
 @contextmanager

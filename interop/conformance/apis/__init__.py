@@ -65,4 +65,7 @@ FILES = (
     "vote",
     "begin_quorum_epoch",
     "end_quorum_epoch",
+    "add_raft_voter",
+    "remove_raft_voter",
+    "update_raft_voter",
 )

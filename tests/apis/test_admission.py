@@ -354,4 +354,6 @@ async def test_a_listener_of_controllers_serves_what_messages_say() -> None:
         "UpdateFeatures",
         "DescribeCluster",
         "UnregisterBroker",
+        "AddRaftVoter",
+        "RemoveRaftVoter",
     ]

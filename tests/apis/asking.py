@@ -86,7 +86,7 @@ def producing_to(
 
 async def open_transaction(home: Home, topic: str, producer_id: int, *values: bytes) -> None:
     """Append what a transactional producer writes, as its coordinator would let it."""
-    partition = home.broker.node.replicas.led(topic, 0)
+    partition = home.broker.node.broker.replicas.led(topic, 0)
     assert partition is not None
     now_ms = home.clock.now_ms()
     producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0}
@@ -98,7 +98,7 @@ async def open_transaction(home: Home, topic: str, producer_id: int, *values: by
 
 async def end_transaction(home: Home, topic: str, producer_id: int, *, commit: bool) -> None:
     """Append the marker that a transaction coordinator writes at the end."""
-    partition = home.broker.node.replicas.led(topic, 0)
+    partition = home.broker.node.broker.replicas.led(topic, 0)
     assert partition is not None
     now_ms = home.clock.now_ms()
     marker = build_marker_batch(

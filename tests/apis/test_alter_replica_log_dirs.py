@@ -45,7 +45,7 @@ def place(home: Home, topic: str, partition: int = 0) -> str:
 
 async def moved(home: Home) -> None:
     """Return when nothing is under way any more."""
-    await until(lambda: not home.broker.node.log_dir_moves.under_way)
+    await until(lambda: not home.broker.node.broker.log_dir_moves.under_way)
 
 
 @pytest.mark.parametrize("version", every(alter_replica_log_dirs))

@@ -63,7 +63,7 @@ def budget() -> Budget:
 async def limited(home: Home, user: User, budget: Budget) -> AsyncIterator[User]:
     """A client whose mutations count to `budget`."""
     node = home.broker.node
-    ports = node.ports._replace(quotas=budget)
+    ports = node.broker.ports._replace(quotas=budget)
     kafka = KafkaConnections(
         node.listeners.shared, Dispatch(APIS, BROKER_LISTENER), Anonymous(), lambda: ports
     )

@@ -93,7 +93,7 @@ async def test_the_end_waits_for_a_disk_that_is_full(home: Home, user: User) -> 
     await user.create_topic("t")
     producer = await Producer.of(user)
     await producer.write("t", b"v")
-    partition = home.broker.node.replicas.led("t", 0)
+    partition = home.broker.node.broker.replicas.led("t", 0)
     assert partition is not None
     partition.log.state.offline = OSError(28, "No space left on device")
     assert (await producer.try_to_end(commit=True)).error_code == 0

@@ -455,10 +455,10 @@ async def test_a_followers_fetch_commits_what_a_producer_with_acks_all_waits_for
     leader = node.foundation.node_id
     both = (leader, leader + 1)
     followed = old.partitions[0]._replace(replicas=both, isr=both, partition_epoch=9)
-    node.replicas.apply(
+    node.broker.replicas.apply(
         node.image._replace(topics={**node.image.topics, "t": old._replace(partitions={0: followed})})
     )
-    partition = node.replicas.led("t", 0)
+    partition = node.broker.replicas.led("t", 0)
     assert partition is not None
     state = partition.log.state
 

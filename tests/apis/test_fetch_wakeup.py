@@ -52,7 +52,7 @@ async def test_a_fetch_that_wants_much_is_woken_when_all_its_partitions_together
     async with home.running() as reader, await User.connect(home.broker.bootstrap_servers) as writer:
         await reader.create_topic("t", 3)
         asked = asyncio.create_task(reader.send(whole_topic(3, min_bytes=3_000), 12))
-        await until(lambda: home.broker.node.purgatory.parked)
+        await until(lambda: home.broker.node.broker.purgatory.parked)
         for partition in range(3):
             assert not asked.done()
             await writer.produce("t", b"x" * 1_000, partition=partition)
@@ -67,7 +67,7 @@ async def test_a_woken_fetch_gets_no_more_than_there_is_room_for_by_then() -> No
     async with home.running() as reader, await User.connect(home.broker.bootstrap_servers) as writer:
         await reader.create_topic("t", 3)
         asked = asyncio.create_task(reader.send(whole_topic(3, min_bytes=150_000), 12))
-        await until(lambda: home.broker.node.purgatory.parked)
+        await until(lambda: home.broker.node.broker.purgatory.parked)
         unsent = home.broker.node.listeners.shared.unsent
         await writer.produce("t", b"x" * 50_000, partition=0)
         await writer.produce("t", b"x" * 50_000, partition=1)

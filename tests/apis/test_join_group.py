@@ -166,7 +166,7 @@ async def test_version_0_waits_for_a_rebalance_as_long_as_for_a_session(home: Ho
     async with home.running() as user:
         described = await user.send(DescribeGroupsRequest(groups=["g"]), 5)
         assert described.groups[0].group_state == "Stable"
-        groups = home.broker.node.coordinators.groups
+        groups = home.broker.node.broker.coordinators.groups
         shard = groups.shards.shard_of(groups.partition_for("g"))
         assert shard.state.groups["g"].members[member].rebalance_timeout_ms == 10_000
 

@@ -465,7 +465,7 @@ async def test_the_next_transaction_waits_a_little_for_the_last_ones_markers(
         await user.create_topic(topic)
     producer = await Producer.of(user)
     await producer.write("slow", b"v")
-    partition = home.broker.node.replicas.led("slow", 0)
+    partition = home.broker.node.broker.replicas.led("slow", 0)
     assert partition is not None
     partition.log.state.offline = OSError(28, "No space left on device")
     ended = await producer.try_to_end(commit=True)
@@ -490,7 +490,7 @@ async def test_markers_that_take_longer_are_not_waited_for(
         await user.create_topic(topic)
     producer = await Producer.of(user)
     await producer.write("slow", b"v")
-    partition = home.broker.node.replicas.led("slow", 0)
+    partition = home.broker.node.broker.replicas.led("slow", 0)
     assert partition is not None
     partition.log.state.offline = OSError(28, "No space left on device")
     ended = await producer.try_to_end(commit=True)

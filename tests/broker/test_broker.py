@@ -354,7 +354,7 @@ async def test_a_stop_answers_who_waits_and_leaves_the_clean_marker() -> None:
     joiner, fetcher = [await User.connect(broker.bootstrap_servers) for _ in range(2)]
     joining = asyncio.ensure_future(joiner.send(join_request(), 3))
     fetching = asyncio.ensure_future(fetcher.send(fetch_request("orders", max_wait_ms=60_000), 12))
-    await until(lambda: broker.node.purgatory.parked == 1)
+    await until(lambda: broker.node.broker.purgatory.parked == 1)
 
     await broker.stop()
 

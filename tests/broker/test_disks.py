@@ -295,7 +295,7 @@ async def test_a_failing_disk_takes_only_its_own_partitions_along(caplog: pytest
         healthy = topics["/a"][0]
         reader = await User.connect(home.broker.bootstrap_servers)
         parked = asyncio.ensure_future(reader.fetch(other, 1, max_wait_ms=60_000))
-        await until(lambda: home.broker.node.purgatory.parked == 1)
+        await until(lambda: home.broker.node.broker.purgatory.parked == 1)
 
         home.files.fail("pwrite", errno.EIO, path="/b/", times=-1)
         assert await produced(user, broken, b"lost") == STORAGE_ERROR

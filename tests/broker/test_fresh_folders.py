@@ -110,7 +110,7 @@ async def test_a_start_on_a_folder_fresh_from_apaches_tool_goes_by_its_feature_l
     voters = [control.KRaftVersionRecord, control.VotersRecord] if dynamic else []
     assert log.control_records == [control.LeaderChangeMessage, *voters]
     assert home.broker.node.image.features == LEVELS
-    assert home.broker.node.ports.metadata.kraft_version == (1 if dynamic else 0)
+    assert home.broker.node.broker.ports.metadata.kraft_version == (1 if dynamic else 0)
     kept = [r.getMessage() for r in caplog.records if "does not serve" in r.getMessage()]
     assert len(kept) == 2, "share.version and streams.version, at each of two starts"
 

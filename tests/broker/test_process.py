@@ -205,7 +205,7 @@ async def test_hundreds_of_parked_fetches_are_answered_by_a_stop(tmp_path: Path)
     users = [await User.connect(broker.bootstrap_servers) for _ in range(200)]
     await users[0].create_topic("orders")
     parked = [asyncio.ensure_future(user.fetch("orders", max_wait_ms=60_000)) for user in users]
-    await until(lambda: broker.node.purgatory.parked == len(users))
+    await until(lambda: broker.node.broker.purgatory.parked == len(users))
     await broker.stop()
     answers = await asyncio.gather(*parked)
     assert [answer.error_code for answer in answers] == [0] * len(users)

@@ -101,7 +101,7 @@ async def hears_of_a_new_record(
     fetching: Awaitable[Any], home: Home, writer: User, fast: str, slow: str
 ) -> None:
     """A fetch of both topics that is parked is answered with what `writer` produces to the fast disk."""
-    await until(lambda: home.broker.node.purgatory.parked == 1)
+    await until(lambda: home.broker.node.broker.purgatory.parked == 1)
     await writer.produce(fast, b"new")
     found = await answered(fetching)
     assert found[slow] == b""
@@ -128,7 +128,7 @@ async def test_a_fetch_answers_what_the_fast_disk_has_and_asks_the_slow_one_when
             parked = asyncio.ensure_future(
                 user.send(both(fast, slow, fast_offset=1, max_wait_ms=60_000, min_bytes=2), 12)
             )
-            await until(lambda: home.broker.node.purgatory.parked == 1)
+            await until(lambda: home.broker.node.broker.purgatory.parked == 1)
             await home.pass_time(1_000)
             assert not parked.done()
             assert "pread" not in [operation for operation, _ in home.files.calls[reads:]]
@@ -196,7 +196,7 @@ async def test_a_disk_that_fails_at_last_tells_the_next_reader() -> None:
             await home.pass_time(1_000)
             assert (await answered(fetching))[slow] == b""
         log = home.broker.node.logs.get(slow, 0)
-        await until(lambda: log is not None and not home.broker.node.ports.cold_reads.is_late(log))
+        await until(lambda: log is not None and not home.broker.node.broker.ports.cold_reads.is_late(log))
         home.files.is_cached = False
         assert ErrorCode((await user.fetch(slow)).error_code) == ErrorCode.KAFKA_STORAGE_ERROR
         assert await user.values(slow) == [b"x"]

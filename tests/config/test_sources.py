@@ -176,9 +176,9 @@ def test_the_cluster_is_named_by_the_variables_of_either_image(given: str) -> No
     assert (config.cluster_id, config.unknown) == ("LelM2dIFQkiUFvXCEcqRWA", [])
 
 
-def test_several_controllers_of_the_environment_are_refused_and_not_made_one() -> None:
-    with pytest.raises(ConfigError, match="KAFKA_INITIAL_CONTROLLERS names several controllers"):
-        load_config(environ={**BITNAMI, "KAFKA_INITIAL_CONTROLLERS": "1@a:9093:x,2@b:9093:y"})
+def test_the_environment_names_the_first_controllers_of_a_new_quorum() -> None:
+    assert load_config(environ=BITNAMI).initial_controllers == "1@kafka:9093:3Db5QLSqSZieL3rJBUUegA"
+    assert load_config(environ={}).initial_controllers is None
 
 
 def test_underscores_of_a_variable_stand_for_dots_underscores_and_dashes() -> None:

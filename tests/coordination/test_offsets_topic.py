@@ -64,8 +64,8 @@ async def test_a_load_reads_as_much_at_a_time_as_configured() -> None:
                 await user.commit("readers", "orders", offset)
         async with home.running() as user:
             assert await user.committed("readers") == {("orders", 0): 19}
-            coordinators = home.broker.node.coordinators
-            partition = home.broker.node.replicas.led(
+            coordinators = home.broker.node.broker.coordinators
+            partition = home.broker.node.broker.replicas.led(
                 OFFSETS_TOPIC, coordinators.groups.partition_for("readers")
             )
             assert partition is not None
@@ -161,10 +161,10 @@ async def test_a_partition_that_cannot_be_read_is_one_error_and_the_others_are_s
         await user.create_topic("orders")
         for number in range(8):
             await user.commit(f"group-{number}", "orders", number)
-        partition = home.broker.node.coordinators.groups.partition_for("group-0")
+        partition = home.broker.node.broker.coordinators.groups.partition_for("group-0")
     home.files.fail("pread", errno.EIO, path=f"__consumer_offsets-{partition}/", skip=1, times=-1)
     async with home.running() as user:
-        groups = home.broker.node.coordinators.groups
+        groups = home.broker.node.broker.coordinators.groups
         served = [n for n in range(8) if groups.partition_for(f"group-{n}") != partition]
         for number in served:
             assert await user.committed(f"group-{number}") == {("orders", 0): number}

@@ -60,7 +60,7 @@ async def test_a_partition_moves_while_it_is_written_and_read() -> None:
             parked = asyncio.ensure_future(
                 reader.fetch("orders", len(written), max_wait_ms=60_000, min_bytes=5 * KIB)
             )
-            await until(lambda: home.broker.node.purgatory.parked == 1)
+            await until(lambda: home.broker.node.broker.purgatory.parked == 1)
             assert await alter(user, (OTHER[source], "orders", [0])) == {("orders", 0): ErrorCode.NONE}
             while home.broker.node.logs.moves.under_way or len(written) < 40:
                 written.append(b"%03d" % len(written) + bytes(KIB))
@@ -326,7 +326,7 @@ async def test_a_full_target_holds_the_move_up_until_there_is_room(
         home.files.fail("pwrite", errno.ENOSPC, path=f"{OTHER[source]}/", times=-1)
         await alter(user, (OTHER[source], "orders", [0]))
         await home.pass_time(10_000)
-        assert (place(home, "orders"), home.broker.node.log_dir_moves.under_way) == (source, 1)
+        assert (place(home, "orders"), home.broker.node.broker.log_dir_moves.under_way) == (source, 1)
         await user.produce("orders", b"goes on")
         home.files.heal()
         await home.pass_time(2_000)

@@ -93,7 +93,7 @@ async def test_a_parked_fetch_of_a_topic_that_is_deleted_is_answered_at_once() -
     async with home.running() as user, await User.connect(home.broker.bootstrap_servers) as reader:
         await user.create_topic("orders")
         fetching = asyncio.ensure_future(reader.fetch("orders", max_wait_ms=60_000))
-        await until(lambda: home.broker.node.purgatory.parked == 1)
+        await until(lambda: home.broker.node.broker.purgatory.parked == 1)
         await user.delete_topic("orders")
         answer = await asyncio.wait_for(fetching, PATIENCE_SECONDS)
     assert ErrorCode(answer.error_code) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -129,7 +129,7 @@ async def test_each_role_in_a_partition_ends_before_the_next_begins(home: Home, 
     await user.create_topic("orders")
     node = home.broker.node
     here, elsewhere = node.foundation.node_id, node.foundation.node_id + 1
-    replicas, image, told = node.replicas, node.image, Told()
+    replicas, image, told = node.broker.replicas, node.image, Told()
     replicas.subscribe(told)
 
     def new_roles(image: ClusterImage) -> list[tuple[object, ...]]:

@@ -6,7 +6,6 @@ Where other nodes lead, the channel to the controller is a remote one (`metadata
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from functools import partial
 
 from pykafka_broker.broker.foundation import Foundation
@@ -29,8 +28,11 @@ from pykafka_broker.metadata.controller_channel import ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
-from pykafka_broker.raft.driver import DriverPorts
+from pykafka_broker.raft.core.quorum import Endpoints
+from pykafka_broker.raft.core.settings import Settings
+from pykafka_broker.raft.driver import DriverPorts, Peers
 from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.raft.wire.common import Quorum
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -53,23 +55,72 @@ def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
         raise unusable_metadata(config, error) from error
 
 
-class NodeMetadata(NamedTuple):
-    """The metadata of a node: the published image, the controller for as long as this node leads, the channel
-    to the active controller, and the replica of the log.
+class QuorumParts(NamedTuple):
+    """The part of a node in the quorum: the published image, the replica of the log, the controller for as
+    long as this node leads and the channel to it, and the channel to the active controller.
+
+    A node without the role controller has no `role` and no `own_controller`.
     """
 
     publisher: MetadataPublisher
-    role: ControllerRole
-    controller: ControllerChannel
     replica: MetadataReplica
+    role: ControllerRole | None
+    own_controller: LocalControllerChannel | None
+    controller: ControllerChannel
 
 
-def build_metadata(
-    foundation: Foundation, storage: RaftStorage, logs: LogManager, cluster_id: str
-) -> NodeMetadata:
-    """The parts of this node's replica of the metadata log, not started yet."""
+def build_quorum(
+    foundation: Foundation,
+    storage: RaftStorage,
+    logs: LogManager,
+    cluster_id: str,
+    own_endpoints: Endpoints,
+) -> QuorumParts:
+    """The parts of this node's replica of the metadata log, not started yet.
+
+    `own_endpoints` are those of the listeners of controllers, as others reach them.
+    """
     config = foundation.config
-    rules = ControllerRules(
+    publisher = MetadataPublisher(cluster_id)
+    rules = _controller_rules(foundation, cluster_id)
+    role = own_controller = None
+    if "controller" in config.process_roles:
+        role = ControllerRole(
+            publisher,
+            rules,
+            foundation.timers,
+            read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
+        )
+        own_controller = LocalControllerChannel(role, rules, foundation.timers)
+    settings = _raft_settings(config)
+    replica = MetadataReplica(
+        storage,
+        local_voter(config, logs, own_endpoints),
+        publisher,
+        ReplicaPorts(
+            foundation.timers,
+            DriverPorts(
+                foundation.clock,
+                foundation.threads.run_blocking,
+                chance,
+                None if config.standalone else _peers(foundation, cluster_id, settings),
+            ),
+            foundation.failure.set,
+        ),
+        leadership=role,
+        snapshots=SnapshotSettings(
+            bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
+            interval_ms=config["metadata.log.max.snapshot.interval.ms"],
+        ),
+        settings=settings,
+    )
+    assert own_controller is not None
+    return QuorumParts(publisher, replica, role, own_controller, own_controller)
+
+
+def _controller_rules(foundation: Foundation, cluster_id: str) -> ControllerRules:
+    config = foundation.config
+    return ControllerRules(
         node_id=foundation.node_id,
         cluster_id=cluster_id,
         configs=NodeConfigRules(foundation.configs),
@@ -82,44 +133,31 @@ def build_metadata(
             else None
         ),
         unclean_election_interval_ms=config["unclean.leader.election.interval.ms"],
-        voters=(foundation.node_id,),
     )
-    publisher = MetadataPublisher(cluster_id)
-    role = ControllerRole(
-        publisher,
-        rules,
-        foundation.timers,
-        read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
+
+
+def _raft_settings(config: BrokerConfig) -> Settings:
+    static = tuple((voter.host, voter.port) for voter in config.voters)
+    servers = (entry.rpartition(":") for entry in config["controller.quorum.bootstrap.servers"])
+    return Settings(
+        listener=config.controller_listener_names[0],
+        bootstrap=static or tuple((host.strip("[]"), int(port)) for host, _, port in servers),
+        may_vote="controller" in config.process_roles,
     )
-    replica = MetadataReplica(
-        storage,
-        local_voter(config, logs),
-        publisher,
-        ReplicaPorts(
-            foundation.timers,
-            DriverPorts(foundation.clock, foundation.threads.run_blocking, chance),
-            foundation.failure.set,
+
+
+def _peers(foundation: Foundation, cluster_id: str, settings: Settings) -> Peers:
+    # A node that is its own quorum, as most are, has no peers and does not pay for a client.
+    from pykafka_broker.metadata.quorum_peers import PeerSettings, QuorumPeers
+
+    return QuorumPeers(
+        PeerSettings(
+            foundation.node_id,
+            Quorum(cluster_id, settings.listener),
+            request_timeout_ms=settings.request_timeout_ms,
         ),
-        leadership=role,
-        snapshots=SnapshotSettings(
-            bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
-            interval_ms=config["metadata.log.max.snapshot.interval.ms"],
-        ),
+        foundation.clock,
     )
-    return NodeMetadata(publisher, role, LocalControllerChannel(role, rules, foundation.timers), replica)
-
-
-async def start_metadata(config: BrokerConfig, replica: MetadataReplica, undo: AsyncExitStack) -> None:
-    """Start this node's replica of the metadata log; the newest metadata is published when this returns.
-
-    Raises:
-        LogDirError: the log cannot be used by this node; the text says what to do.
-    """
-    undo.push_async_callback(replica.close)
-    try:
-        await replica.start()
-    except UNREADABLE_METADATA as error:
-        raise unusable_metadata(config, error) from error
 
 
 def chance() -> float:

@@ -104,8 +104,26 @@ class ServedListeners:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The address of the first listener for its clients: `host:port`."""
-        name = next(iter(self._of(BROKER_LISTENER)))
+        """The address of the first listener for its clients: `host:port`.
+
+        Raises:
+            RuntimeError: there is none: the node has not the role broker.
+        """
+        return self._address_of_first(BROKER_LISTENER)
+
+    @property
+    def controller_address(self) -> str:
+        """The address of the first listener of controllers: `host:port`.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        return self._address_of_first(CONTROLLER_LISTENER)
+
+    def _address_of_first(self, serves: str) -> str:
+        name = next(iter(self._of(serves)), None)
+        if name is None:
+            raise RuntimeError(f"the node has no {serves} listener")
         host, port = self._listeners.advertised(name)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 

@@ -25,7 +25,7 @@ from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
-from pykafka_broker.raft.core.quorum import ReplicaKey, Voter, VoterSet
+from pykafka_broker.raft.core.quorum import Endpoints, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.driver import OtherVotersError
 from pykafka_broker.raft.format import (
     METADATA_FOLDER,
@@ -57,13 +57,6 @@ def unusable_metadata(config: BrokerConfig, error: Exception) -> LogDirError:
         f"The metadata log in {join(config.metadata_log_dir, METADATA_FOLDER)} cannot be used: {error}. "
         "Start the version of the software that wrote it, or restore the folder from a backup."
     )
-
-
-def controller_endpoints(config: BrokerConfig) -> dict[str, tuple[str, int]]:
-    """The addresses of this controller for the voters of the quorum, by listener name."""
-    if not config.controller_listeners:
-        return {config.controller_listener_names[0]: UNREACHED_CONTROLLER}
-    return {e.name: (e.host or "localhost", e.port) for e in config.controller_listeners}
 
 
 class NewCluster(NamedTuple):
@@ -102,6 +95,9 @@ def format_directories(
             "--standalone. If you want to use dynamic quorum, please remove controller.quorum.voters and "
             "specify controller.quorum.bootstrap.servers instead."
         )
+    is_controller = "controller" in config.process_roles
+    if new.standalone and not is_controller:
+        raise StorageFormatError("You can only use --standalone on a controller.")
     try:
         levels = initial_levels(new.release_version, new.features, is_quorum_dynamic=not config.voters)
         voters = None
@@ -109,7 +105,7 @@ def format_directories(
             voters = parse_initial_controllers(new.initial_controllers, config.controller_listener_names[0])
     except ValueError as error:
         raise StorageFormatError(str(error)) from None
-    is_alone = not config.voters and voters is None and not new.no_initial_controllers
+    is_alone = is_controller and not config.voters and voters is None and not new.no_initial_controllers
     level = levels[METADATA_VERSION]
     return format_storage(
         files,
@@ -157,13 +153,42 @@ def prepare_directories(
     meta = logs.dirs.read_meta(logs.dirs.metadata)
     if meta is None:
         logs.dirs.refuse_unformatted_data()
-        formatted = format_directories(files, config, now_ms=now_ms, ignore_formatted=True)
+        formatted = format_directories(
+            files, config, now_ms=now_ms, ignore_formatted=True, new=_cluster_at_start(config)
+        )
         cluster_id = formatted.cluster_id
     else:
         logs.dirs.refuse_unformatted()
         cluster_id = config.cluster_id or meta.cluster_id or ""
     logs.dirs.check_meta(node_id=config.node_id, cluster_id=cluster_id, new_directory_id=random_uuid)
     return cluster_id, formatted
+
+
+def _cluster_at_start(config: BrokerConfig) -> NewCluster:
+    """How a start formats directories: those of a node that is a cluster by itself, or that was told all that
+    its quorum has to agree on.
+
+    Raises:
+        StorageFormatError: it was not told.
+    """
+    if config.initial_controllers is not None:
+        return NewCluster(initial_controllers=config.initial_controllers)
+    directory, controllers = config.metadata_log_dir, config["controller.quorum.bootstrap.servers"]
+    if "controller" in config.process_roles:
+        if len(config.voters) <= 1 and len(controllers) <= 1:
+            return USUAL
+        if not config.voters:
+            raise StorageFormatError(
+                f"{directory} is not formatted. Because controller.quorum.voters is not set on this "
+                "controller, run `pykafka-broker format` with one of the following: --standalone, "
+                "--initial-controllers, or --no-initial-controllers."
+            )
+    if config.cluster_id is None:
+        raise StorageFormatError(
+            f"{directory} is not formatted, and all nodes of a cluster need the same cluster id: run "
+            "`pykafka-broker format --cluster-id ID` on each of them first."
+        )
+    return USUAL
 
 
 def open_metadata_log(
@@ -229,10 +254,12 @@ def _has_log(files: FileSystem, directory: str) -> bool:
     return files.exists(directory) and any(entry.name.endswith(".log") for entry in files.entries(directory))
 
 
-def local_voter(config: BrokerConfig, logs: LogManager) -> Voter:
-    """The voter of this node in the quorum: its id, that of its metadata directory, and its endpoints."""
+def local_voter(config: BrokerConfig, logs: LogManager, own_endpoints: Endpoints) -> Voter:
+    """The node as a voter of the quorum: its id, that of its metadata directory, and its endpoints."""
     key = ReplicaKey(config.node_id, logs.dirs.metadata.directory_id)
-    return Voter(key, controller_endpoints(config))
+    if own_endpoints or "controller" not in config.process_roles:
+        return Voter(key, own_endpoints)
+    return Voter(key, {config.controller_listener_names[0]: UNREACHED_CONTROLLER})
 
 
 def configured_voters(config: BrokerConfig) -> VoterSet:

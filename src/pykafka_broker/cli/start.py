@@ -41,9 +41,9 @@ DELAY: Final = "group.initial.rebalance.delay.ms"
 
 
 class Started(NamedTuple):
-    """A broker that serves."""
+    """A node that serves; a controller alone has no bootstrap servers."""
 
-    bootstrap_servers: str
+    bootstrap_servers: str | None
     node_id: int
     log_dirs: list[str]
 
@@ -144,7 +144,9 @@ async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) ->
     watch_signals(asyncio.get_running_loop(), stop)
     broker = Broker(config)
     logger.info("[KafkaRaftServer nodeId=%d] Starting Kafka server", config.node_id)
-    await broker.start()
+    if not await started(broker, stop):
+        logger.info("[KafkaRaftServer nodeId=%d] Stopped before it served", config.node_id)
+        return
     if topics:
         await create_topics(broker, topics)
     gc.freeze()
@@ -156,6 +158,26 @@ async def serve(config: BrokerConfig, topics: list[NewTopic], output: Output) ->
     server_logger.info("[BrokerServer id=%d] shut down completed", config.node_id)
     if failure is not None:
         raise click.ClickException(f"The broker could not go on: {failure}")
+
+
+async def started(broker: Broker, stop: asyncio.Event) -> bool:
+    """Start the broker; False if a signal came first, and the start was undone.
+
+    A voter may wait for others of its quorum for as long as they do not come.
+    """
+    import asyncio
+
+    starting = asyncio.ensure_future(broker.start())
+    stopped = asyncio.ensure_future(stop.wait())
+    await asyncio.wait((starting, stopped), return_when=asyncio.FIRST_COMPLETED)
+    stopped.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+    if starting.cancelled():
+        return False
+    await starting
+    return True
 
 
 async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | None:
@@ -175,22 +197,30 @@ async def wait_for_end(stop: asyncio.Event, broker: Broker) -> BaseException | N
 
 
 def announce(broker: Broker, config: BrokerConfig, output: Output) -> None:
-    """Say that the broker serves: Kafka's lines for programs, and one with the addresses for people."""
+    """Say that the node serves: Kafka's lines for programs, and one with the addresses for people."""
     from pykafka_broker.cli.logging_setup import logs_objects
 
     node_id = config.node_id
-    lifecycle_logger.info(
-        "[BrokerLifecycleManager id=%d] The broker has been unfenced. "
-        "Transitioning from RECOVERY to RUNNING.",
-        node_id,
-    )
+    bootstrap_servers = None
+    if "broker" in config.process_roles:
+        bootstrap_servers = broker.bootstrap_servers
+        lifecycle_logger.info(
+            "[BrokerLifecycleManager id=%d] The broker has been unfenced. "
+            "Transitioning from RECOVERY to RUNNING.",
+            node_id,
+        )
     logger.info("[KafkaRaftServer nodeId=%d] Kafka Server started", node_id)
     folders = [os.path.abspath(folder) for folder in config.log_dirs]
-    line = f"Bootstrap servers: {broker.bootstrap_servers} (data in {', '.join(folders)})"
+    where = (
+        f"Controller: {broker.node.served_listeners.controller_address}"
+        if bootstrap_servers is None
+        else f"Bootstrap servers: {bootstrap_servers}"
+    )
+    line = f"{where} (data in {', '.join(folders)})"
     if logs_objects() and output.form is not Form.JSON:
         server_logger.info(line)
         return
-    output.show(Started(broker.bootstrap_servers, node_id, folders), [line])
+    output.show(Started(bootstrap_servers, node_id, folders), [line])
     sys.stdout.flush()
 
 

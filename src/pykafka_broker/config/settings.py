@@ -39,6 +39,7 @@ class BrokerConfig(TypedValues):
         values: every key's typed value.
         cluster_id: the cluster a new data directory shall belong to; None leaves the choice to formatting.
         standalone: no quorum is configured: the only controller is the one in this process.
+        initial_controllers: the first voters of a new quorum, as `format --initial-controllers` takes them.
         assumed: which of `originals` are start-up defaults, configured by no source.
     """
 
@@ -49,6 +50,7 @@ class BrokerConfig(TypedValues):
         "cluster_id",
         "controller_listener_names",
         "controller_listeners",
+        "initial_controllers",
         "inter_broker_listener_name",
         "listeners",
         "node_id",
@@ -64,6 +66,7 @@ class BrokerConfig(TypedValues):
         *,
         cluster_id: str | None = None,
         standalone: bool = False,
+        initial_controllers: str | None = None,
         assumed: Iterable[str] = (),
     ) -> None:
         """Read and check `originals`.
@@ -74,6 +77,7 @@ class BrokerConfig(TypedValues):
         self.originals: dict[str, str] = _with_both_ids(originals)
         self.cluster_id = cluster_id
         self.standalone = standalone
+        self.initial_controllers = initial_controllers
         self.assumed = frozenset(assumed)
         super().__init__(_typed(self.originals))
         # Before Kafka's own checks, which would ask for changes that cannot help.
@@ -148,6 +152,7 @@ class BrokerConfig(TypedValues):
         new.originals = self.originals
         new.cluster_id = self.cluster_id
         new.standalone = self.standalone
+        new.initial_controllers = self.initial_controllers
         new.assumed = self.assumed
         typed = _typed_overrides(overrides)
         # Of keys that set the same thing only the dynamically set one counts.
@@ -298,15 +303,10 @@ class BrokerConfig(TypedValues):
                     f"group.consumer.assignors names {name}, and assignors of one's own are not served: "
                     f"leave some of {', '.join(sorted(ASSIGNOR_CLASSES.values()))}"
                 )
-        if self.process_roles != {"broker", "controller"}:
+        if "controller" not in self.process_roles:
             raise ConfigError(
                 f"process.roles={','.join(self.values['process.roles'])} is not served yet: "
                 "this broker needs its controller in the same process; set process.roles=broker,controller"
-            )
-        if len(self.voters) > 1:
-            raise ConfigError(
-                "controller.quorum.voters names several controllers, and a quorum of several is not served "
-                f"yet: leave only the entry of node {self.node_id}"
             )
 
 

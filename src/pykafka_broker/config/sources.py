@@ -146,6 +146,7 @@ def load_config(
         configured,
         cluster_id=cluster_id or _cluster_id(environ),
         standalone=standalone,
+        initial_controllers=environ.get("KAFKA_INITIAL_CONTROLLERS") or None,
         assumed=assumed,
     )
 
@@ -168,15 +169,7 @@ def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
 
 
 def read_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`.
-
-    Raises:
-        ConfigError: they ask for several controllers, which keys would be refused for.
-    """
-    if "," in environ.get("KAFKA_INITIAL_CONTROLLERS", ""):
-        raise ConfigError(
-            "KAFKA_INITIAL_CONTROLLERS names several controllers, and a quorum of several is not served yet"
-        )
+    """The settings among environment variables; `KAFKA_X` beats `KAFKA_CFG_X`."""
     variables = [
         name
         for name in environ

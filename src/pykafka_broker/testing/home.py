@@ -93,7 +93,7 @@ class Home:
 
     async def pass_time(self, duration_ms: int) -> None:
         """Let virtual time pass, and worker threads finish the work of each second of it."""
-        work = self.broker.node.periodic_work
+        work = self.broker.node.broker.periodic_work
         for step_ms in (1_000,) * (duration_ms // 1_000) + (duration_ms % 1_000,):
             await self.clock.pass_time(step_ms)
             await until(lambda: not work.is_under_way)

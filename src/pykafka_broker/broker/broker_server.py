@@ -1,0 +1,224 @@
+"""The broker of a node (Kafka's BrokerServer): all its parts, built in the one order that works.
+
+`start_broker` does, in this order: open the partition logs, let clients queue up, register the broker, make
+the logs that the metadata asks for, unfence the broker, load the coordinators, and accept connections. A
+client that connects finds a broker that answers every request. Beside each step stands how a stop, or a start
+that fails later, undoes it.
+
+Where the next parts go: replica fetchers beside `replicas`.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from functools import partial
+
+from pykafka_broker.apis.api import BROKER_LISTENER
+from pykafka_broker.apis.fetch_sessions import FetchSessionCache
+from pykafka_broker.apis.ports.fetching import Fetching
+from pykafka_broker.apis.ports.node import NodePorts
+from pykafka_broker.broker.cold_reads import ColdReads
+from pykafka_broker.broker.config_changes import ConfigChanges
+from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.isr_changes import RefusedIsrChanges
+from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.metadata_follower import MetadataFollower
+from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
+from pykafka_broker.broker.periodic_work import PeriodicWork
+from pykafka_broker.broker.producer_ids import ProducerIds
+from pykafka_broker.broker.shared_server import STOP_GRACE_MS, SharedServer
+from pykafka_broker.broker.start_reserve import StartReserve
+from pykafka_broker.cluster.image import ClusterImage, ResourceType
+from pykafka_broker.config import BrokerConfig, log_config_for
+from pykafka_broker.coordination.coordinators import Coordinators
+from pykafka_broker.coordination.ports import CoordinatorPorts
+from pykafka_broker.coordination.topic_creation import TopicCreation
+from pykafka_broker.log.config import LogConfig
+from pykafka_broker.log.disk.files import random_id
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
+from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.network.purgatory import Purgatory
+from pykafka_broker.replication.log_dir_moves import LogDirMoves
+from pykafka_broker.replication.partition import PartitionPorts
+from pykafka_broker.replication.replica_manager import ReplicaManager
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The interval at which periodic work checks whether it is due.
+TICK_MS = 1_000
+
+
+class BrokerServer(NamedTuple):
+    """The parts of a broker that serves."""
+
+    replicas: ReplicaManager
+    coordinators: Coordinators
+    lifecycle: BrokerLifecycle
+    log_dir_moves: LogDirMoves
+    purgatory: Purgatory
+    periodic_work: PeriodicWork
+    ports: NodePorts
+
+
+async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServer:
+    """Build all parts and serve; the metadata is published already.
+
+    Raises:
+        LogDirError: the data directories cannot be used; the text says what to do.
+        OSError: an address cannot be listened on.
+        KafkaError: the disk failed, or the controller refuses this broker.
+    """
+    f, logs, metadata, listeners = shared.foundation, shared.logs, shared.metadata, shared.listeners
+    controller = shared.quorum.controller
+    await logs.open_all(partial(_log_config, f, metadata.image))
+
+    replicas = ReplicaManager(
+        logs,
+        lambda overrides: log_config_for(overrides, f.config),
+        PartitionPorts(
+            f.node_id,
+            f.threads.sync,
+            f.clock,
+            RefusedIsrChanges(),
+            registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
+        ),
+    )
+    lifecycle = BrokerLifecycle(controller, logs.dirs, replicas)
+    shared.failures.subscribe(lifecycle.report_failed)
+    producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
+    cold_reads = ColdReads(f.threads.read, f.clock)
+    creation = TopicCreation(controller, metadata, f.configs, f.clock)
+    coordinators = Coordinators(
+        CoordinatorPorts(
+            clock=f.clock,
+            configs=f.configs,
+            metadata=metadata,
+            partitions=replicas,
+            logs=logs,
+            threads=f.threads,
+            cold_reads=cold_reads,
+            producer_ids=producer_ids,
+        ),
+        creation,
+    )
+    replicas.subscribe(coordinators)
+    fetching = _fetching(f.config)
+    await shared.served_listeners.listen(BROKER_LISTENER)
+    f.configs.subscribe(
+        ConfigChanges(fetching, coordinators, replicas, lifecycle, shared.served_listeners).apply
+    )
+    await lifecycle.register(
+        shared.served_listeners.registered(),
+        rack=f.config["broker.rack"],
+        previous_broker_epoch=logs.previous_broker_epoch,
+    )
+    shared.closing.broker_epoch = lifecycle.broker_epoch
+    undo.push_async_callback(lifecycle.shut_down)
+
+    logs.set_strays_aside(lambda log: _is_placed_here(f.node_id, metadata.image, log))
+    undo.push_async_callback(coordinators.close)
+    if (preparation := replicas.prepare(metadata.image)) is not None:
+        await preparation
+    follower = MetadataFollower(shared.config_follower, replicas, creation, coordinators, lifecycle)
+    follower.published(ClusterImage(), metadata.image)
+    metadata.prepare_with(replicas.prepare)
+    metadata.subscribe(follower.published)
+    log_dir_moves = _log_dir_moves(f, logs, replicas, lifecycle)
+    undo.push_async_callback(log_dir_moves.stop)
+    log_dir_moves.resume()
+    await lifecycle.unfence(f.config.cordoned_log_dirs)
+    await f.threads.run_blocking(shared.reserve.take_back)
+    lifecycle.report_places()
+    await coordinators.loaded()
+
+    purgatory = Purgatory(f.clock)
+    ports = shared.ports.broker = NodePorts(
+        clock=f.clock,
+        configs=f.configs,
+        metadata=NodeMetadata(f.node_id, metadata, shared.storage, listeners),
+        controller=controller,
+        topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
+        partitions=replicas,
+        logs=logs,
+        log_dir_moves=log_dir_moves,
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        participation=coordinators.participation,
+        markers=coordinators.markers,
+        producer_ids=producer_ids,
+        fetching=fetching,
+        purgatory=purgatory,
+        cold_reads=cold_reads,
+        threads=f.threads,
+        authorizer=shared.authorizer,
+        quotas=shared.quotas,
+    )
+    undo.push_async_callback(_hang_up, listeners, purgatory, coordinators)
+    listeners.start(BROKER_LISTENER)
+    periodic_work = PeriodicWork(f.clock, TICK_MS, partial(_work_on_logs, f, replicas, shared.reserve, logs))
+    undo.push_async_callback(periodic_work.stop)
+    periodic_work.start()
+    return BrokerServer(
+        replicas=replicas,
+        coordinators=coordinators,
+        lifecycle=lifecycle,
+        log_dir_moves=log_dir_moves,
+        purgatory=purgatory,
+        periodic_work=periodic_work,
+        ports=ports,
+    )
+
+
+def _log_config(f: Foundation, image: ClusterImage, topic: str) -> LogConfig:
+    return log_config_for(image.config(ResourceType.TOPIC, topic), f.config)
+
+
+def _fetching(config: BrokerConfig) -> Fetching:
+    sessions = FetchSessionCache(
+        lambda: 1 + int(random_id(), 16) % (2**31 - 1),
+        config["max.incremental.fetch.session.cache.slots"],
+    )
+    return Fetching(sessions, config["fetch.max.bytes"])
+
+
+def _log_dir_moves(
+    f: Foundation, logs: LogManager, replicas: ReplicaManager, lifecycle: BrokerLifecycle
+) -> LogDirMoves:
+    config = f.config
+    return LogDirMoves(
+        logs,
+        replicas,
+        lifecycle,
+        f.clock,
+        threads=config["num.replica.alter.log.dirs.threads"] or len(config.log_dirs),
+        bytes_per_second=lambda: f.config["replica.alter.log.dirs.io.max.bytes.per.second"],
+    )
+
+
+def _is_placed_here(node_id: int, image: ClusterImage, log: PartitionLog) -> bool:
+    """Whether the metadata knows this log; one that has lost its topic id is known by its name."""
+    topic = image.topics.get(log.topic)
+    if topic is None or log.topic_id not in (topic.topic_id, UNKNOWN_TOPIC_ID):
+        return False
+    registration = topic.partitions.get(log.partition)
+    return registration is not None and node_id in registration.replicas
+
+
+async def _hang_up(listeners: Listeners, purgatory: Purgatory, coordinators: Coordinators) -> None:
+    """Let no more clients in, answer the requests that wait, and close the connections of clients."""
+    listeners.stop_accepting(BROKER_LISTENER)
+    purgatory.close()
+    coordinators.refuse()
+    await listeners.hang_up(BROKER_LISTENER, STOP_GRACE_MS)
+
+
+async def _work_on_logs(
+    f: Foundation, replicas: ReplicaManager, reserve: StartReserve, logs: LogManager
+) -> None:
+    """One round of periodic work."""
+    replicas.check_lag()
+    await replicas.create_missing()
+    if reserve.is_short:
+        await f.threads.run_blocking(reserve.take_back)
+    await logs.tick(f.clock.now_ms())

@@ -1,0 +1,42 @@
+"""The controller of a node (Kafka's ControllerServer): listeners on which brokers and other controllers reach
+it, and its registration.
+
+The listeners serve before the quorum has a leader, for voters elect it over them. They are stopped after this
+node's broker has shut down: other brokers say over them that they have learned who leads instead. A node
+without a quorum in its configuration has no such listeners: its controller is asked in the process alone.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.apis.api import CONTROLLER_LISTENER
+from pykafka_broker.apis.ports.controller import ControllerPorts
+from pykafka_broker.broker.node_ports import PublishedMetadata, ReplicaQuorum
+from pykafka_broker.broker.shared_server import SharedServer
+from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
+from pykafka_broker.controller.local_channel import LocalControllerChannel
+from pykafka_broker.controller.role import ControllerRole
+from pykafka_broker.raft.format import random_uuid
+
+
+def serve_controllers(shared: SharedServer, role: ControllerRole, controller: LocalControllerChannel) -> None:
+    """Accept connections of brokers and of other controllers."""
+    f = shared.foundation
+    shared.ports.controller = ControllerPorts(
+        configs=f.configs,
+        metadata=PublishedMetadata(f.node_id, shared.metadata, shared.storage),
+        controller=controller,
+        active=role,
+        quorum=ReplicaQuorum(shared.quorum.replica, shared.storage, f.threads.run_blocking),
+        authorizer=shared.authorizer,
+        quotas=shared.quotas,
+    )
+    shared.listeners.start(CONTROLLER_LISTENER)
+
+
+async def register_controller(shared: SharedServer) -> None:
+    """Tell the cluster how this node's controller is reached, where records of its level can say it."""
+    served = shared.served_listeners
+    if served.has_controllers and shared.image.metadata_version >= CONTROLLER_REGISTRATIONS_SINCE:
+        await shared.quorum.controller.register_controller(
+            random_uuid(), served.registered(CONTROLLER_LISTENER)
+        )

@@ -1,0 +1,203 @@
+"""The parts of a node that its broker and its controller share (Kafka's SharedServer): log directories,
+listeners, and the replica of the metadata log.
+
+They are built in the one order that works: reserve the addresses to listen on, lock the log directories and
+format new ones, open the metadata log, let controllers queue up. The replica is built then, and started by
+`start_replica`: by that time handlers on listeners of controllers must have their ports, for voters elect the
+leader over them. Beside each step stands how a stop, or a start that fails later, undoes it.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+
+from pykafka_broker.apis.api import CONTROLLER_LISTENER
+from pykafka_broker.apis.ports.authorizer import ALLOW_ALL, Authorizer
+from pykafka_broker.apis.ports.controller import ControllerPorts
+from pykafka_broker.apis.ports.node import NodePorts
+from pykafka_broker.apis.ports.quotas import UNLIMITED, Quotas
+from pykafka_broker.broker.descriptor_care import DescriptorCare
+from pykafka_broker.broker.failed_directories import FailedDirectories
+from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.listener_kinds import listener_kinds
+from pykafka_broker.broker.metadata_follower import ConfigFollower
+from pykafka_broker.broker.node_logs import build_logs, reconfigure_logs
+from pykafka_broker.broker.quorum import QuorumParts, build_quorum, open_metadata
+from pykafka_broker.broker.security_protocols import security_protocols
+from pykafka_broker.broker.served_listeners import ServedListeners
+from pykafka_broker.broker.settings import connection_limits, listener_limits
+from pykafka_broker.broker.start_reserve import StartReserve
+from pykafka_broker.broker.storage import UNREADABLE_METADATA, prepare_directories, unusable_metadata
+from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.log.disk.files import OsFileSystem
+from pykafka_broker.log.manager.log_manager import LogManager
+from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.metadata.publisher import MetadataPublisher
+from pykafka_broker.network.host_names import limits_by_address
+from pykafka_broker.network.listeners import Listeners
+from pykafka_broker.network.memory import RequestMemory
+from pykafka_broker.network.shared import Shared
+from pykafka_broker.raft.format import is_formatted
+from pykafka_broker.raft.storage import RaftStorage
+from pykafka_broker.system.event_loop import raise_open_file_limit
+from pykafka_broker.system.named_tuple import NamedTuple
+
+logger = logging.getLogger("kafka.server.SharedServer")
+
+#: The longest time that a stop waits for requests that are being served.
+STOP_GRACE_MS = 5_000
+
+
+class HandlerPorts:
+    """The ports of handlers, by the kind of their listener. They are filled in when the parts are there,
+    before listeners of that kind are started.
+    """
+
+    broker: NodePorts
+    controller: ControllerPorts
+
+
+class Closing:
+    """Closes all logs of a node. The metadata log is first: the clean shutdown marker, written with the other
+    logs, says that it was closed cleanly too.
+    """
+
+    def __init__(self, f: Foundation, metadata_log: PartitionLog, logs: LogManager) -> None:
+        self._threads = f.threads
+        self._metadata_log = metadata_log
+        self._logs = logs
+        #: For the marker; -1 until the broker is registered.
+        self.broker_epoch = -1
+
+    async def close(self) -> None:
+        """Return when everything is on disk, or cannot be."""
+        is_clean = await self._threads.run_blocking(self._metadata_log.close)
+        await self._logs.close(self.broker_epoch, clean=is_clean)
+
+
+class SharedServer(NamedTuple):
+    """The shared parts of a node."""
+
+    foundation: Foundation
+    failures: FailedDirectories
+    logs: LogManager
+    reserve: StartReserve
+    listeners: Listeners
+    served_listeners: ServedListeners
+    ports: HandlerPorts
+    closing: Closing
+    storage: RaftStorage
+    quorum: QuorumParts
+    config_follower: ConfigFollower
+    authorizer: Authorizer
+    quotas: Quotas
+
+    @property
+    def metadata(self) -> MetadataPublisher:
+        """Publishes the images of the metadata."""
+        return self.quorum.publisher
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        return self.metadata.image
+
+
+async def build_shared(f: Foundation, undo: AsyncExitStack) -> SharedServer:
+    """Build the shared parts of a node; nothing is served yet.
+
+    Raises:
+        LogDirError, StorageFormatError: the data directories cannot be used; the text says what to do.
+        OSError: an address cannot be listened on.
+    """
+    undo.callback(f.threads.shutdown)
+    failures = FailedDirectories(f.failure)
+    logs: LogManager = build_logs(f, lambda log_dir: failures.failed(logs.dirs, log_dir))
+    f.configs.subscribe(lambda _, new: reconfigure_logs(logs, new))
+    listeners = await _unbound_listeners(f, logs, undo)
+    authorizer, quotas = ALLOW_ALL, UNLIMITED
+    ports = HandlerPorts()
+    kinds = listener_kinds(
+        listeners.shared,
+        security_protocols(),
+        authorizer,
+        quotas,
+        lambda: ports.broker,
+        lambda: ports.controller,
+    )
+    served_listeners = ServedListeners(listeners, kinds, lambda: f.config, f.threads)
+    if not is_formatted(f.files, f.config.metadata_log_dir):
+        served_listeners.reserve_addresses()
+    undo.callback(logs.dirs.unlock)
+    cluster_id = _prepare_directories(f, logs)
+    reserve = StartReserve(f.files, f.config.metadata_log_dir)
+    reserve.give_if_needed()
+
+    storage = open_metadata(f, logs)
+    closing = Closing(f, storage.log, logs)
+    undo.push_async_callback(closing.close)
+    await served_listeners.listen(CONTROLLER_LISTENER)
+    undo.push_async_callback(listeners.stop, STOP_GRACE_MS)
+    own_endpoints = {
+        name: (endpoint.host, endpoint.port)
+        for name, endpoint in served_listeners.registered(CONTROLLER_LISTENER).items()
+    }
+    return SharedServer(
+        foundation=f,
+        failures=failures,
+        logs=logs,
+        reserve=reserve,
+        listeners=listeners,
+        served_listeners=served_listeners,
+        ports=ports,
+        closing=closing,
+        storage=storage,
+        quorum=build_quorum(f, storage, logs, cluster_id, own_endpoints),
+        config_follower=ConfigFollower(f.configs),
+        authorizer=authorizer,
+        quotas=quotas,
+    )
+
+
+async def start_replica(shared: SharedServer, undo: AsyncExitStack) -> None:
+    """Start the replica of the metadata log; the newest metadata is published, and its configuration is in
+    force, when this returns. That takes a leader, for which a voter may have to wait for other voters.
+
+    Raises:
+        LogDirError: the log cannot be used by this node; the text says what to do.
+    """
+    replica = shared.quorum.replica
+    undo.push_async_callback(replica.close)
+    try:
+        await replica.start()
+    except UNREADABLE_METADATA as error:
+        raise unusable_metadata(shared.foundation.config, error) from error
+    shared.config_follower.apply(shared.image)
+
+
+async def _unbound_listeners(f: Foundation, logs: LogManager, undo: AsyncExitStack) -> Listeners:
+    """Listeners without an address yet, and the care for descriptors, which new clients take."""
+    config = f.config
+    shared = Shared(f.clock, connection_limits(config), RequestMemory(config["queued.max.request.bytes"]))
+    # A host that is unknown keeps a broker from starting only where the process was given it.
+    by_address = await limits_by_address(config.connections_per_ip_overrides)
+    open_file_limit = raise_open_file_limit()
+    listeners = Listeners(shared, listener_limits(config, by_address), open_file_limit, f.descriptors)
+    if open_file_limit is not None and isinstance(f.files, OsFileSystem):
+        care = DescriptorCare(
+            f.descriptors, logs, f.clock, on_short=listeners.acceptor.complain_of_descriptors
+        )
+        undo.callback(care.end)
+        care.begin(f.files, open_file_limit)
+    undo.callback(listeners.stop_accepting)
+    return listeners
+
+
+def _prepare_directories(f: Foundation, logs: LogManager) -> str:
+    """Lock the directories and format new ones; the cluster's id. Blocking."""
+    cluster_id, formatted = prepare_directories(f.files, logs, f.config, now_ms=f.clock.now_ms())
+    if formatted is not None:
+        for directory in formatted.directory_ids:
+            logger.info("Formatted %s for cluster %s", directory, cluster_id)
+    return cluster_id

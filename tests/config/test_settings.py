@@ -113,14 +113,17 @@ def test_a_file_and_the_environment_that_ask_for_tls_or_sasl_hear_it_as_well(
         load_config(environ={"KAFKA_LISTENERS": listener})
 
 
-def test_a_quorum_of_several_controllers_is_refused_until_it_can_be_served() -> None:
-    with pytest.raises(ConfigError, match="a quorum of several is not served yet"):
-        load_config(
-            overrides=[
-                "controller.quorum.voters=1@a:9093,2@b:9093",
-                "listeners=PLAINTEXT://:9092,CONTROLLER://:9093",
-            ]
-        )
+@pytest.mark.parametrize("roles", ["controller", "broker,controller"])
+def test_a_node_may_be_one_of_several_controllers(roles: str) -> None:
+    listeners = "CONTROLLER://:9093" if roles == "controller" else "PLAINTEXT://:9092,CONTROLLER://:9093"
+    config = load_config(
+        overrides=[
+            f"process.roles={roles}",
+            "controller.quorum.voters=1@a:9093,2@b:9093",
+            f"listeners={listeners}",
+        ]
+    )
+    assert [voter.node_id for voter in config.voters] == [1, 2]
 
 
 def test_a_listener_may_have_its_own_value() -> None:

@@ -70,7 +70,7 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     if quorum.role is not None and quorum.own_controller is not None:
         serve_controllers(shared, quorum.role, quorum.own_controller)
     await start_replica(shared, undo)
-    if quorum.role is not None:
+    if quorum.role is not None and quorum.role.is_active:
         await register_controller(shared)
     if "broker" in foundation.config.process_roles:
         return Node(shared, await start_broker(shared, undo))

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from pykafka_broker.broker.foundation import Foundation
+from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
 from pykafka_broker.broker.storage import (
     UNREADABLE_METADATA,
     local_voter,
@@ -17,7 +18,6 @@ from pykafka_broker.broker.storage import (
 )
 from pykafka_broker.cluster.image import ResourceType
 from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.local_channel import LocalControllerChannel
@@ -29,10 +29,8 @@ from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
 from pykafka_broker.raft.core.quorum import Endpoints
-from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.driver import DriverPorts, Peers
 from pykafka_broker.raft.storage import RaftStorage
-from pykafka_broker.raft.wire.common import Quorum
 from pykafka_broker.system.named_tuple import NamedTuple
 
 
@@ -92,7 +90,6 @@ def build_quorum(
             read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
         )
         own_controller = LocalControllerChannel(role, rules, foundation.timers)
-    settings = _raft_settings(config)
     replica = MetadataReplica(
         storage,
         local_voter(config, logs, own_endpoints),
@@ -103,7 +100,7 @@ def build_quorum(
                 foundation.clock,
                 foundation.threads.run_blocking,
                 chance,
-                None if config.standalone else _peers(foundation, cluster_id, settings),
+                None if config.standalone else _peers(foundation, cluster_id),
             ),
             foundation.failure.set,
         ),
@@ -112,7 +109,7 @@ def build_quorum(
             bytes_between_snapshots=config["metadata.log.max.record.bytes.between.snapshots"],
             interval_ms=config["metadata.log.max.snapshot.interval.ms"],
         ),
-        settings=settings,
+        settings=raft_settings(config),
     )
     assert own_controller is not None
     return QuorumParts(publisher, replica, role, own_controller, own_controller)
@@ -136,28 +133,10 @@ def _controller_rules(foundation: Foundation, cluster_id: str) -> ControllerRule
     )
 
 
-def _raft_settings(config: BrokerConfig) -> Settings:
-    static = tuple((voter.host, voter.port) for voter in config.voters)
-    servers = (entry.rpartition(":") for entry in config["controller.quorum.bootstrap.servers"])
-    return Settings(
-        listener=config.controller_listener_names[0],
-        bootstrap=static or tuple((host.strip("[]"), int(port)) for host, _, port in servers),
-        may_vote="controller" in config.process_roles,
-    )
+def _peers(foundation: Foundation, cluster_id: str) -> Peers:
+    from pykafka_broker.metadata.quorum_peers import QuorumPeers  # a node that is alone needs no client
 
-
-def _peers(foundation: Foundation, cluster_id: str, settings: Settings) -> Peers:
-    # A node that is its own quorum, as most are, has no peers and does not pay for a client.
-    from pykafka_broker.metadata.quorum_peers import PeerSettings, QuorumPeers
-
-    return QuorumPeers(
-        PeerSettings(
-            foundation.node_id,
-            Quorum(cluster_id, settings.listener),
-            request_timeout_ms=settings.request_timeout_ms,
-        ),
-        foundation.clock,
-    )
+    return QuorumPeers(peer_settings(foundation.config, cluster_id), foundation.clock)
 
 
 def chance() -> float:

@@ -7,12 +7,16 @@ and those that come while the disk syncs share the next sync (`raft/driver.py`);
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykafka_broker.config import BrokerConfig
 from pykafka_broker.config.keys import parse_bootstrap_servers
-from pykafka_broker.metadata.quorum_peers import PeerSettings
 from pykafka_broker.raft.core.quorum import Address
 from pykafka_broker.raft.core.settings import Settings
 from pykafka_broker.raft.wire.common import Quorum
+
+if TYPE_CHECKING:
+    from pykafka_broker.metadata.quorum_peers import PeerSettings
 
 
 def raft_settings(config: BrokerConfig) -> Settings:
@@ -39,6 +43,8 @@ def _bootstrap(config: BrokerConfig) -> tuple[Address, ...]:
 
 def peer_settings(config: BrokerConfig, cluster_id: str) -> PeerSettings:
     """The settings of the connections to the other replicas."""
+    from pykafka_broker.metadata.quorum_peers import PeerSettings  # a node that is alone needs no client
+
     return PeerSettings(
         config.node_id,
         Quorum(cluster_id, config.controller_listener_names[0]),

@@ -25,6 +25,7 @@ from pykafka_broker.raft.snapshots import decode_snapshot, encode_snapshot
 from pykafka_broker.testing.apache.tools import run_tool
 from pykafka_broker.testing.home import DATA, Home
 from pykafka_broker.testing.memory_files import MemoryFiles
+from pykafka_broker.testing.processes import free_port
 from tests.cli.conftest import run_command
 from tests.raft import apache_bytes as apache
 
@@ -162,8 +163,14 @@ async def test_a_first_start_with_voters_in_the_configuration_survives_a_power_c
 
 async def test_a_node_formatted_without_voters_says_where_they_belong() -> None:
     files = formatted_by_apache(dynamic=False)
+    itself = f"127.0.0.1:{free_port()}"
+    alone = {
+        **DYNAMIC,
+        "controller.quorum.bootstrap.servers": itself,
+        "listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://{itself}",
+    }
     with pytest.raises(LogDirError, match=r"finds no voters .* controller\.quorum\.voters \(1@host:port\)"):
-        await home_of(files, DYNAMIC).new_broker().start()
+        await home_of(files, alone).new_broker().start()
 
 
 # -- beside Apache Kafka's tool ----------------------------------------------------------------------------

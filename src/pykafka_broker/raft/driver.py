@@ -186,11 +186,13 @@ class RaftDriver:
         The sync of `quorum-state` happens here, on the event loop: nothing can be served before it anyway.
 
         Raises:
-            OtherVotersError: there are other voters, and no way to them.
+            OtherVotersError: there are other voters, and no way to them; or no voter and no other node to ask.
             OSError, KafkaError: the disk failed.
         """
-        if self._ports.peers is None:
-            _check_alone(self._local, loaded.view.membership)
+        membership = loaded.view.membership
+        others = set(self._settings.bootstrap).difference(self._local.endpoints.values())
+        if self._ports.peers is None or not (membership.voters.voters or others):
+            _check_alone(self._local, membership)
         step = transitions.boot(self._local, loaded.election, loaded.view, self._moment(), self._settings)
         self._is_stepping = True
         try:

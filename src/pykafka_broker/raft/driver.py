@@ -180,7 +180,7 @@ class RaftDriver:
 
     # -- life ------------------------------------------------------------------------------------------
 
-    def boot(self, loaded: Loaded) -> None:
+            OtherVotersError: there are other voters and no way to them, or no voter and no other node.
         """Take up the role that the files give; a quorum of one leads when this returns.
 
         The sync of `quorum-state` happens here, on the event loop: nothing can be served before it anyway.

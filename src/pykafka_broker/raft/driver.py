@@ -180,13 +180,13 @@ class RaftDriver:
 
     # -- life ------------------------------------------------------------------------------------------
 
-            OtherVotersError: there are other voters and no way to them, or no voter and no other node.
+    def boot(self, loaded: Loaded) -> None:
         """Take up the role that the files give; a quorum of one leads when this returns.
 
         The sync of `quorum-state` happens here, on the event loop: nothing can be served before it anyway.
 
         Raises:
-            OtherVotersError: there are other voters, and no way to them; or no voter and no other node to ask.
+            OtherVotersError: there are other voters and no way to them, or no voter and no other node.
             OSError, KafkaError: the disk failed.
         """
         membership = loaded.view.membership

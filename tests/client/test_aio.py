@@ -21,7 +21,8 @@ from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorRes
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest
 from pykafka_broker.testing.clock import VirtualClock
-from pykafka_broker.testing.home import until
+from pykafka_broker.system.event_loop import run
+from pykafka_broker.testing.home import Home, until
 from tests.support.scripted_broker import response_frame, versions
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
@@ -235,3 +236,14 @@ async def test_the_end_of_a_stream_comes_behind_its_frames() -> None:
         with pytest.raises(ConnectionError, match="closed the connection"):
             await stream.receive()
         await stream.close()
+
+
+def test_connections_work_on_the_event_loop_of_brokers() -> None:
+    async def versions_served() -> bool:
+        home = Home()
+        async with home.running():
+            host, _, port = home.broker.bootstrap_servers.rpartition(":")
+            async with await connect(Address(host, int(port))) as connection:
+                return connection.newest_version(BEAT) > 0
+
+    assert run(versions_served())

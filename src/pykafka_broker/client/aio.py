@@ -21,7 +21,7 @@ import asyncio
 from collections import deque
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from pykafka_broker.client.addresses import Address
 from pykafka_broker.client.connection import CLIENT, ConnectionState, Identity
@@ -90,8 +90,8 @@ class Stream(asyncio.BufferedProtocol):
     # Called by asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        # That of uvloop is no subclass.
+        self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._cutter.get_buffer()

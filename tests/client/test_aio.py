@@ -20,8 +20,8 @@ from pykafka_broker.protocol.errors import ErrorCode, ProtocolError
 from pykafka_broker.protocol.messages.find_coordinator import FindCoordinatorResponse
 from pykafka_broker.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from pykafka_broker.protocol.messages.produce import ProduceRequest
-from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.system.event_loop import run
+from pykafka_broker.testing.clock import VirtualClock
 from pykafka_broker.testing.home import Home, until
 from tests.support.scripted_broker import response_frame, versions
 

@@ -1,4 +1,4 @@
-"""Apache Kafka 4.3.1 as a peer: its broker as a process, its command-line tools, its classes.
+"""Apache Kafka 4.3.1 as a peer: its nodes as processes, its command-line tools, its classes.
 
     from pykafka_broker.testing.apache.broker import ApacheBroker
     from pykafka_broker.testing.apache.tools import run_tool

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from pykafka_broker.protocol.compile import encode
+from pykafka_broker.raft.core.messages import Current
 from pykafka_broker.raft.wire import begin_quorum_epoch, end_quorum_epoch, fetch, fetch_snapshot, vote, voters
 from pykafka_broker.raft.wire.common import Quorum
 from tests.support.frames import Frame, frames_of
@@ -26,15 +27,19 @@ QUORUM = Quorum("4L6g3nShT-eMCtK--X86sw")
 Again = Callable[[Any], Any]
 MAX_BYTES = 1 << 20
 REQUESTS: dict[str, Again] = {
-    "add_raft_voter": lambda m: voters.add_request(core(voters.read_add_request, m), QUORUM),
+    "add_raft_voter": lambda m: voters.add_request(voters.read_add_request(m, QUORUM.cluster_id), QUORUM),
     "begin_quorum_epoch": lambda m: begin_quorum_epoch.request(
         core(begin_quorum_epoch.read_request, m), QUORUM
     ),
     "end_quorum_epoch": lambda m: end_quorum_epoch.request(core(end_quorum_epoch.read_request, m), QUORUM),
     "fetch": lambda m: fetch.request(core(fetch.read_request, m), QUORUM, MAX_BYTES),
     "fetch_snapshot": lambda m: fetch_snapshot.request(core(fetch_snapshot.read_request, m), QUORUM),
-    "remove_raft_voter": lambda m: voters.remove_request(core(voters.read_remove_request, m), QUORUM),
-    "update_raft_voter": lambda m: voters.update_request(core(voters.read_update_request, m), QUORUM),
+    "remove_raft_voter": lambda m: voters.remove_request(
+        voters.read_remove_request(m, QUORUM.cluster_id), QUORUM
+    ),
+    "update_raft_voter": lambda m: voters.update_request(
+        voters.read_update_request(m, QUORUM, Current(1)), QUORUM
+    ),
     "vote": lambda m: vote.request(core(vote.read_request, m), QUORUM),
 }
 ANSWERS: dict[str, Again] = {

@@ -1,40 +1,90 @@
-"""The life of a broker, asked of a controller over files in memory."""
+"""The life of a broker, asked of a controller over files in memory, on a virtual clock."""
 
 from __future__ import annotations
 
-from pykafka_broker.broker.lifecycle import BrokerLifecycle
-from pykafka_broker.cluster.events import DirectoryAssignment
+import asyncio
+
+import pytest
+
+from pykafka_broker.broker.heartbeats import LifeSettings, Phase
+from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts
+from pykafka_broker.cluster.events import (
+    DirectoryAssignment,
+    Heartbeat,
+    HeartbeatResult,
+    NewTopic,
+    ProducerIdBlock,
+)
 from pykafka_broker.cluster.image import RegisteredEndpoint
+from pykafka_broker.cluster.state import ControllerRules
+from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.log.disk.directories import LogDirs
-from tests.support.metadata import Node
+from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.metadata.controller_channel import BrokerReports, BrokerStatus
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
+from pykafka_broker.raft.format import random_uuid
+from tests.support.metadata import Node, heartbeat_of
 
 LISTENERS = {"PLAINTEXT": RegisteredEndpoint("localhost", 9092)}
 MOVED = {"PLAINTEXT": RegisteredEndpoint("localhost", 9095)}
 
 
-class NoReplicas:
-    """A broker without a partition."""
+class Replicas:
+    """The replicas of a broker, as far as they are not where the controller thinks."""
+
+    def __init__(self) -> None:
+        self.lost: list[DirectoryAssignment] = []
 
     def misplaced(self) -> list[DirectoryAssignment]:
-        return []
+        return list(self.lost)
 
 
-async def started(node: Node, listeners: dict[str, RegisteredEndpoint]) -> BrokerLifecycle:
-    """The life of a broker that has registered itself."""
-    dirs = LogDirs(node.files, ["/data"])
+def new_life(
+    node: Node,
+    controller: BrokerReports | None = None,
+    *,
+    replicas: Replicas | None = None,
+    paths: tuple[str, ...] = ("/data",),
+) -> BrokerLifecycle:
+    """The life of a broker that has not registered yet."""
+    dirs = LogDirs(node.files, list(paths))
+    for log_dir in dirs.all:
+        log_dir.directory_id = random_uuid()
     dirs.metadata.directory_id = node.directory_id
-    lifecycle = BrokerLifecycle(node.controller, dirs, NoReplicas())
-    await lifecycle.register(listeners, rack=None, previous_broker_epoch=-1)
-    return lifecycle
+
+    def raise_if_final(_: KafkaError) -> None:
+        if node.failures:
+            raise node.failures[0]
+
+    ports = LifePorts(
+        node.clock, lambda: node.publisher.published_offset, node.failures.append, raise_if_final
+    )
+    return BrokerLifecycle(controller or node.controller, dirs, replicas or Replicas(), ports, LifeSettings())
+
+
+async def registering(node: Node, broker: BrokerLifecycle, listeners=LISTENERS) -> None:
+    """Let a broker register, while time passes."""
+    task = asyncio.ensure_future(broker.register(listeners, rack=None, previous_broker_epoch=-1))
+    while not task.done():
+        await node.clock.pass_time(1)
+    await task
+
+
+async def running(node: Node, broker: BrokerLifecycle) -> BrokerLifecycle:
+    """A broker that runs."""
+    await registering(node, broker)
+    await broker.unfence(())
+    return broker
 
 
 async def test_a_registration_that_is_asked_for_again_is_of_the_same_incarnation() -> None:
     node = Node()
     await node.replica.start()
-    broker = await started(node, LISTENERS)
+    broker = new_life(node)
+    await registering(node, broker)
     first = node.image.brokers[1]
 
-    await broker.register(MOVED, rack=None, previous_broker_epoch=-1)
+    await registering(node, broker, MOVED)
 
     assert first.incarnation_id == broker.incarnation_id
     assert broker.broker_epoch == first.epoch
@@ -44,10 +94,235 @@ async def test_a_registration_that_is_asked_for_again_is_of_the_same_incarnation
 async def test_another_start_is_another_incarnation_with_another_epoch() -> None:
     node = Node()
     await node.replica.start()
-    before = await started(node, LISTENERS)
+    before, after = new_life(node), new_life(node)
+    await registering(node, before)
 
-    after = await started(node, LISTENERS)
+    await registering(node, after)
 
     assert after.incarnation_id != before.incarnation_id
     assert after.broker_epoch > before.broker_epoch
     assert node.image.brokers[1].incarnation_id == after.incarnation_id
+
+
+async def test_a_broker_is_fenced_until_it_is_ready() -> None:
+    node = Node()
+    await node.replica.start()
+    broker = new_life(node)
+    await registering(node, broker)
+    assert (broker.phase, node.image.brokers[1].fenced) == (Phase.RECOVERY, True)
+    await node.clock.pass_time(60_000)
+    assert node.image.brokers[1].fenced
+
+    await broker.unfence(())
+
+    assert (broker.phase, node.image.brokers[1].fenced) == (Phase.RUNNING, False)
+
+
+class Scripted:
+    """A controller whose heartbeats are answered as the test says; an error stays until it is taken away."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.error: KafkaError | None = None
+        self.statuses: list[BrokerStatus] = []
+        self.registrations = 0
+        self.assignments: list[tuple[DirectoryAssignment, ...]] = []
+
+    async def register_broker(self, **registration: object) -> int:
+        self.registrations += 1
+        self._raise()
+        return 7
+
+    async def heartbeat(self, status: BrokerStatus) -> HeartbeatResult:
+        self.statuses.append(status)
+        self._raise()
+        return HeartbeatResult(True, status.want_fence, False)
+
+    async def assign_replicas_to_dirs(
+        self, broker_epoch: int, assignments: tuple[DirectoryAssignment, ...]
+    ) -> tuple[ErrorCode, ...]:
+        self.assignments.append(tuple(assignments))
+        self._raise()
+        return (ErrorCode.NONE,) * len(assignments)
+
+    async def allocate_producer_ids(self, broker_epoch: int) -> ProducerIdBlock:
+        raise NotImplementedError
+
+    def _raise(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+async def test_a_broker_whose_id_is_in_use_is_registered_when_the_other_is_gone() -> None:
+    node = Node()
+    controller = Scripted(node)
+    controller.error = KafkaError(ErrorCode.DUPLICATE_BROKER_REGISTRATION)
+    broker = new_life(node, controller)
+    registration = asyncio.ensure_future(broker.register(LISTENERS, rack=None, previous_broker_epoch=-1))
+    await node.clock.pass_time(9_000)
+    assert controller.registrations == 7  # after 100, 300, 700, 1500, 3100 and 6300 ms
+
+    controller.error = None
+    await node.clock.pass_time(9_000)
+
+    await registration
+    assert broker.broker_epoch == 7
+
+
+async def test_a_broker_that_nobody_registers_gives_up() -> None:
+    node = Node()
+    controller = Scripted(node)
+    controller.error = KafkaError(ErrorCode.NOT_CONTROLLER, "no leader")
+    broker = new_life(node, controller)
+    registration = asyncio.ensure_future(broker.register(LISTENERS, rack=None, previous_broker_epoch=-1))
+
+    await node.clock.pass_time(60_000)
+
+    with pytest.raises(KafkaError, match=r"Unable to register .*It answered: .*no leader"):
+        await registration
+    asked = controller.registrations
+    await node.clock.pass_time(60_000)
+    assert controller.registrations == asked
+    await broker.shut_down()
+
+
+async def test_a_failed_directory_is_told_until_it_is_noted() -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller, paths=("/data", "/more")))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    failed = broker._dirs.all[1]  # what `report_failed` is given by the log manager
+
+    broker.report_failed(failed)
+    await node.clock.pass_time(20_000)
+    controller.error = None
+    await node.clock.pass_time(10_000)
+
+    assert controller.statuses[-1].offline_directories == (failed.directory_id,)
+    assert node.failures == []
+    await broker.shut_down(is_controlled=False)
+
+
+async def test_a_broker_stops_that_cannot_say_which_directory_has_failed() -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller, paths=("/data", "/more")))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+
+    broker.report_failed(broker._dirs.all[1])
+    await node.clock.pass_time(30_000)
+
+    [failure] = node.failures
+    assert isinstance(failure, KafkaError)
+    assert failure.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.phase is Phase.SHUTTING_DOWN
+    await broker.shut_down()
+
+
+async def test_the_places_of_replicas_are_said_until_they_are_noted() -> None:
+    node = Node()
+    controller, replicas = Scripted(node), Replicas()
+    broker = await running(node, new_life(node, controller, replicas=replicas, paths=("/data", "/more")))
+    lost = DirectoryAssignment(b"t" * 16, 0, b"d" * 16)
+    replicas.lost = [lost]
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+
+    broker.report_places()
+    await node.clock.pass_time(300)
+    controller.error = None
+    await node.clock.pass_time(10_000)
+
+    assert controller.assignments == [(lost,)] * 4  # at once, and after 100, 300 and 700 ms
+    await broker.shut_down(is_controlled=False)
+
+
+class TwoBrokers:
+    """Each leads a partition; both are registered with the controller of node 1."""
+
+    async def start(self) -> None:
+        self.node = Node()
+        await self.node.replica.start()
+        self.first = await running(self.node, new_life(self.node))
+        rules = ControllerRules(2, self.node.image.cluster_id)
+        self.second = LocalControllerChannel(self.node.role, rules, WallTimers(self.node.clock))
+        self.second_epoch = await self.second.register_broker(
+            incarnation_id=random_uuid(),
+            listeners={"PLAINTEXT": RegisteredEndpoint("localhost", 9094)},
+            directories=[b"d" * 16],
+        )
+        await heartbeat_of(self.node, self.second, self.second_epoch)
+        await self.node.controller.create_topics([NewTopic("orders", num_partitions=2)])
+
+    def stop_first(self) -> asyncio.Future[None]:
+        return asyncio.ensure_future(self.first.shut_down())
+
+
+async def test_a_broker_stops_when_the_others_know_who_leads_now() -> None:
+    brokers = TwoBrokers()
+    await brokers.start()
+    stop = brokers.stop_first()
+    await brokers.node.clock.pass_time(5_000)
+    assert not stop.done()
+
+    await heartbeat_of(brokers.node, brokers.second, brokers.second_epoch)
+    await brokers.node.clock.pass_time(2_000)
+    assert stop.done()
+    assert stop.exception() is None
+    assert brokers.node.image.brokers[1].fenced
+
+
+async def test_a_broker_that_stops_does_not_wait_for_one_whose_session_is_over() -> None:
+    brokers = TwoBrokers()
+    await brokers.start()
+    stop = brokers.stop_first()
+    await brokers.node.clock.pass_time(8_900)
+    assert not stop.done()
+
+    await brokers.node.clock.pass_time(2_000)
+    await stop
+    assert [broker.fenced for broker in brokers.node.image.brokers.values()] == [True, True]
+
+
+async def test_a_broker_that_stops_waits_five_minutes_for_one_that_does_not_catch_up(caplog) -> None:
+    brokers = TwoBrokers()
+    await brokers.start()
+    behind = brokers.node.image.brokers[2].record_offset
+    stop = brokers.stop_first()
+    for _ in range(299):
+        await brokers.node.clock.pass_time(1_000)
+        await brokers.node.role.result_of(
+            lambda token: Heartbeat(token, brokers.node.clock.now_ms(), 2, brokers.second_epoch, behind)
+        )
+    assert not stop.done()
+
+    await brokers.node.clock.pass_time(1_000)
+
+    await stop
+    assert "Timed out waiting for the controller to approve controlled shutdown" in caplog.text
+
+
+async def test_a_broker_that_stops_without_a_controller_waits_for_the_length_of_a_session() -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = await running(node, new_life(node, controller))
+    controller.error = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    stop = asyncio.ensure_future(broker.shut_down())
+
+    await node.clock.pass_time(8_999)
+    assert not stop.done()
+    await node.clock.pass_time(1)
+
+    await stop
+
+
+async def test_a_node_that_cannot_go_on_waits_for_no_controller() -> None:
+    node = Node()
+    controller = Scripted(node)
+    broker = new_life(node, controller)
+    await registering(node, broker)
+    controller.error = KafkaError(ErrorCode.NOT_CONTROLLER)
+    node.failures.append(OSError("no space left on device"))
+
+    with pytest.raises(OSError, match="no space left"):
+        await broker.unfence(())
+    await broker.shut_down()

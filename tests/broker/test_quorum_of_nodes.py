@@ -18,7 +18,7 @@ NAME = "log.cleaner.backoff.ms"
 async def set_config(quorum: Quorum, leader: int, value: str) -> None:
     """Have the active controller set a config of all brokers."""
     change = ConfigChange(ResourceType.BROKER, "", ((NAME, ConfigOperation.SET, value),))
-    [result] = await quorum.broker(leader).node.controller.incremental_alter_configs([change])
+    [result] = await quorum.broker(leader).node.administration.incremental_alter_configs([change])
     assert result.error == 0
 
 

@@ -85,7 +85,7 @@ async def test_ten_thousand_partitions_and_more_leave_and_come_back():
     controller = await node.start()
     for number in range(3):
         await controller.create_topics([NewTopic(f"t{number}", num_partitions=4_000)])
-    await controller.shut_down_broker(node.broker_epoch)
+    await node.shut_down_broker()
     await node.close()
 
     after = Node(node.files.killed())
@@ -126,7 +126,7 @@ async def test_a_clean_stop_and_start_lead_again_without_a_doubt():
     node = Node()
     controller = await node.start()
     await controller.create_topics([NewTopic("orders")])
-    await controller.shut_down_broker(node.broker_epoch)
+    await node.shut_down_broker()
     assert node.image.topics["orders"].partitions[0].leader == -1
     await node.close()
 

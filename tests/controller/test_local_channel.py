@@ -14,15 +14,11 @@ from pykafka_broker.cluster.events import (
     CreateTopicResult,
     DeleteTopicResult,
     FeatureUpdate,
-    Heartbeat,
     NewConfigs,
     NewPartitions,
     NewTopic,
 )
 from pykafka_broker.cluster.image import RegisteredEndpoint, ResourceType
-from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.controller.local_channel import LocalControllerChannel
-from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
 from tests.support.metadata import Node
@@ -138,65 +134,3 @@ async def test_controllers_register_features_are_updated_brokers_are_forgotten()
         await controller.update_features([FeatureUpdate("nonsense.version", 1)])
     await controller.unregister_broker(1)
     assert node.image.brokers == {}
-
-
-class TwoBrokers:
-    """Each leads a partition; both are registered with the controller of node 1."""
-
-    async def start(self) -> None:
-        self.node = Node()
-        self.first = await self.node.start()
-        rules = ControllerRules(2, self.node.image.cluster_id)
-        self.second = LocalControllerChannel(self.node.role, rules, WallTimers(self.node.clock))
-        self.second_epoch = await self.second.register_broker(
-            incarnation_id=random_uuid(),
-            listeners={"PLAINTEXT": RegisteredEndpoint("localhost", 9094)},
-            directories=[b"d" * 16],
-        )
-        await self.second.unfence_broker(self.second_epoch)
-        await self.first.create_topics([NewTopic("orders", num_partitions=2)])
-
-    def stop_first(self) -> asyncio.Future[None]:
-        return asyncio.ensure_future(self.first.shut_down_broker(self.node.broker_epoch))
-
-
-async def test_a_broker_stops_when_the_others_know_who_leads_now():
-    brokers = TwoBrokers()
-    await brokers.start()
-    stop = brokers.stop_first()
-    await brokers.node.clock.pass_time(5_000)
-    assert not stop.done()
-
-    await brokers.second.unfence_broker(brokers.second_epoch)  # any heartbeat says how far it has come
-    await brokers.node.clock.pass_time(1_000)
-    assert stop.done()
-    assert stop.exception() is None
-    assert brokers.node.image.brokers[1].fenced
-
-
-async def test_a_broker_that_stops_does_not_wait_for_one_whose_session_is_over():
-    brokers = TwoBrokers()
-    await brokers.start()
-    stop = brokers.stop_first()
-    await brokers.node.clock.pass_time(8_900)
-    assert not stop.done()
-
-    await brokers.node.clock.pass_time(1_000)
-    await stop
-    assert [broker.fenced for broker in brokers.node.image.brokers.values()] == [True, True]
-
-
-async def test_a_broker_that_stops_does_not_wait_for_ever_for_one_that_does_not_catch_up():
-    brokers = TwoBrokers()
-    await brokers.start()
-    behind = brokers.node.image.brokers[2].record_offset
-    stop = brokers.stop_first()
-    for _ in range(10):
-        await brokers.node.clock.pass_time(1_000)
-        await brokers.node.role.result_of(
-            lambda token: Heartbeat(token, brokers.node.clock.now_ms(), 2, brokers.second_epoch, behind)
-        )
-
-    with pytest.raises(KafkaError, match="have not confirmed") as refused:
-        await stop
-    assert refused.value.code is ErrorCode.REQUEST_TIMED_OUT

@@ -16,7 +16,7 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.raft.format import random_uuid
-from tests.support.metadata import Node
+from tests.support.metadata import Node, heartbeat_of
 
 INTERVAL_MS = 300_000
 STEP_MS = 5_000
@@ -31,7 +31,7 @@ async def join(node: Node, broker_id: int) -> None:
         listeners={"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)},
         directories=[random_uuid()],
     )
-    await channel.unfence_broker(epoch)
+    await heartbeat_of(node, channel, epoch)
 
 
 async def beat(node: Node, broker_id: int, *, want_fence: bool = False) -> None:

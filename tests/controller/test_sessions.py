@@ -8,7 +8,7 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.local_channel import LocalControllerChannel
 from pykafka_broker.machine.wall_timers import WallTimers
 from pykafka_broker.raft.format import random_uuid
-from tests.support.metadata import Node
+from tests.support.metadata import Node, heartbeat_of
 
 SESSION_MS = 9_000
 
@@ -22,7 +22,7 @@ async def join(node: Node, broker_id: int) -> int:
         listeners={"PLAINTEXT": RegisteredEndpoint("elsewhere", 9092)},
         directories=[random_uuid()],
     )
-    await channel.unfence_broker(epoch)
+    await heartbeat_of(node, channel, epoch)
     return epoch
 
 

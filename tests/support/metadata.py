@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from pykafka_broker.cluster.events import HeartbeatResult
 from pykafka_broker.cluster.features import bootstrap_records
 from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
 from pykafka_broker.cluster.records import decode_record, encode_record
@@ -31,6 +32,7 @@ from pykafka_broker.log.partition.state import LogIdentity
 from pykafka_broker.log.recovery.load_partition import open_log
 from pykafka_broker.log.recovery.new_partition import create_log
 from pykafka_broker.machine.wall_timers import WallTimers
+from pykafka_broker.metadata.controller_channel import BrokerStatus
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica, ReplicaPorts
 from pykafka_broker.metadata.snapshotter import SnapshotSettings
@@ -136,8 +138,15 @@ class Node:
             directories=[self.directory_id],
             previous_broker_epoch=previous_broker_epoch,
         )
-        await self.controller.unfence_broker(self.broker_epoch)
+        await heartbeat_of(self, self.controller, self.broker_epoch)
         return self.controller
+
+    async def shut_down_broker(self) -> None:
+        """Let the controller hand over what the broker leads; no other broker has to be waited for."""
+        asking = await heartbeat_of(self, self.controller, self.broker_epoch, want_shutdown=True)
+        if not asking.should_shut_down:
+            allowed = await heartbeat_of(self, self.controller, self.broker_epoch, want_shutdown=True)
+            assert allowed.should_shut_down
 
     async def close(self) -> None:
         """Stop."""
@@ -147,3 +156,11 @@ class Node:
         """All metadata records in the log."""
         batches = self.storage.read(0, self.log.state.log_end_offset)
         return [decode_record(value) for batch in batches for value in batch.values or ()]
+
+
+async def heartbeat_of(
+    node: Node, channel: LocalControllerChannel, broker_epoch: int, *, want_shutdown: bool = False
+) -> HeartbeatResult:
+    """A heartbeat of a broker that has all metadata of `node` and is ready."""
+    offset = node.publisher.published_offset - 1
+    return await channel.heartbeat(BrokerStatus(broker_epoch, offset, want_shutdown=want_shutdown))

@@ -65,7 +65,8 @@ class Quorum:
         active: list[int] = []
 
         def found() -> bool:
-            active[:] = [n for n in among or self.homes if self.broker(n).node.raft.leader_id == n]
+            roles = {n: self.broker(n).node.role for n in among or self.homes}
+            active[:] = [n for n, role in roles.items() if role is not None and role.is_active]
             return bool(active)
 
         await until(found)

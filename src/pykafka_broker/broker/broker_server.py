@@ -21,7 +21,7 @@ from pykafka_broker.broker.cold_reads import ColdReads
 from pykafka_broker.broker.config_changes import ConfigChanges
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.isr_changes import RefusedIsrChanges
-from pykafka_broker.broker.lifecycle import BrokerLifecycle
+from pykafka_broker.broker.lifecycle import BrokerLifecycle, LifePorts, life_settings
 from pykafka_broker.broker.metadata_follower import MetadataFollower
 from pykafka_broker.broker.node_ports import NodeMetadata, TopicsOnDemand
 from pykafka_broker.broker.periodic_work import PeriodicWork
@@ -40,6 +40,7 @@ from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.recovery.open_directories import UNKNOWN_TOPIC_ID
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.network.purgatory import Purgatory
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.replication.log_dir_moves import LogDirMoves
 from pykafka_broker.replication.partition import PartitionPorts
 from pykafka_broker.replication.replica_manager import ReplicaManager
@@ -84,7 +85,15 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
             registration_of=lambda broker_id: metadata.image.brokers.get(broker_id),
         ),
     )
-    lifecycle = BrokerLifecycle(controller, logs.dirs, replicas)
+    lifecycle = BrokerLifecycle(
+        controller,
+        logs.dirs,
+        replicas,
+        LifePorts(
+            f.clock, lambda: metadata.published_offset, f.failure.set, partial(_raise_if_final, shared)
+        ),
+        life_settings(f.config),
+    )
     shared.failures.subscribe(lifecycle.report_failed)
     producer_ids = ProducerIds(lifecycle.allocate_producer_ids)
     cold_reads = ColdReads(f.threads.read, f.clock)
@@ -108,13 +117,15 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     f.configs.subscribe(
         ConfigChanges(fetching, coordinators, replicas, lifecycle, shared.served_listeners).apply
     )
+    undo.push_async_callback(
+        partial(lifecycle.shut_down, is_controlled=f.config["controlled.shutdown.enable"])
+    )
     await lifecycle.register(
         shared.served_listeners.registered(),
         rack=f.config["broker.rack"],
         previous_broker_epoch=logs.previous_broker_epoch,
     )
     shared.closing.broker_epoch = lifecycle.broker_epoch
-    undo.push_async_callback(lifecycle.shut_down)
 
     logs.set_strays_aside(lambda log: _is_placed_here(f.node_id, metadata.image, log))
     undo.push_async_callback(coordinators.close)
@@ -137,7 +148,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         clock=f.clock,
         configs=f.configs,
         metadata=NodeMetadata(f.node_id, metadata, shared.storage, listeners),
-        controller=controller,
+        controller=shared.quorum.own_controller,
         topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
         partitions=replicas,
         logs=logs,
@@ -168,6 +179,21 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
         periodic_work=periodic_work,
         ports=ports,
     )
+
+
+def _life_ports(shared: SharedServer) -> LifePorts:
+    f, metadata = shared.foundation, shared.metadata
+    return LifePorts(
+        f.clock, lambda: metadata.published_offset, f.failure.set, partial(_raise_if_final, shared)
+    )
+
+
+def _raise_if_final(shared: SharedServer, error: KafkaError) -> None:
+    """Raise the error after which this node cannot start, whoever is asked: its own disk has failed."""
+    shared.foundation.failure.raise_if_happened()
+    role = shared.quorum.role
+    if role is not None and role.is_active and error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+        raise error
 
 
 def _log_config(f: Foundation, image: ClusterImage, topic: str) -> LogConfig:

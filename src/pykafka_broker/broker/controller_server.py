@@ -8,14 +8,15 @@ without a quorum in its configuration has no such listeners: its controller is a
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 from pykafka_broker.apis.api import CONTROLLER_LISTENER
 from pykafka_broker.apis.ports.controller import ControllerPorts
 from pykafka_broker.broker.node_ports import PublishedMetadata, ReplicaQuorum
 from pykafka_broker.broker.shared_server import SharedServer
-from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
 from pykafka_broker.controller.local_channel import LocalControllerChannel
+from pykafka_broker.controller.registration import ControllerRegistrar
 from pykafka_broker.controller.role import ControllerRole
-from pykafka_broker.raft.format import random_uuid
 
 
 def serve_controllers(shared: SharedServer, role: ControllerRole, controller: LocalControllerChannel) -> None:
@@ -33,10 +34,16 @@ def serve_controllers(shared: SharedServer, role: ControllerRole, controller: Lo
     shared.listeners.start(CONTROLLER_LISTENER)
 
 
-async def register_controller(shared: SharedServer) -> None:
-    """Tell the cluster how this node's controller is reached, where records of its level can say it."""
-    served = shared.served_listeners
-    if served.has_controllers and shared.image.metadata_version >= CONTROLLER_REGISTRATIONS_SINCE:
-        await shared.quorum.controller.register_controller(
-            random_uuid(), served.registered(CONTROLLER_LISTENER)
+def register_controller(shared: SharedServer, undo: AsyncExitStack) -> None:
+    """Tell the cluster how this node's controller is reached, from now on."""
+    served, f = shared.served_listeners, shared.foundation
+    if served.has_controllers:
+        registrar = ControllerRegistrar(
+            shared.quorum.controller,
+            shared.metadata,
+            f.clock,
+            f.node_id,
+            served.registered(CONTROLLER_LISTENER),
         )
+        undo.push_async_callback(registrar.close)
+        registrar.start()

@@ -1,26 +1,37 @@
-"""The life of this broker as the controller sees it: registered and fenced, unfenced, shut down (KIP-631).
+"""The life of this broker, carried out: what `heartbeats.py` decides is sent to the controller (KIP-631).
 
 The broker says which log directories have failed, which are cordoned, and where its replicas are (KIP-858);
-the controller, in this process or elsewhere, decides what follows. Reports are sent in the background. One
-that fails leaves a line in the log; the next one brings the newest state.
+the controller, in this process or elsewhere, decides what follows. A node whose controller is active asks
+itself, without a network: its heartbeats keep going for the day on which another node leads.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
 
+from pykafka_broker.broker import heartbeats
+from pykafka_broker.broker.heartbeats import Life, LifeSettings, Phase, Request
 from pykafka_broker.cluster.events import DirectoryAssignment, ProducerIdBlock
-from pykafka_broker.cluster.image import RegisteredEndpoint
+from pykafka_broker.cluster.features import DIRECTORY_IDS_SINCE
+from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
+from pykafka_broker.config import BrokerConfig
 from pykafka_broker.log.disk.directories import LogDir, LogDirs
 from pykafka_broker.log.partition.partition_log import PartitionLog
+from pykafka_broker.machine.backoff import Backoff
+from pykafka_broker.machine.clock import Clock, Timer
 from pykafka_broker.metadata.controller_channel import BrokerReports
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.format import random_uuid
+from pykafka_broker.system.named_tuple import NamedTuple
+from pykafka_broker.system.repeated_lines import RepeatedLines
 
-logger = logging.getLogger("kafka.server.BrokerServer")
+logger = logging.getLogger("kafka.server.BrokerLifecycleManager")
+
+#: The pauses between attempts to say where replicas are.
+PLACES_BACKOFF = Backoff(first_ms=100, greatest_ms=10_000)
 
 
 class Replicas(Protocol):
@@ -31,46 +42,243 @@ class Replicas(Protocol):
         ...
 
 
+class LifePorts(NamedTuple):
+    """The functions of its node that the lifecycle calls.
+
+    Everything below `published_offset()` has been published. `fail` is told of an error after which the
+    broker cannot go on. `raise_if_final` is given the error of a request, and raises the one that keeps this
+    node from going on, if there is one: no answer to another attempt would help.
+    """
+
+    clock: Clock
+    published_offset: Callable[[], int]
+    fail: Callable[[Exception], None]
+    raise_if_final: Callable[[KafkaError], None]
+
+
+def life_settings(config: BrokerConfig) -> LifeSettings:
+    """The timers of a broker's life, as configured."""
+    return LifeSettings(
+        heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        registration_timeout_ms=config["initial.broker.registration.timeout.ms"],
+        directory_failure_timeout_ms=config["log.dir.failure.timeout.ms"],
+    )
+
+
+class _Registration(NamedTuple):
+    listeners: Mapping[str, RegisteredEndpoint]
+    rack: str | None
+    previous_broker_epoch: int
+
+
 class BrokerLifecycle:
     """Registers the broker and keeps the controller informed about it. Event loop only."""
 
-    def __init__(self, controller: BrokerReports, dirs: LogDirs, replicas: Replicas) -> None:
+    def __init__(
+        self,
+        controller: BrokerReports,
+        dirs: LogDirs,
+        replicas: Replicas,
+        ports: LifePorts,
+        settings: LifeSettings,
+    ) -> None:
         self._controller = controller
         self._dirs = dirs
         self._replicas = replicas
+        self._ports = ports
+        self._settings = settings
         #: Stands for this start of the broker. Every registration carries it: so the controller can tell one
         #: that is asked for again from another broker with the same id.
         self.incarnation_id = random_uuid()
-        #: Given by the controller at registration; -1 before.
-        self.broker_epoch = -1
-        self._reports: set[asyncio.Task[None]] = set()
+        self._life: Life | None = None
+        self._registration: _Registration | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._timer: Timer | None = None
+        #: Those who wait for a moment of the broker's life.
+        self._waiting: list[tuple[Callable[[Life], bool], asyncio.Future[None]]] = []
+        self._last_error: KafkaError | None = None
+        #: The error that has ended the start of the broker, or its wait for leave to stop.
+        self._final_error: Exception | None = None
+        self._placing: asyncio.Task[None] | None = None
+        #: There may be more to say about places than what is being said.
+        self._has_moved = False
+        self._lines = RepeatedLines(logger, ports.clock.now_ms)
+
+    @property
+    def broker_epoch(self) -> int:
+        """Given by the controller at registration; -1 before."""
+        return -1 if self._life is None else self._life.broker_epoch
+
+    @property
+    def phase(self) -> Phase:
+        """Where the broker is in its life."""
+        return Phase.STARTING if self._life is None else self._life.phase
 
     async def register(
         self, listeners: Mapping[str, RegisteredEndpoint], *, rack: str | None, previous_broker_epoch: int
     ) -> None:
         """Register, fenced, with the directories that are in service; a second time amends the first.
 
+        This node has published the registration, and all metadata before it, when this returns.
         `previous_broker_epoch` is the epoch noted by the last clean stop, -1 if there is none.
+
+        Raises:
+            KafkaError: REQUEST_TIMED_OUT, no controller has registered the broker in time.
+            Exception: the node cannot go on.
         """
-        self.broker_epoch = await self._controller.register_broker(
-            incarnation_id=self.incarnation_id,
-            listeners=listeners,
-            directories=[d.directory_id for d in self._dirs.online],
-            rack=rack,
-            previous_broker_epoch=previous_broker_epoch,
-        )
+        self._registration = _Registration(listeners, rack, previous_broker_epoch)
+        now_ms = self._now_ms()
+        if self._life is None:
+            self._go_on(heartbeats.begin(self._settings, now_ms))
+        else:
+            self._go_on(heartbeats.register_again(self._life, now_ms))
+        await self._until(lambda life: life.is_registered and life.phase is not Phase.STARTING)
+        self._raise_if_final()
+        if self.phase is Phase.SHUTTING_DOWN:
+            reason = "" if self._last_error is None else f" It answered: {self._last_error}"
+            raise KafkaError(
+                ErrorCode.REQUEST_TIMED_OUT,
+                f"Unable to register with the controller quorum in time.{reason}",
+            )
 
     async def unfence(self, cordoned: Iterable[str]) -> None:
-        """The broker is ready to lead. New replicas may be placed in all its directories but `cordoned`."""
-        self._controller.cordon(self._cordon(cordoned))
-        await self._controller.unfence_broker(self.broker_epoch)
+        """The broker is ready to lead; return when the controller lets it.
 
-    async def shut_down(self) -> None:
-        """Hand over the partitions that this broker leads, and be fenced; it may stop serving after that."""
+        New replicas may be placed in all its directories but `cordoned`.
+
+        Raises:
+            Exception: the node cannot go on.
+        """
+        now_ms = self._now_ms()
+        life = heartbeats.cordon(self._known_life, self._cordon(cordoned), now_ms)
+        self._go_on(heartbeats.ready(life, now_ms))
+        await self._until(lambda life: life.phase is Phase.RUNNING)
+        self._raise_if_final()
+
+    def _raise_if_final(self) -> None:
+        if self._final_error is not None:
+            raise self._final_error
+
+    async def shut_down(self, *, is_controlled: bool = True) -> None:
+        """Hand over the partitions that this broker leads, and be fenced; it may stop serving after that.
+
+        Without `is_controlled` the broker just falls silent.
+        """
+        if self._life is not None:
+            life, now_ms = self._life, self._now_ms()
+            self._go_on(heartbeats.begin_shutdown(life, now_ms) if is_controlled else heartbeats.stop(life))
+            await self._until(lambda life: False)
+        for task in (self._sending, self._placing):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    def published(self, image: ClusterImage) -> None:
+        """The node has published this metadata: a registration from before directories had ids is amended."""
+        life = self._life
+        if life is None or not life.is_registered or image.metadata_version < DIRECTORY_IDS_SINCE:
+            return
+        known = next((b for b in image.brokers.values() if b.incarnation_id == self.incarnation_id), None)
+        if known is not None and not known.directories:
+            self._go_on(heartbeats.register_again(life, self._now_ms()))
+
+    # -- requests --------------------------------------------------------------------------------------
+
+    @property
+    def _known_life(self) -> Life:
+        assert self._life is not None, "not registered"
+        return self._life
+
+    def _now_ms(self) -> int:
+        return self._ports.clock.monotonic_ms()
+
+    def _go_on(self, life: Life) -> None:
+        """`life` is the state from now on: do what is due, and tell those who wait for it."""
+        before, self._life = self._life, life
+        now_ms = self._now_ms()
+        if before is not None and before.phase is not life.phase:
+            logger.debug("The broker goes from %s to %s.", before.phase.name, life.phase.name)
+        request = heartbeats.due(life, now_ms)
+        if request is not None:
+            self._life = life = heartbeats.sent(life)
+            self._sending = asyncio.get_running_loop().create_task(self._send(request))
+        self._tell_waiting(life)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        wake_ms = heartbeats.next_wake_ms(life)
+        if wake_ms is not None:
+            self._timer = self._ports.clock.call_at(wake_ms, self._on_time)
+
+    def _on_time(self) -> None:
+        self._timer = None
+        life, now_ms = self._known_life, self._now_ms()
+        untold = heartbeats.untold_directory(life, now_ms)
+        if untold is not None:
+            text = f"No controller could be told in time that directory {untold.hex()} has failed."
+            self._ports.fail(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, text))
+            life = heartbeats.stop(life)
+        after = heartbeats.time_passed(life, now_ms)
+        if after.phase is Phase.SHUTTING_DOWN and life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN:
+            logger.warning("Timed out waiting for the controller to approve controlled shutdown")
+        self._go_on(after)
+
+    async def _send(self, request: Request) -> None:
         try:
-            await self._controller.shut_down_broker(self.broker_epoch)
+            if request is Request.REGISTRATION:
+                await self._send_registration()
+            else:
+                await self._send_heartbeat()
         except KafkaError as error:
-            logger.warning("The controller could not note the shutdown: %s", error)
+            self._last_error = error
+            what = "register the broker" if request is Request.REGISTRATION else "send a heartbeat"
+            self._lines.log(logging.WARNING, request.name, "", f"Unable to {what}: {error}")
+            self._go_on(self._after_failure(self._known_life, error))
+
+    def _after_failure(self, life: Life, error: KafkaError) -> Life:
+        if life.phase is not Phase.RUNNING:
+            try:
+                self._ports.raise_if_final(error)
+            except Exception as final:
+                self._final_error = final
+                return heartbeats.stop(life)
+        return heartbeats.failed(life, self._now_ms())
+
+    async def _send_registration(self) -> None:
+        registration = self._registration
+        assert registration is not None
+        epoch = await self._controller.register_broker(
+            incarnation_id=self.incarnation_id,
+            listeners=registration.listeners,
+            directories=[d.directory_id for d in self._dirs.online],
+            rack=registration.rack,
+            previous_broker_epoch=registration.previous_broker_epoch,
+        )
+        self._go_on(heartbeats.registered(self._known_life, epoch, self._now_ms()))
+
+    async def _send_heartbeat(self) -> None:
+        status = heartbeats.status(self._known_life, self._ports.published_offset() - 1)
+        result = await self._controller.heartbeat(status)
+        self._go_on(heartbeats.answered(self._known_life, status, result, self._now_ms()))
+
+    async def _until(self, is_reached: Callable[[Life], bool]) -> None:
+        """Return when the broker has come so far, or stops."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((is_reached, waiter))
+        self._tell_waiting(self._known_life)
+        await waiter
+
+    def _tell_waiting(self, life: Life) -> None:
+        still: list[tuple[Callable[[Life], bool], asyncio.Future[None]]] = []
+        for is_reached, waiter in self._waiting:
+            if waiter.done():
+                continue
+            if life.phase is Phase.SHUTTING_DOWN or is_reached(life):
+                waiter.set_result(None)
+            else:
+                still.append((is_reached, waiter))
+        self._waiting = still
 
     async def allocate_producer_ids(self) -> ProducerIdBlock:
         """A block of producer ids for this broker."""
@@ -82,17 +290,21 @@ class BrokerLifecycle:
         """Place new replicas in all directories but the `cordoned`; report it if that is a change."""
         before = self._are_cordoned()
         directories = self._cordon(cordoned)
-        if before != self._are_cordoned():
-            self._report(self._report_cordoned(directories))
+        if self._life is not None and before != self._are_cordoned():
+            self._go_on(heartbeats.cordon(self._life, directories, self._now_ms()))
 
     def report_failed(self, log_dir: LogDir) -> None:
         """A log directory has failed: the partitions that this broker leads there need another leader."""
-        self._report(self._report_failed(log_dir))
+        if self._life is not None:
+            self._go_on(heartbeats.directory_failed(self._life, log_dir.directory_id, self._now_ms()))
+            self.report_places()  # logs on their way into this directory have stayed where they were
 
     def report_places(self) -> None:
         """Say where replicas are whose directory the controller does not know."""
-        if len(self._dirs.of_partitions) > 1 and (misplaced := self._replicas.misplaced()):
-            self._report(self._report_places(misplaced))
+        if len(self._dirs.of_partitions) > 1 and self._replicas.misplaced():
+            self._has_moved = True
+            if self._placing is None or self._placing.done():
+                self._placing = asyncio.get_running_loop().create_task(self._say_places())
 
     async def assign(self, log: PartitionLog, log_dir: LogDir) -> ErrorCode:
         """Say that a log is to be in `log_dir` from now on; the controller's answer."""
@@ -103,30 +315,22 @@ class BrokerLifecycle:
     def _are_cordoned(self) -> list[bool]:
         return [log_dir.is_cordoned for log_dir in self._dirs.of_partitions]
 
-    def _cordon(self, cordoned: Iterable[str]) -> list[bytes]:
+    def _cordon(self, cordoned: Iterable[str]) -> tuple[bytes, ...]:
         self._dirs.cordon(frozenset(cordoned))
-        return [d.directory_id for d in self._dirs.online if d.is_cordoned]
+        return tuple(d.directory_id for d in self._dirs.online if d.is_cordoned)
 
-    def _report(self, report: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(report)
-        self._reports.add(task)
-        task.add_done_callback(self._reports.discard)
-
-    async def _report_cordoned(self, directories: Sequence[bytes]) -> None:
-        try:
-            await self._controller.report_cordoned_directories(self.broker_epoch, directories)
-        except KafkaError as error:
-            logger.warning("The controller could not note which directories are cordoned: %s", error)
-
-    async def _report_failed(self, log_dir: LogDir) -> None:
-        try:
-            await self._controller.report_failed_directories(self.broker_epoch, [log_dir.directory_id])
-        except KafkaError as error:
-            logger.warning("The controller could not note the failure of %s: %s", log_dir.path, error)
-        self.report_places()  # logs on their way into this directory have stayed where they were
-
-    async def _report_places(self, assignments: Sequence[DirectoryAssignment]) -> None:
-        try:
-            await self._controller.assign_replicas_to_dirs(self.broker_epoch, assignments)
-        except KafkaError as error:
-            logger.warning("The controller could not note where %d replicas are: %s", len(assignments), error)
+    async def _say_places(self) -> None:
+        """Say where the misplaced replicas are, again and again until the controller has noted it."""
+        failures = 0
+        while self._has_moved:
+            self._has_moved = False
+            misplaced: Sequence[DirectoryAssignment] = self._replicas.misplaced()
+            try:
+                await self._controller.assign_replicas_to_dirs(self.broker_epoch, misplaced)
+                failures = 0
+            except KafkaError as error:
+                text = f"The controller could not note where {len(misplaced)} replicas are: {error}"
+                self._lines.log(logging.WARNING, "places", "", text)
+                self._has_moved = True
+                await self._ports.clock.sleep(PLACES_BACKOFF.pause_ms(failures))
+                failures += 1

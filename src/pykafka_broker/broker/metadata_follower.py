@@ -55,5 +55,7 @@ class MetadataFollower:
         self._replicas.apply(new)
         self._creation.on_image(old, new)
         self._coordinators.on_image(old, new)
+        if new.brokers is not old.brokers or new.features is not old.features:
+            self._lifecycle.published(new)
         if new.topics is not old.topics and old.offset >= 0:
             self._lifecycle.report_places()

@@ -20,8 +20,9 @@ from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.served_listeners import ServedListeners
 from pykafka_broker.broker.shared_server import SharedServer, build_shared, start_replica
 from pykafka_broker.cluster.image import ClusterImage
+from pykafka_broker.controller.role import ControllerRole
 from pykafka_broker.log.manager.log_manager import LogManager
-from pykafka_broker.metadata.controller_channel import ControllerChannel
+from pykafka_broker.metadata.controller_channel import ClusterAdministration, ControllerChannel
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.raft_host import RaftHost
 from pykafka_broker.network.listeners import Listeners
@@ -35,7 +36,12 @@ class Node:
         self.foundation: Foundation = shared.foundation
         self.logs: LogManager = shared.logs
         self.metadata: MetadataPublisher = shared.metadata
+        #: The active controller, wherever it is, for what this node asks.
         self.controller: ControllerChannel = shared.quorum.controller
+        #: The controller of this node, for what clients ask.
+        self.administration: ClusterAdministration = shared.quorum.own_controller
+        #: None on a node that is only a broker.
+        self.role: ControllerRole | None = shared.quorum.role
         self.raft: RaftHost = shared.quorum.replica.host
         self.listeners: Listeners = shared.listeners
         self.served_listeners: ServedListeners = shared.served_listeners
@@ -67,11 +73,11 @@ async def start_node(foundation: Foundation, undo: AsyncExitStack) -> Node:
     """
     shared = await build_shared(foundation, undo)
     quorum = shared.quorum
-    if quorum.role is not None and quorum.own_controller is not None:
+    if quorum.role is not None:
         serve_controllers(shared, quorum.role, quorum.own_controller)
     await start_replica(shared, undo)
-    if quorum.role is not None and quorum.role.is_active:
-        await register_controller(shared)
+    if quorum.role is not None:
+        register_controller(shared, undo)
     if "broker" in foundation.config.process_roles:
         return Node(shared, await start_broker(shared, undo))
     shared.metadata.subscribe(lambda _, new: shared.config_follower.apply(new))

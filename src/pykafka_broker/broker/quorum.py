@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pykafka_broker.broker.foundation import Foundation
 from pykafka_broker.broker.raft_settings import peer_settings, raft_settings
@@ -21,7 +22,8 @@ from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.config.rules import TableRules, validate_broker_configs
 from pykafka_broker.controller.bootstrap import read_bootstrap_records
 from pykafka_broker.controller.local_channel import LocalControllerChannel
-from pykafka_broker.controller.role import ControllerRole
+from pykafka_broker.controller.nearest_channel import NearestControllerChannel
+from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.log.disk.files import random_id
 from pykafka_broker.log.manager.log_manager import LogManager
 from pykafka_broker.metadata.controller_channel import ControllerChannel
@@ -32,6 +34,9 @@ from pykafka_broker.raft.core.quorum import Endpoints
 from pykafka_broker.raft.driver import DriverPorts, Peers
 from pykafka_broker.raft.storage import RaftStorage
 from pykafka_broker.system.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from pykafka_broker.metadata.remote_channel import LeaderConnections, RemoteControllerChannel
 
 
 def open_metadata(foundation: Foundation, logs: LogManager) -> RaftStorage:
@@ -57,14 +62,16 @@ class QuorumParts(NamedTuple):
     """The part of a node in the quorum: the published image, the replica of the log, the controller for as
     long as this node leads and the channel to it, and the channel to the active controller.
 
-    A node without the role controller has no `role` and no `own_controller`.
+    A node without the role controller has no `role`, and its `own_controller` refuses everything. A node that
+    is a quorum by itself has no `connections` to other controllers.
     """
 
     publisher: MetadataPublisher
     replica: MetadataReplica
     role: ControllerRole | None
-    own_controller: LocalControllerChannel | None
+    own_controller: LocalControllerChannel
     controller: ControllerChannel
+    connections: LeaderConnections | None
 
 
 def build_quorum(
@@ -81,7 +88,7 @@ def build_quorum(
     config = foundation.config
     publisher = MetadataPublisher(cluster_id)
     rules = _controller_rules(foundation, cluster_id)
-    role = own_controller = None
+    role = None
     if "controller" in config.process_roles:
         role = ControllerRole(
             publisher,
@@ -89,7 +96,7 @@ def build_quorum(
             foundation.timers,
             read_bootstrap=partial(read_bootstrap_records, foundation.files, config.metadata_log_dir),
         )
-        own_controller = LocalControllerChannel(role, rules, foundation.timers)
+    own_controller = LocalControllerChannel(role or NoController(), rules, foundation.timers)
     replica = MetadataReplica(
         storage,
         local_voter(config, logs, own_endpoints),
@@ -111,8 +118,43 @@ def build_quorum(
         ),
         settings=raft_settings(config),
     )
-    assert own_controller is not None
-    return QuorumParts(publisher, replica, role, own_controller, own_controller)
+    if config.standalone:
+        return QuorumParts(publisher, replica, role, own_controller, own_controller, None)
+    connections, remote = _remote_controller(foundation, publisher, replica, role, cluster_id)
+    controller = remote if role is None else NearestControllerChannel(role, own_controller, remote)
+    return QuorumParts(publisher, replica, role, own_controller, controller, connections)
+
+
+def _remote_controller(
+    foundation: Foundation,
+    publisher: MetadataPublisher,
+    replica: MetadataReplica,
+    role: ControllerRole | None,
+    cluster_id: str,
+) -> tuple[LeaderConnections, RemoteControllerChannel]:
+    # A node that is its own quorum does not pay for a client.
+    from pykafka_broker.metadata.remote_channel import (
+        LeaderConnections,
+        NodeIdentity,
+        RemoteControllerChannel,
+        RemoteSettings,
+    )
+
+    config, clock = foundation.config, foundation.clock
+    node = NodeIdentity(foundation.node_id, cluster_id)
+    settings = RemoteSettings(
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        attempt_timeout_ms=config["controller.socket.timeout.ms"],
+        connect_timeout_ms=config["socket.connection.setup.timeout.ms"],
+    )
+    connections = LeaderConnections.to(
+        replica.host,
+        clock,
+        node.node_id,
+        settings,
+        is_led_here=lambda: role is not None and role.is_active,
+    )
+    return connections, RemoteControllerChannel(connections, node, publisher, clock)
 
 
 def _controller_rules(foundation: Foundation, cluster_id: str) -> ControllerRules:

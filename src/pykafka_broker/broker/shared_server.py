@@ -169,6 +169,8 @@ async def start_replica(shared: SharedServer, undo: AsyncExitStack) -> None:
     """
     replica = shared.quorum.replica
     undo.push_async_callback(replica.close)
+    if shared.quorum.connections is not None:
+        undo.push_async_callback(shared.quorum.connections.close)
     try:
         await replica.start()
     except UNREADABLE_METADATA as error:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self, cast
@@ -245,6 +246,11 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    @property
+    def served_versions(self) -> Mapping[int, tuple[int, int]]:
+        """API key -> the lowest and the highest version that the broker serves."""
+        return self._state.versions
 
     def newest_version(self, request: object, at_most: int | None = None) -> int:
         """The newest version of the request that both sides know, and that is not newer than `at_most`.

@@ -33,9 +33,7 @@ DIFFERENCES = {
     "syncs share the next sync.",
     "process.roles": "only `broker,controller`; any other value is refused.",
     "controller.quorum.voters": "one entry, this node's; several are refused.",
-    "broker.heartbeat.interval.ms": "the controller answers a heartbeat within half of it; the broker in the "
-    "same process sends none.",
-    "broker.session.timeout.ms": "holds for brokers in other processes.",
+    "broker.session.timeout.ms": "it does not hold for the broker in the process of the active controller.",
     "listener.security.protocol.map": f"a listener in use must stand for {SERVED_SECURITY_PROTOCOLS[0]}; "
     "any other protocol is refused.",
     "log.dirs": f"where neither this nor `log.dir` is set, `{DEFAULT_DATA_DIR}` in the current directory.",

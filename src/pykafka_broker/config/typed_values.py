@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, overload
 BooleanKey = Literal[
     "auto.create.topics.enable",
     "auto.leader.rebalance.enable",
+    "controlled.shutdown.enable",
     "controller.quorum.auto.join.enable",
     "delete.topic.enable",
     "log.cleaner.enable",
@@ -24,6 +25,10 @@ NumberKey = Literal[
     "broker.id",
     "broker.heartbeat.interval.ms",
     "broker.session.timeout.ms",
+    "initial.broker.registration.timeout.ms",
+    "log.dir.failure.timeout.ms",
+    "controller.socket.timeout.ms",
+    "socket.connection.setup.timeout.ms",
     "controller.quorum.election.timeout.ms",
     "controller.quorum.fetch.timeout.ms",
     "controller.quorum.election.backoff.max.ms",

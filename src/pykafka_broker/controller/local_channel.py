@@ -1,4 +1,5 @@
-"""The controller of this very node, as the node asks it: a `ControllerChannel` without a network.
+"""The controller of this very node, as the node and its clients ask it: a `ControllerChannel` and
+`ClusterAdministration` without a network.
 
 Time-outs live here, for the core has no clock: a change whose caller has no time left is not begun, and one
 that takes too long is answered with REQUEST_TIMED_OUT, although it may still happen.
@@ -6,7 +7,6 @@ that takes too long is answered with REQUEST_TIMED_OUT, although it may still ha
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -34,19 +34,13 @@ from pykafka_broker.cluster.events import (
 from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
-from pykafka_broker.controller.role import ControllerRole
+from pykafka_broker.controller.role import ControllerRole, NoController
 from pykafka_broker.machine.scheduler import Scheduler
+from pykafka_broker.metadata.controller_channel import MAX_ASSIGNMENTS, BrokerStatus
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 from pykafka_broker.raft.format import random_uuid
-
-#: Replicas whose directories are told in one event.
-MAX_ASSIGNMENTS = 2_250
-
-#: A broker that stops waits no longer for the others to learn who leads instead: the default of
-#: `broker.session.timeout.ms`, after which a broker without heartbeats counts as gone.
-SHUTDOWN_PATIENCE_MS = 9_000
 
 
 class LocalControllerChannel:
@@ -55,12 +49,13 @@ class LocalControllerChannel:
     `metadata/controller_channel.py` explains each request.
     """
 
-    def __init__(self, role: ControllerRole, rules: ControllerRules, scheduler: Scheduler) -> None:
+    def __init__(
+        self, role: ControllerRole | NoController, rules: ControllerRules, scheduler: Scheduler
+    ) -> None:
         self._role = role
         self._rules = rules
         self._scheduler = scheduler
         self._seed = random.getrandbits(63)
-        self._cordoned_directories: tuple[bytes, ...] = ()
 
     def _ask(
         self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
@@ -213,37 +208,22 @@ class LocalControllerChannel:
         )
         return epoch
 
-    async def unfence_broker(self, broker_epoch: int) -> None:
-        await self._heartbeat(broker_epoch)
-
-    async def shut_down_broker(self, broker_epoch: int) -> None:
-        give_up_ms = self._scheduler.now_ms() + SHUTDOWN_PATIENCE_MS
-        pause_ms = 0  # a broker that is alone may stop after its second heartbeat
-        while not (await self._heartbeat(broker_epoch, want_shutdown=True)).should_shut_down:
-            if self._scheduler.now_ms() >= give_up_ms:
-                text = "other brokers have not confirmed that they know who leads now"
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, text)
-            if pause_ms:
-                await self._sleep(pause_ms)
-            pause_ms = min(2 * pause_ms + 50, 1_000)
-
-    async def _sleep(self, duration_ms: int) -> None:
-        over = asyncio.get_running_loop().create_future()
-        timer = self._scheduler.call_at(self._scheduler.now_ms() + duration_ms, lambda: over.set_result(None))
-        try:
-            await over
-        finally:
-            timer.cancel()
-
-    async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
-        await self._heartbeat(broker_epoch, offline_directories=tuple(directories))
-
-    def cordon(self, directories: Iterable[bytes]) -> None:
-        self._cordoned_directories = tuple(directories)
-
-    async def report_cordoned_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
-        self.cordon(directories)
-        await self._heartbeat(broker_epoch)
+    async def heartbeat(self, status: BrokerStatus) -> HeartbeatResult:
+        result: HeartbeatResult = await self._ask(
+            lambda token: events.Heartbeat(
+                token,
+                self._scheduler.now_ms(),
+                self._rules.node_id,
+                status.broker_epoch,
+                status.metadata_offset,
+                want_fence=status.want_fence,
+                want_shutdown=status.want_shutdown,
+                offline_directories=status.offline_directories,
+                cordoned_directories=status.cordoned_directories,
+            ),
+            self._rules.session_timeout_ms // 2,
+        )
+        return result
 
     async def assign_replicas_to_dirs(
         self, broker_epoch: int, assignments: Sequence[DirectoryAssignment]
@@ -259,28 +239,6 @@ class LocalControllerChannel:
         self, broker_epoch: int, assignments: tuple[DirectoryAssignment, ...], token: int
     ) -> events.Event:
         return events.AssignReplicasToDirs(token, self._rules.node_id, broker_epoch, assignments)
-
-    async def _heartbeat(
-        self,
-        broker_epoch: int,
-        *,
-        want_shutdown: bool = False,
-        offline_directories: tuple[bytes, ...] = (),
-    ) -> HeartbeatResult:
-        result: HeartbeatResult = await self._ask(
-            lambda token: events.Heartbeat(
-                token,
-                self._scheduler.now_ms(),
-                self._rules.node_id,
-                broker_epoch,
-                # Records appended here have been applied here by the time the answer comes.
-                self._role.active.end_offset - 1,
-                want_shutdown=want_shutdown,
-                offline_directories=offline_directories,
-                cordoned_directories=self._cordoned_directories,
-            )
-        )
-        return result
 
     async def register_controller(
         self,

@@ -131,6 +131,23 @@ class ControllerRole:
             self._active.on_published(image, offset)
 
 
+class NoController:
+    """The role of a node whose controller never decides: one that is only a broker."""
+
+    is_active = False
+
+    @property
+    def active(self) -> ActiveController:
+        """Raises KafkaError: NOT_CONTROLLER."""
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+    async def result_of(
+        self, event_with: Callable[[int], events.Event], timeout_ms: int | None = None
+    ) -> Any:
+        """Raises KafkaError: NOT_CONTROLLER."""
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
+
+
 def _time_out(answer: asyncio.Future[Any]) -> None:
     if not answer.done():
         answer.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT))

@@ -1,13 +1,16 @@
 """Requests of a cluster's nodes to the active controller, whichever node that is.
 
-`controller/local_channel.py` asks the controller of this very node. Where another node leads the metadata
-log, a `remote_channel.py` beside this file will ask it over `client/`, with the requests that Apache Kafka
-forwards (Envelope) and those that its brokers send (BrokerRegistration, BrokerHeartbeat,
-AllocateProducerIds, AssignReplicasToDirs). Callers hold a `ControllerChannel` and see no difference.
+Two ports. `ControllerChannel` has what a node asks for itself: its broker's registration and heartbeats,
+producer ids, topics on demand. `controller/local_channel.py` asks the controller of this very node,
+`remote_channel.py` beside this file the one of another node over its connection, and
+`controller/nearest_channel.py` whichever of the two is active; callers see no difference.
+`ClusterAdministration` has what clients ask for: only the active controller in this process implements it,
+for requests of clients are forwarded as a whole where it is elsewhere (`apis/forwarding.py`).
 
-Every answer comes when the change is committed and this node has published it, so a client that asks the
-same node next sees it. A call refused as a whole raises KafkaError with the code for the client, which is
-NOT_CONTROLLER where no controller is active; calls that answer item by item give that code to every item.
+Every answer of a local controller comes when the change is committed and this node has published it, so a
+client that asks the same node next sees it. A call refused as a whole raises KafkaError with the code for the
+client, which is NOT_CONTROLLER where no controller is active; calls that answer item by item give that code
+to every item.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from pykafka_broker.cluster.events import (
     DeleteTopicResult,
     DirectoryAssignment,
     FeatureUpdate,
+    HeartbeatResult,
     NewConfigs,
     NewPartitions,
     NewTopic,
@@ -36,6 +40,10 @@ from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: Replicas whose directories are told at a time, as many as by Apache Kafka's brokers.
+MAX_ASSIGNMENTS = 2_250
 
 
 class ClusterAdministration(Protocol):
@@ -130,8 +138,27 @@ class ClusterAdministration(Protocol):
         ...
 
 
+class BrokerStatus(NamedTuple):
+    """The state of the broker that a heartbeat tells, and the one that it asks for.
+
+    Everything up to `metadata_offset` has been published on this node. `offline_directories` are all that
+    have failed since the registration. `cordoned_directories` get no new replicas; None says nothing of it.
+    """
+
+    broker_epoch: int
+    metadata_offset: int
+    want_fence: bool = False
+    want_shutdown: bool = False
+    offline_directories: tuple[bytes, ...] = ()
+    cordoned_directories: tuple[bytes, ...] | None = None
+
+
 class BrokerReports(Protocol):
-    """The requests of this node's broker to the controller: its state, its directories, producer ids."""
+    """The requests of this node's broker to the controller: its state, its directories, producer ids.
+
+    AlterPartition belongs here: the leaders on this node will ask for other in-sync replicas with it
+    (`broker/isr_changes.py`).
+    """
 
     async def register_broker(
         self,
@@ -150,30 +177,8 @@ class BrokerReports(Protocol):
         """
         ...
 
-    async def unfence_broker(self, broker_epoch: int) -> None:
-        """The broker is ready: let it lead."""
-        ...
-
-    async def shut_down_broker(self, broker_epoch: int) -> None:
-        """The broker stops: give its leaderships to others and fence it.
-
-        It may stop serving when this returns.
-
-        Raises:
-            KafkaError: REQUEST_TIMED_OUT, the other brokers have not learned in time who leads now.
-        """
-        ...
-
-    async def report_failed_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
-        """Log directories of the broker have failed: their partitions have no leader now."""
-        ...
-
-    def cordon(self, directories: Iterable[bytes]) -> None:
-        """These directories of the broker get no new replicas; the next heartbeat says so."""
-        ...
-
-    async def report_cordoned_directories(self, broker_epoch: int, directories: Iterable[bytes]) -> None:
-        """The same, said at once."""
+    async def heartbeat(self, status: BrokerStatus) -> HeartbeatResult:
+        """Tell that the broker lives; the state that it has for the controller now."""
         ...
 
     async def assign_replicas_to_dirs(
@@ -187,8 +192,18 @@ class BrokerReports(Protocol):
         ...
 
 
-class ControllerChannel(ClusterAdministration, BrokerReports, Protocol):
-    """Everything that a node asks of the active controller."""
+class LedHere(Exception):
+    """The active controller is in this process now: it is asked without a connection."""
+
+
+class ControllerChannel(BrokerReports, Protocol):
+    """Everything that a node asks of the active controller for itself."""
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, timeout_ms: int | None = None, validate_only: bool = False
+    ) -> tuple[CreateTopicResult, ...]:
+        """Create topics on demand; as in `ClusterAdministration`."""
+        ...
 
     async def register_controller(
         self,

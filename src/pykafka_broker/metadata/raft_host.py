@@ -30,7 +30,7 @@ from pykafka_broker.metadata.quorum_description import QuorumDescription
 from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.log_view import Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
-from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.core.quorum import Address, Voter
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
 from pykafka_broker.raft.driver import DriverPorts, RaftDriver
@@ -90,6 +90,7 @@ class RaftHost:
         self._led: deque[MetadataBatch] = deque()
         #: The epoch that `leadership` was told of.
         self._led_epoch: int | None = None
+        self._leader_watchers: list[Callable[[], None]] = []
 
     @property
     def epoch(self) -> int:
@@ -115,6 +116,15 @@ class RaftHost:
     def current(self) -> Current:
         """The epoch, and its leader as far as this replica knows."""
         return self._driver.current
+
+    @property
+    def leader_address(self) -> Address | None:
+        """Where the leader is reached; None while that is not known, and on the leader itself."""
+        return self._driver.leader_address
+
+    def watch_leader(self, watcher: Callable[[], None]) -> None:
+        """Call `watcher` when there may be another leader, or none, or when the controller here begins."""
+        self._leader_watchers.append(watcher)
 
     def membership_below(self, end_offset: int) -> Membership:
         """The voters by the records below an offset, as a snapshot of it names them."""
@@ -231,6 +241,7 @@ class RaftHost:
     def on_role(self) -> None:
         """The replica has another role."""
         self._tell_leadership()
+        self._tell_watchers()
 
     def on_snapshot(self, snapshot: StoredSnapshot) -> None:
         """The log begins anew at the end of a snapshot that the leader has sent."""
@@ -284,3 +295,8 @@ class RaftHost:
         self._led_epoch = epoch
         if epoch is not None:
             self._leadership.begin(self)
+            self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        for watcher in self._leader_watchers:
+            watcher()

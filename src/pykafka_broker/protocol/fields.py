@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -162,3 +163,17 @@ def blank(cls: type[M]) -> M:
             if field.default is REQUIRED
         }
     )
+
+
+def error_codes(message: object) -> Iterator[int]:
+    """Every `error_code` in a response, that of the whole first."""
+    for field in schema_of(message).fields:
+        value = getattr(message, field.name)
+        if field.name == "error_code":
+            yield value
+        elif field.kind == "struct":
+            if value is not None:
+                yield from error_codes(value)
+        elif field.element is not None and field.element.struct is not None:
+            for each in value or ():
+                yield from error_codes(each)

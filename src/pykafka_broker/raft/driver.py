@@ -29,7 +29,7 @@ from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.describe import QuorumStatus, describe, with_times_later
 from pykafka_broker.raft.core.log_view import Batch, Membership, SnapshotId
 from pykafka_broker.raft.core.messages import Answer, ChangeAnswer, Current, Request
-from pykafka_broker.raft.core.quorum import Voter
+from pykafka_broker.raft.core.quorum import Address, Voter
 from pykafka_broker.raft.core.roles import Follower, Leader
 from pykafka_broker.raft.core.settings import DEFAULTS, Settings
 from pykafka_broker.raft.core.state import (
@@ -165,6 +165,12 @@ class RaftDriver:
     def current(self) -> Current:
         """The epoch, and its leader as far as this replica knows."""
         return transitions.current(self.state)
+
+    @property
+    def leader_address(self) -> Address | None:
+        """Where the leader is reached; None while that is not known, and on the leader itself."""
+        role = None if self._state is None else self._state.role
+        return role.endpoints.get(self._settings.listener) if isinstance(role, Follower) else None
 
     @property
     def high_watermark(self) -> int | None:

@@ -1,0 +1,271 @@
+"""The life of a broker as it tells the controller about it: what to send next, and when. Pure.
+
+    STARTING                      registers, again and again; then heartbeats, fenced, until it has caught up
+                                  with the metadata up to its registration
+    RECOVERY                      fenced still: the broker gets ready, and then asks to be unfenced
+    RUNNING                       a heartbeat in every interval
+    PENDING_CONTROLLED_SHUTDOWN   asks to stop until the controller has given its leaderships to others
+    SHUTTING_DOWN                 sends nothing any more
+
+States, order and pauses are those of Apache Kafka's BrokerLifecycleManager. One request is on its way at a
+time; a failed one is followed by a pause that doubles with each failure. A broker that the controller fences
+while it runs, because it was silent, is unfenced by its next heartbeat. One that was unregistered while it
+runs (STALE_BROKER_EPOCH) goes on asking without success until it is started again, as in Apache Kafka.
+
+Two things differ. A broker that stops asks for the second time at once, then with growing pauses; and it
+stops without leave not only after five minutes, but also when no controller has answered for as long as a
+session: it counts as gone by then. Times are those of a monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+from pykafka_broker.cluster.events import HeartbeatResult
+from pykafka_broker.machine.backoff import Backoff
+from pykafka_broker.metadata.controller_channel import BrokerStatus
+from pykafka_broker.system.named_tuple import NamedTuple
+
+#: The longest time that a broker waits for leave to stop.
+SHUTDOWN_PATIENCE_MS = 5 * 60_000
+#: The pause before a starting broker tells again how far it has come.
+CATCH_UP_PAUSE_MS = 10
+#: The first pause of a broker that waits for leave to stop.
+SHUTDOWN_PAUSE = Backoff(first_ms=50)
+
+
+class Phase(Enum):
+    """Kafka's BrokerState."""
+
+    STARTING = auto()
+    RECOVERY = auto()
+    RUNNING = auto()
+    PENDING_CONTROLLED_SHUTDOWN = auto()
+    SHUTTING_DOWN = auto()
+
+
+class LifeSettings(NamedTuple):
+    """`broker.heartbeat.interval.ms`, `broker.session.timeout.ms`, `initial.broker.registration.timeout.ms`
+    and `log.dir.failure.timeout.ms`.
+    """
+
+    heartbeat_interval_ms: int = 2_000
+    session_timeout_ms: int = 9_000
+    registration_timeout_ms: int = 60_000
+    directory_failure_timeout_ms: int = 30_000
+
+
+class FailedDirectory(NamedTuple):
+    """A log directory that has failed: the controller has to know of it at `deadline_ms` at the latest."""
+
+    deadline_ms: int
+    is_told: bool = False
+
+
+class Request(Enum):
+    """The requests of a broker."""
+
+    REGISTRATION = auto()
+    HEARTBEAT = auto()
+
+
+class Life(NamedTuple):
+    """A broker at one moment. `next_ms` is when it sends the next request, None while one is on its way."""
+
+    settings: LifeSettings
+    #: When a broker that could not register gives up.
+    registration_deadline_ms: int
+    next_ms: int | None
+    phase: Phase = Phase.STARTING
+    #: Given at the registration; -1 before.
+    broker_epoch: int = -1
+    #: The registration is as it should be: heartbeats follow.
+    is_registered: bool = False
+    #: The registration on its way is out of date already.
+    is_amended: bool = False
+    #: It asks to be unfenced.
+    is_ready: bool = False
+    #: The requests that have failed since the last that did not.
+    failures: int = 0
+    #: There is something new to tell: the next request follows the one on its way at once.
+    is_hurried: bool = False
+    #: The directories that have failed.
+    failed: Mapping[bytes, FailedDirectory] = {}
+    #: None until the broker is about to be ready.
+    cordoned: tuple[bytes, ...] | None = None
+    #: The answers to a broker that asks to stop.
+    refusals: int = 0
+    #: When it stops without leave.
+    shutdown_deadline_ms: int | None = None
+    #: When it counts as gone unless a controller answers; kept while it asks to stop.
+    gone_ms: int = 0
+
+
+def begin(settings: LifeSettings, now_ms: int) -> Life:
+    """A broker that starts: it registers at once."""
+    return Life(settings, now_ms + settings.registration_timeout_ms, next_ms=now_ms)
+
+
+# -- what it does
+# ---------------
+
+
+def due(life: Life, now_ms: int) -> Request | None:
+    """The request to send now."""
+    if life.next_ms is None or now_ms < life.next_ms or life.phase is Phase.SHUTTING_DOWN:
+        return None
+    return Request.HEARTBEAT if life.is_registered else Request.REGISTRATION
+
+
+def sent(life: Life) -> Life:
+    """The request that was due is on its way."""
+    return life._replace(next_ms=None, is_hurried=False)
+
+
+def status(life: Life, metadata_offset: int) -> BrokerStatus:
+    """The content of a heartbeat."""
+    return BrokerStatus(
+        life.broker_epoch,
+        metadata_offset,
+        want_fence=not life.is_ready,
+        want_shutdown=life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN,
+        offline_directories=tuple(life.failed),
+        cordoned_directories=life.cordoned,
+    )
+
+
+def next_wake_ms(life: Life) -> int | None:
+    """When to look again what is due, or over."""
+    if life.phase is Phase.SHUTTING_DOWN:
+        return None
+    moments = [directory.deadline_ms for directory in life.failed.values() if not directory.is_told]
+    if life.next_ms is not None:
+        moments.append(life.next_ms)
+    if life.broker_epoch < 0:
+        moments.append(life.registration_deadline_ms)
+    if life.shutdown_deadline_ms is not None:
+        moments.append(min(life.shutdown_deadline_ms, life.gone_ms))
+    return min(moments, default=None)
+
+
+def untold_directory(life: Life, now_ms: int) -> bytes | None:
+    """A failed directory that the controller does not know of, although its time is over."""
+    for directory_id, directory in life.failed.items():
+        if not directory.is_told and now_ms >= directory.deadline_ms:
+            return directory_id
+    return None
+
+
+# -- what happens to it
+# ---------------------
+
+
+def time_passed(life: Life, now_ms: int) -> Life:
+    """A broker whose time to register, or to wait for leave to stop, is over stops."""
+    if life.broker_epoch < 0 and now_ms >= life.registration_deadline_ms:
+        return _stopped(life)
+    deadline_ms = life.shutdown_deadline_ms
+    if deadline_ms is not None and now_ms >= min(deadline_ms, life.gone_ms):
+        return _stopped(life)
+    return life
+
+
+def registered(life: Life, broker_epoch: int, now_ms: int) -> Life:
+    """The controller has the registration: the first heartbeat follows at once."""
+    life = life._replace(
+        broker_epoch=broker_epoch, is_registered=not life.is_amended, is_amended=False, failures=0
+    )
+    return _after(life, 0, now_ms)
+
+
+def failed(life: Life, now_ms: int) -> Life:
+    """No controller has done what the request asks for."""
+    backoff = Backoff(greatest_ms=life.settings.session_timeout_ms)
+    pause_ms = backoff.pause_ms(life.failures)
+    return life._replace(failures=life.failures + 1, is_hurried=False, next_ms=now_ms + pause_ms)
+
+
+def answered(life: Life, told: BrokerStatus, result: HeartbeatResult, now_ms: int) -> Life:
+    """The controller has answered the heartbeat with this status."""
+    directories = {
+        directory_id: directory._replace(
+            is_told=directory.is_told or directory_id in told.offline_directories
+        )
+        for directory_id, directory in life.failed.items()
+    }
+    life = life._replace(failures=0, failed=directories, gone_ms=now_ms + life.settings.session_timeout_ms)
+    if life.phase is Phase.STARTING:
+        if result.is_caught_up:
+            life = life._replace(phase=Phase.RECOVERY)
+        return _after(life, CATCH_UP_PAUSE_MS, now_ms)
+    if life.phase is Phase.RECOVERY and not result.is_fenced:
+        life = life._replace(phase=Phase.RUNNING)
+    if life.phase is not Phase.PENDING_CONTROLLED_SHUTDOWN:
+        return _after(life, life.settings.heartbeat_interval_ms, now_ms)
+    if not told.want_shutdown:
+        return _after(life, 0, now_ms)
+    if result.should_shut_down:
+        return _stopped(life)
+    pause_ms = SHUTDOWN_PAUSE.pause_ms(life.refusals - 1) if life.refusals else 0
+    life = life._replace(refusals=life.refusals + 1)
+    return _after(life, min(pause_ms, life.settings.heartbeat_interval_ms), now_ms)
+
+
+def ready(life: Life, now_ms: int) -> Life:
+    """It can lead partitions."""
+    return _hurried(life._replace(is_ready=True), now_ms)
+
+
+def directory_failed(life: Life, directory_id: bytes, now_ms: int) -> Life:
+    """A log directory has failed."""
+    deadline_ms = now_ms + life.settings.directory_failure_timeout_ms
+    life = life._replace(failed={**life.failed, directory_id: FailedDirectory(deadline_ms)})
+    return _hurried(life, now_ms) if life.is_registered else life
+
+
+def cordon(life: Life, directories: tuple[bytes, ...], now_ms: int) -> Life:
+    """These directories get no new replicas."""
+    life = life._replace(cordoned=directories)
+    return _hurried(life, now_ms) if life.is_registered else life
+
+
+def register_again(life: Life, now_ms: int) -> Life:
+    """The registration has to be amended."""
+    is_on_its_way = life.next_ms is None and not life.is_registered
+    return _hurried(life._replace(is_registered=False, is_amended=is_on_its_way), now_ms)
+
+
+def begin_shutdown(life: Life, now_ms: int) -> Life:
+    """It is to stop: one that runs asks for leave, any other stops at once."""
+    if life.phase is Phase.PENDING_CONTROLLED_SHUTDOWN:
+        return life
+    if life.phase is not Phase.RUNNING:
+        return _stopped(life)
+    life = life._replace(
+        phase=Phase.PENDING_CONTROLLED_SHUTDOWN,
+        shutdown_deadline_ms=now_ms + SHUTDOWN_PATIENCE_MS,
+        gone_ms=now_ms + life.settings.session_timeout_ms,
+    )
+    return _hurried(life, now_ms)
+
+
+def stop(life: Life) -> Life:
+    """It stops at once."""
+    return _stopped(life)
+
+
+def _after(life: Life, pause_ms: int, now_ms: int) -> Life:
+    """The request is answered: the next one follows after the pause, at once if there is news."""
+    return life._replace(next_ms=now_ms if life.is_hurried else now_ms + pause_ms, is_hurried=False)
+
+
+def _hurried(life: Life, now_ms: int) -> Life:
+    """There is something to tell at once; where a request is on its way, right after it."""
+    if life.next_ms is None:
+        return life._replace(is_hurried=True)
+    return life._replace(next_ms=min(life.next_ms, now_ms))
+
+
+def _stopped(life: Life) -> Life:
+    return life._replace(phase=Phase.SHUTTING_DOWN, next_ms=None)

@@ -1,0 +1,102 @@
+"""The registration of this node's controller (KIP-919), as by Apache Kafka's ControllerRegistrationManager.
+
+It is asked for while the metadata does not show this start of the controller, at a metadata.version that has
+such records, and asked for again with growing pauses where the active controller cannot note it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from pykafka_broker.cluster.features import CONTROLLER_REGISTRATIONS_SINCE
+from pykafka_broker.cluster.image import ClusterImage, RegisteredEndpoint
+from pykafka_broker.machine.backoff import Backoff
+from pykafka_broker.machine.clock import Clock
+from pykafka_broker.metadata.controller_channel import ControllerChannel
+from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.raft.format import random_uuid
+
+logger = logging.getLogger("kafka.server.ControllerRegistrationManager")
+
+BACKOFF = Backoff(first_ms=100, greatest_ms=120_000)
+
+
+class Metadata(Protocol):
+    """The published metadata."""
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata."""
+        ...
+
+    def subscribe(self, subscriber: Callable[[ClusterImage, ClusterImage], None]) -> Callable[[], None]:
+        """Call `subscriber(old, new)` whenever an image is published. Returns how to stop that."""
+        ...
+
+
+def needs_registration(image: ClusterImage, node_id: int, incarnation_id: bytes) -> bool:
+    """Whether the metadata does not show this start of the controller, and could."""
+    if image.metadata_version < CONTROLLER_REGISTRATIONS_SINCE:
+        return False
+    registered = image.controllers.get(node_id)
+    return registered is None or registered.incarnation_id != incarnation_id
+
+
+class ControllerRegistrar:
+    """Keeps this start of the controller registered, from `start` to `close`. Event loop only."""
+
+    def __init__(
+        self,
+        channel: ControllerChannel,
+        metadata: Metadata,
+        clock: Clock,
+        node_id: int,
+        listeners: Mapping[str, RegisteredEndpoint],
+    ) -> None:
+        self._channel = channel
+        self._metadata = metadata
+        self._clock = clock
+        self._node_id = node_id
+        self._listeners = listeners
+        #: Stands for this start of the controller.
+        self.incarnation_id = random_uuid()
+        self._asking: asyncio.Task[None] | None = None
+        self._unsubscribe: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Register if the metadata does not show this controller, and whenever it does not any more."""
+        self._unsubscribe = self._metadata.subscribe(self._published)
+        self._published(self._metadata.image, self._metadata.image)
+
+    async def close(self) -> None:
+        """Ask no more."""
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+
+    def _published(self, _: ClusterImage, image: ClusterImage) -> None:
+        if self._asking is None and needs_registration(image, self._node_id, self.incarnation_id):
+            self._asking = asyncio.get_running_loop().create_task(self._ask())
+            self._asking.add_done_callback(self._asked)
+
+    def _asked(self, task: asyncio.Task[None]) -> None:
+        self._asking = None
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("The controller could not be registered", exc_info=task.exception())
+
+    async def _ask(self) -> None:
+        failures = 0
+        while needs_registration(self._metadata.image, self._node_id, self.incarnation_id):
+            try:
+                await self._channel.register_controller(self.incarnation_id, self._listeners)
+                failures = 0
+            except KafkaError as error:
+                logger.info("The active controller could not note where this controller is: %s", error)
+                failures += 1
+            # An accepted registration is in the metadata, and this node will have published it by then.
+            await self._clock.sleep(BACKOFF.pause_ms(max(0, failures - 1)))

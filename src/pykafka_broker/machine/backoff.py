@@ -1,0 +1,20 @@
+"""Pauses that grow from one failure to the next, up to a limit, as Apache Kafka's ExponentialBackoff.
+
+Without its two percent of chance: what waits here is one node, and not a crowd.
+"""
+
+from __future__ import annotations
+
+from pykafka_broker.system.named_tuple import NamedTuple
+
+
+class Backoff(NamedTuple):
+    """`first_ms` after the first failure, then twice as long after each, at most `greatest_ms`."""
+
+    first_ms: int = 100
+    greatest_ms: int = 10_000
+
+    def pause_ms(self, failures_before: int) -> int:
+        """The pause after a failure that followed so many others."""
+        # The exponent has a limit too: a node may fail for days.
+        return min(self.greatest_ms, self.first_ms << min(failures_before, 32))

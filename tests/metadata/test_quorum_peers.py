@@ -10,7 +10,7 @@ import pytest
 from pykafka_broker.machine.clock import SystemClock
 from pykafka_broker.metadata.quorum_peers import PeerSettings, QuorumPeers
 from pykafka_broker.protocol.errors import ErrorCode
-from pykafka_broker.raft.core.messages import AskVersions, Destination, Versions, Vote, VoteAnswer
+from pykafka_broker.raft.core.messages import AskVersions, Destination, Refused, Versions, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import ReplicaKey
 from pykafka_broker.raft.core.state import Send
 from pykafka_broker.raft.wire.common import Quorum
@@ -58,13 +58,13 @@ async def test_a_node_of_another_cluster_gives_no_answer() -> None:
         assert await ask(peers, controller_address(home.broker), VOTE) is None
 
 
-async def test_there_is_no_answer_where_nothing_listens_and_one_when_something_does_again() -> None:
+async def test_a_request_is_refused_where_nothing_listens_and_answered_when_something_does_again() -> None:
     home = combined_home()
     async with home.running():
         address = controller_address(home.broker)
         cluster_id = home.broker.node.image.cluster_id
     async with peers_of(cluster_id) as peers:
-        assert await ask(peers, address, VOTE) is None
+        assert await ask(peers, address, VOTE) == Refused()
         port = address.rpartition(":")[2]
         home = combined_home({"listeners": f"PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:{port}"})
         home.files, before = home.files, home

@@ -7,7 +7,7 @@ import pytest
 from pykafka_broker.machine.illegal_state import IllegalState
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.log_view import Batch, EpochEnd, EpochStart
-from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer
+from pykafka_broker.raft.core.messages import Current, Fetch, FetchAnswer, Refused, Vote, VoteAnswer
 from pykafka_broker.raft.core.quorum import VoterSet
 from pykafka_broker.raft.core.roles import Follower, Prospective, Unattached
 from pykafka_broker.raft.core.state import ElectionState, Flushed, TimePassed, Unanswered
@@ -161,6 +161,38 @@ def test_while_the_leader_cannot_be_reached_others_are_asked_where_it_is():
     [send] = node.step.send
     node.take(Unanswered(2, send.request_id))
     assert list(node.sent) == [-3]
+
+
+def test_a_leader_whose_process_has_ended_is_given_no_more_time():
+    node = following()
+    node.answer(2, fetched())
+    node.answer(2, Refused())
+    node.wait(SETTINGS.election_timeout_ms // 10)
+    assert isinstance(node.role, Prospective)
+
+
+def test_others_are_given_pre_votes_once_the_process_of_the_leader_has_ended():
+    node = following()
+    node.answer(2, fetched(high_watermark=20))
+    request = Vote(3, key(3), key(1), 3, 20, pre_vote=True)
+    assert not node.ask(request).granted
+    node.chance = 0.9
+    node.answer(2, Refused())
+    assert isinstance(node.role, Follower)
+    assert node.ask(request).granted
+
+
+def test_a_leader_that_only_this_voter_does_not_reach_is_given_its_time_after_one_attempt():
+    node = following()
+    node.answer(2, fetched())
+    node.answer(2, Refused())
+    node.wait(SETTINGS.election_timeout_ms // 10)
+    for other in (2, 3):
+        node.answer(other, VoteAnswer(ErrorCode.NONE, Current(3, 2, voter(2).endpoints)))
+    assert isinstance(node.role, Follower)
+    since_ms = node.now_ms
+    node.answer(2, Refused())
+    assert node.role.fetch_deadline_ms == since_ms + SETTINGS.fetch_timeout_ms
 
 
 def test_an_observer_keeps_its_leader_and_asks_around():

@@ -18,6 +18,7 @@ requests may.
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import deque
 from collections.abc import Mapping
 from functools import partial
@@ -115,20 +116,29 @@ class Stream(asyncio.BufferedProtocol):
 
 
 async def open_stream(address: Address, receiver: Receiver, timeout_ms: int = TIMEOUT_MS) -> Stream:
-    """Connect to a broker.
+    """Connect to a broker. Where its name stands for several addresses, they are tried in their order.
 
     Raises:
+        ConnectionRefusedError: nothing listens there.
         OSError: there is no way to the address, or none in time.
     """
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_ms / 1000):
-            _, stream = await loop.create_connection(
-                lambda: Stream(str(address), receiver), address.host, address.port
-            )
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+            hosts = list(dict.fromkeys(str(place[0]) for *_, place in found))
+            for host in hosts:
+                try:
+                    _, stream = await loop.create_connection(
+                        lambda: Stream(str(address), receiver), host, address.port
+                    )
+                    return stream
+                except OSError:
+                    if host == hosts[-1]:
+                        raise
     except TimeoutError:
         raise TimeoutError(f"Cannot connect to {address} in time") from None
-    return stream
+    raise OSError(f"{address.host} has no address")
 
 
 class FrameQueue:

@@ -26,6 +26,7 @@ from pykafka_broker.raft.core.messages import (
     EndQuorumEpoch,
     Fetch,
     FetchSnapshot,
+    Refused,
     RemoveVoter,
     Request,
     UpdateVoter,
@@ -97,6 +98,10 @@ class QuorumPeers:
         try:
             connection = await self._connection(address)
             answer = await self._exchange(connection, send.request)
+        except ConnectionRefusedError as error:
+            logger.debug("Nothing listens at %s: %s", address, error)
+            await self._drop(address)
+            answer = Refused()
         except (OSError, ProtocolError) as error:
             logger.debug("No answer of %s: %s", address, error)
             await self._drop(address)

@@ -41,7 +41,7 @@ def _grants(turn: Turn, request: Vote) -> bool:
     if isinstance(role, Leader) or not is_up_to_date(turn, request):
         return False
     if request.pre_vote:
-        return not (isinstance(role, Follower) and role.has_fetched)
+        return not (isinstance(role, Follower) and role.has_fetched and not role.is_leader_gone)
     if not isinstance(role, (Unattached, Prospective)):
         return False
     if role.voted is not None:

@@ -87,7 +87,9 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
         return False
     deadline_ms = turn.now_ms + turn.settings.fetch_timeout_ms
     # A download ends here: with records fetched since, its snapshot would take the log back.
-    role = turn.role = role._replace(has_fetched=True, fetch_deadline_ms=deadline_ms, download=None)
+    role = turn.role = role._replace(
+        has_fetched=True, is_leader_gone=False, fetch_deadline_ms=deadline_ms, download=None
+    )
     if answer.diverging is not None:
         truncate(turn, answer.diverging)
     elif answer.snapshot_id is not None:
@@ -99,6 +101,21 @@ def on_fetch_answer(turn: Turn, answer: FetchAnswer) -> bool:
         if answer.high_watermark is not None:
             turn.commit(min(answer.high_watermark, turn.log.end_offset))
     return True
+
+
+def on_refused(turn: Turn, node_id: int) -> None:
+    """Nothing listens where a replica was asked. If it is the leader, its process has ended, and an election
+    need not wait until `controller.quorum.fetch.timeout.ms` is over, as it does in Apache Kafka.
+
+    Once only after each answer of the leader: if others still reach it, they refuse their pre-votes.
+    """
+    role = turn.role
+    if not isinstance(role, Follower) or node_id != role.leader_id:
+        return
+    if role.has_fetched and not role.is_leader_gone:
+        early_ms = turn.settings.early_election_ms(turn.now_ms, turn.chance)
+        deadline_ms = early_ms if role.fetch_deadline_ms is None else min(early_ms, role.fetch_deadline_ms)
+        turn.role = role._replace(is_leader_gone=True, fetch_deadline_ms=deadline_ms)
 
 
 def truncate(turn: Turn, diverging: EpochEnd) -> None:

@@ -189,6 +189,10 @@ class Versions(NamedTuple):
     kraft_versions: tuple[int, int] | None = None
 
 
+class Refused(NamedTuple):
+    """In the place of an answer: nothing listens at the address, for the replica's process has ended."""
+
+
 Request = Union[
     Vote,
     BeginQuorumEpoch,
@@ -200,4 +204,4 @@ Request = Union[
     UpdateVoter,
     AskVersions,
 ]
-Answer = Union[VoteAnswer, Acknowledged, FetchAnswer, FetchSnapshotAnswer, ChangeAnswer, Versions]
+Answer = Union[VoteAnswer, Acknowledged, FetchAnswer, FetchSnapshotAnswer, ChangeAnswer, Versions, Refused]

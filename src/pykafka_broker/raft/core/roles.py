@@ -67,13 +67,16 @@ class Follower(NamedTuple):
     """Fetches from the leader of its epoch.
 
     `has_fetched` is True once the leader has answered: while it may live, no other is given a pre-vote.
-    `has_updated` is True once the leader was told of this voter, for the upgrade of kraft.version.
+    `is_leader_gone` is True once nothing listened at the leader's address any more: it needs no patience, and
+    others are given pre-votes. `has_updated` is True once the leader was told of this voter, for the upgrade
+    of kraft.version.
     """
 
     epoch: int
     leader_id: int
     endpoints: Endpoints
     has_fetched: bool = False
+    is_leader_gone: bool = False
     has_updated: bool = False
     download: Download | None = None
     fetch_deadline_ms: int | None = None

@@ -39,6 +39,12 @@ class Settings(NamedTuple):
         """When an election that starts now has failed, or a silent quorum needs one."""
         return now_ms + self.election_timeout_ms + int(chance * self.election_timeout_ms)
 
+    def early_election_ms(self, now_ms: int, chance: float) -> int:
+        """When to stand for election after a leader whose process has ended; by chance, for several voters
+        see that at the same moment.
+        """
+        return now_ms + int(chance * self.election_timeout_ms) // 10
+
     @property
     def check_quorum_timeout_ms(self) -> int:
         """How long a leader leads without hearing from a majority."""

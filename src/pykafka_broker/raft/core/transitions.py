@@ -35,6 +35,7 @@ from pykafka_broker.raft.core.messages import (
     FetchAnswer,
     FetchSnapshot,
     FetchSnapshotAnswer,
+    Refused,
     RemoveVoter,
     Request,
     UpdateVoter,
@@ -149,8 +150,7 @@ def _take(turn: Turn, event: Event) -> None:
                 _end_request(turn, node_id, _take_answer(turn, node_id, answer))
         case Unanswered(node_id, request_id):
             if turn.connections.expects(node_id, request_id):
-                voter_changes.on_versions(turn, node_id, Versions(ErrorCode.BROKER_NOT_AVAILABLE))
-                _end_request(turn, node_id, may_go_on=False)
+                _end_request(turn, node_id, _take_silence(turn, node_id))
         case SnapshotsChanged(start_offset, snapshots):
             turn.log = turn.log.trimmed(start_offset, snapshots)
         case SnapshotInstalled(log):
@@ -206,6 +206,15 @@ def _take_answer(turn: Turn, node_id: int, answer: Answer) -> bool:
             return True
         case Acknowledged():
             return _take_acknowledgement(turn, node_id, answer)
+        case Refused():
+            following.on_refused(turn, node_id)
+            return _take_silence(turn, node_id)
+
+
+def _take_silence(turn: Turn, node_id: int) -> bool:
+    """A request has no answer; return False: the next one waits."""
+    voter_changes.on_versions(turn, node_id, Versions(ErrorCode.BROKER_NOT_AVAILABLE))
+    return False
 
 
 def _take_acknowledgement(turn: Turn, node_id: int, answer: Acknowledged) -> bool:

@@ -1,7 +1,7 @@
 """The settings of each part of a broker, taken from the configuration: one function for each part.
 
-`node.py`, `node_logs.py` and `served_listeners.py` call them when they make a part, and the latter two again
-when the configuration changes.
+`shared_server.py`, `node_logs.py` and `served_listeners.py` call them when they make a part, and the latter
+two again when the configuration changes.
 """
 
 from __future__ import annotations

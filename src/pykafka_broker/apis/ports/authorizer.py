@@ -2,7 +2,7 @@
 Kafka's ACLs.
 
 `AllowAll` is the only authorizer so far. One that reads ACLs implements `Authorizer` and takes its place
-in `broker/node.py`; `apis/needs.py` says how an API declares its needs.
+in `broker/shared_server.py`; `apis/needs.py` says how an API declares its needs.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from pykafka_broker.cluster.events import ConfigChange, ConfigOperation
+from pykafka_broker.cluster.events import ConfigChange, ConfigOperation, FeatureUpdate, UpgradeType
 from pykafka_broker.cluster.image import ResourceType
+from pykafka_broker.protocol.errors import KafkaError
 from pykafka_broker.raft.format import StorageFormatError
 from pykafka_broker.testing.home import Home, until
 from tests.support.quorums import Quorum
@@ -98,3 +99,21 @@ async def test_a_start_formats_no_directory_for_a_cluster_it_was_not_told_about(
     with pytest.raises(StorageFormatError, match=explanation):
         await home.new_broker().start()
     assert not home.files.exists("/data/meta.properties")
+
+
+async def test_a_feature_is_changed_only_when_every_voter_has_said_that_it_knows_it() -> None:
+    quorum = Quorum()
+    async with quorum.running(1, 2):
+        node = quorum.broker(await quorum.leader(1, 2)).node
+        await until(lambda: set(node.image.controllers) == {1, 2})
+        change = FeatureUpdate("transaction.version", 1, UpgradeType.SAFE_DOWNGRADE)
+        with pytest.raises(
+            KafkaError, match="controller 3 has not registered, and may not support this feature"
+        ):
+            await node.administration.update_features([change])
+
+        await quorum.start(3)
+        await until(lambda: 3 in node.image.controllers)
+        leader = quorum.broker(await quorum.leader()).node
+        await leader.administration.update_features([change])
+        assert leader.image.features["transaction.version"] == 1

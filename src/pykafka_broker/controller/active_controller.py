@@ -77,7 +77,7 @@ class ActiveController:
         """
         base_offset = log.end_offset
         image = publisher.replayed_image._replace(offset=base_offset - 1, epoch=log.epoch)
-        state = ControllerState(image, rules._replace(kraft_version=log.kraft_version))
+        state = ControllerState(image, _rules_of(log, rules))
         records = first_records(state, bootstrap, in_transaction=publisher.in_transaction)
         if records:
             # None of these record types has a second version.
@@ -119,7 +119,8 @@ class ActiveController:
     def _transition(self, state: ControllerState, event: events.Event) -> Step[ControllerState]:
         if state.next_offset != self._log.end_offset:
             # Control records of raft, such as a new set of voters, take offsets too.
-            state = state._replace(image=state.image._replace(offset=self._log.end_offset - 1))
+            image = state.image._replace(offset=self._log.end_offset - 1)
+            state = state._replace(image=image, rules=_rules_of(self._log, state.rules))
         step = transition(state, event)
         if step.state.sessions is state.sessions and not isinstance(event, events.ExpireSessions):
             return step
@@ -132,6 +133,11 @@ class ActiveController:
 
     def _append(self, records: tuple[object, ...]) -> int:
         return self._log.append(records, self._shard.state.image.metadata_version)
+
+
+def _rules_of(log: LeaderLog, rules: ControllerRules) -> ControllerRules:
+    """The rules with what the control records of the log say."""
+    return rules._replace(kraft_version=log.kraft_version, voters=log.voter_ids)
 
 
 def _timer_event(key: Hashable, now_ms: int) -> events.Event:

@@ -32,6 +32,11 @@ class LeaderLog(Protocol):
         """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
         ...
 
+    @property
+    def voter_ids(self) -> tuple[int, ...]:
+        """The node ids of the voters, by the newest records of the log."""
+        ...
+
     def append(self, records: Sequence[object], metadata_version: int) -> int:
         """Append records, encoded for a finalized metadata.version; return the log end offset after them.
 

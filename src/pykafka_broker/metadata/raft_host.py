@@ -108,6 +108,11 @@ class RaftHost:
         return self._driver.state.log.kraft_version
 
     @property
+    def voter_ids(self) -> tuple[int, ...]:
+        """The node ids of the voters, by the newest records of the log."""
+        return tuple(self._driver.state.log.voters.voters)
+
+    @property
     def leader_id(self) -> int:
         """The id of the leader; -1 while none is known."""
         return self._driver.leader_id

@@ -34,12 +34,17 @@ PAGE_BYTES = 512
 
 
 class Inode:
-    """A file's content: now, and as of its last sync."""
+    """A file's content: now, and as of its last sync. The first `kept_bytes` were not touched since."""
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
         self.synced = b""
+        self.kept_bytes = 0
         self.modified_ms = 0
+
+    def sync(self) -> None:
+        self.synced = bytes(self.data)
+        self.kept_bytes = len(self.synced)
 
 
 class _Naming(NamedTuple):
@@ -77,6 +82,7 @@ class MemoryFile:
             taken = self._files._take_space(len(data), max(0, position + len(data) - len(content)))
             content.extend(bytes(max(0, position - len(content))))
             content[position : position + taken] = data[:taken]
+            self._inode.kept_bytes = min(self._inode.kept_bytes, position)
             self._inode.modified_ms = self._files.now_ms
             return taken
 
@@ -86,6 +92,7 @@ class MemoryFile:
         with self._files.step:
             del content[size:]
             content.extend(bytes(size - len(content)))
+            self._inode.kept_bytes = min(self._inode.kept_bytes, size)
 
     def reserve(self, size: int) -> None:
         self._files._enter("reserve", self._path)
@@ -96,7 +103,7 @@ class MemoryFile:
     def sync(self) -> None:
         self._files._enter("sync", self._path)
         with self._files.step:
-            self._inode.synced = bytes(self._inode.data)
+            self._inode.sync()
 
     def close(self) -> None:
         pass
@@ -242,7 +249,7 @@ class MemoryFiles:
         after = MemoryFiles()
         for path, inode in names.items():
             survivor = Inode(content(inode))
-            survivor.synced = bytes(survivor.data)
+            survivor.sync()
             after.inodes[path] = after.synced_names[path] = survivor
         after.directories, after.synced_directories = set(directories), set(directories)
         after.now_ms = self.now_ms
@@ -362,6 +369,7 @@ class MemoryFiles:
                 self._unsynced_names.append(_Naming(path, self.inodes[path]))
             inode = self.inodes[path]
             del inode.data[:]
+            inode.kept_bytes = 0
             view = memoryview(data)
             while view:
                 taken = self._take_space(len(view), len(view))
@@ -371,7 +379,7 @@ class MemoryFiles:
         if sync:
             self._enter("sync", path)
             with self.step:
-                inode.synced = bytes(inode.data)
+                inode.sync()
 
     def replace_file(self, path: str, data: Buffer, *, sync: bool) -> None:
         temporary = path + ".tmp"
@@ -448,7 +456,7 @@ def _torn(inode: Inode, dice: random.Random) -> bytes:
     if fate < 0.5:
         return now
     if not now.startswith(synced):
-        return dice.choice((synced, now, b""))
+        return dice.choice((synced, now, now[: inode.kept_bytes]))
     kept = bytearray(now[: dice.randint(len(synced), len(now))])
     if fate < 0.75:
         return bytes(kept)

@@ -397,6 +397,52 @@ def test_a_log_can_start_over_at_any_offset():
     assert records(reopened(files.killed(), log_start_offset=1000)) == [(1000, b"a")]
 
 
+def test_what_is_appended_after_a_truncation_and_synced_survives_a_power_cut():
+    for offset in range(11):
+        files = MemoryFiles()
+        log = filled(files)
+        log.flusher.flush()
+        log.trimmer.truncate_to(offset)
+        for n in range(4):
+            append(log, b"new %d" % n, epoch=1)
+        log.flusher.flush()
+
+        again = reopened(files.power_cut(), segment_bytes=150)
+
+        assert values(again) == values(log), "no segment that was cut off is back, and none has its old end"
+
+
+def test_what_is_appended_after_a_new_beginning_and_synced_survives_a_power_cut():
+    files = MemoryFiles()
+    log = filled(files)
+    log.flusher.flush()
+
+    log.trimmer.reset_to(1000)
+    append(log, b"a")
+    log.flusher.flush()
+
+    assert records(reopened(files.power_cut(), log_start_offset=1000)) == [(1000, b"a")]
+
+
+def test_a_truncation_to_an_offset_that_was_damaged_takes_the_damage_away():
+    files = MemoryFiles()
+    log = new_log(files)
+    for n in range(4):
+        append(log, b"%d" % n)
+    size = log.state.active.size // 4
+    files.inodes[FOLDER + "/00000000000000000000.log"].data[size : 2 * size] = bytes(size)
+    files = files.killed()
+    damaged = reopened(files)
+    assert [(d.first_offset, d.next_offset) for d in damaged.state.active.trust.damages] == [(1, 2)]
+
+    damaged.trimmer.truncate_to(1)
+    append(damaged, b"new")
+
+    assert values(damaged) == [b"0", b"new"]
+    assert damaged.flusher.close_in_order()
+    assert values(reopened(files, clean=True)) == [b"0", b"new"]
+
+
 # --- the decision alone ---------------------------------------------------------------------------
 
 

@@ -77,3 +77,12 @@ def test_truncation_forgets_the_damage_behind_the_new_end():
     trust.truncate_to(550)
 
     assert (trust.damages, trust.unverified_end) == ((Damage(10, 20, 1, 2),), 550)
+
+
+def test_truncation_forgets_records_that_were_missing_at_the_new_end():
+    trust = trust_of(MemoryFiles(), unverified_end=1000)
+    trust.damages = (Damage(550, 550, 8, 9),)
+
+    trust.truncate_to(550)
+
+    assert trust.damages == ()

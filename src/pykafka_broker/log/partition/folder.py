@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from pykafka_broker.log.disk.files import FileSystem, directory_name, join
-from pykafka_broker.log.disk.names import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, offset_file
+from pykafka_broker.log.disk.names import LEADER_EPOCH_CHECKPOINT, offset_file
 from pykafka_broker.log.partition.producer_snapshots import Snapshot
 from pykafka_broker.log.partition.state import LogState
 from pykafka_broker.log.segment.segment import Segment
@@ -24,15 +24,11 @@ class LogFolder:
 
     __slots__ = ("_files", "_making_lock", "_names_lock", "_state", "_unsynced", "_unsynced_lock")
 
-    def __init__(self, state: LogState, files: FileSystem, *, is_new: bool) -> None:
+    def __init__(self, state: LogState, files: FileSystem, unsynced: frozenset[str]) -> None:
         self._state = state
         self._files = files
-        #: Small files and folders whose latest change is not durable; a new log has not even its own name.
-        self._unsynced: set[str] = set()
-        if is_new:
-            directory = state.directory
-            parent = directory_name(directory)
-            self._unsynced = {join(directory, PARTITION_METADATA), self._epochs_path, directory, parent}
+        #: Small files and folders whose latest change is not durable.
+        self._unsynced: set[str] = set(unsynced)
         #: Held while side files are written or renamed in a worker thread.
         self._names_lock = threading.Lock()
         #: Held while a file is made that an append needs: producers wait for that, and for nothing else.

@@ -55,7 +55,7 @@ class PartitionLog:
         self, environment: Environment, identity: LogIdentity, config: LogConfig, opened: OpenedLog
     ) -> None:
         state = self.state = LogState(identity, config, opened)
-        folder = self._folder = LogFolder(state, environment.files, is_new=opened.is_new)
+        folder = self._folder = LogFolder(state, environment.files, opened.unsynced)
         flusher = self.flusher = Flusher(state, environment, folder, snapshot_offset=opened.snapshot_offset)
         epoch_file = self.epoch_file = EpochFile(state, environment, folder)
         roller = self.roller = Roller(state, environment, folder, flusher, epoch_file)

@@ -60,8 +60,8 @@ class OpenedLog(NamedTuple):
     cleaned_offset: Optional[int] = None
     #: From here on offsets are missing only where they were lost; None if that is not noted.
     dense_from: Optional[int] = None
-    #: The folder and its files were just made: not even their names are durable.
-    is_new: bool = False
+    #: Files and folders whose latest change may not be durable, besides those of segments.
+    unsynced: frozenset[str] = frozenset()
 
 
 class LogState:

@@ -189,7 +189,11 @@ class LogTrimmer:
             active.jitter_ms = self._roller.jitter_ms(active)
             for segment in reversed(gone):  # a crash in between leaves no hole
                 segment.files.remove_all()
+            if gone:
+                # Else they may be back after a power cut, behind records that were appended and synced since.
+                self._folder.note_names()
             active.truncate_to(offset)
+            active.is_flushed = False  # if it was closed before, it may be closed again at once
             self._end_at(offset)
 
     def reset_to(self, offset: int) -> None:
@@ -206,6 +210,7 @@ class LogTrimmer:
             state.active = Segment.create(self._environment.files, path, offset, interval_bytes)
             state.active.jitter_ms = self._roller.jitter_ms(state.active)
             state.segments = (state.active,)
+            self._folder.note_names()
             state.log_start_offset = offset
             state.epochs.truncate_from_start(offset)
             self._end_at(offset)

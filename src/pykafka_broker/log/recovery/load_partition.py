@@ -29,7 +29,7 @@ import logging
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import MalformedFile, decode_partition_metadata
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.disk.files import FileSystem, join
+from pykafka_broker.log.disk.files import FileSystem, directory_name, join
 from pykafka_broker.log.disk.names import PARTITION_METADATA
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producer_snapshots import ProducerFiles
@@ -91,6 +91,7 @@ def _opened(found: FoundLog, checkpointed: CheckpointedOffsets, now_ms: int) -> 
         active.first_append_ms = now_ms
     active.indexes.begin_tail(log_end_offset)
     recovery_point = min(checkpointed.recovery_point or 0, log_end_offset)
+    directory = found.identity.directory
     return OpenedLog(
         segments=tuple(found.segments),
         log_start_offset=log_start_offset,
@@ -102,6 +103,8 @@ def _opened(found: FoundLog, checkpointed: CheckpointedOffsets, now_ms: int) -> 
         snapshot_offset=rebuilt.snapshot_offset,
         cleaned_offset=checkpointed.cleaned_offset,
         dense_from=found.dense_from,
+        # The process before this one may have been killed when it had made or renamed files.
+        unsynced=frozenset() if found.is_clean else frozenset({directory, directory_name(directory)}),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pykafka_broker.log.config import LogConfig
 from pykafka_broker.log.disk.checkpoints import encode_epochs, encode_partition_metadata
 from pykafka_broker.log.disk.environment import Environment
-from pykafka_broker.log.disk.files import join
+from pykafka_broker.log.disk.files import directory_name, join
 from pykafka_broker.log.disk.names import (
     DENSE_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
@@ -25,8 +25,8 @@ def create_log(
     """A new partition in a new folder; FileExistsError if a log is there already."""
     files, directory = environment.files, identity.directory
     files.make_directory(directory)
-    metadata = encode_partition_metadata(identity.topic_id)
-    files.write_file(join(directory, PARTITION_METADATA), metadata, sync=False)
+    metadata = join(directory, PARTITION_METADATA)
+    files.write_file(metadata, encode_partition_metadata(identity.topic_id), sync=False)
     path = join(directory, offset_file(start_offset, ""))
     segment = Segment.create(files, path, start_offset, config.index_interval_bytes)
     if config.preallocate:
@@ -34,7 +34,8 @@ def create_log(
     segment.release_file()  # thousands of new partitions need no descriptor before their first record
     if config.is_compacted:
         files.write_file(join(directory, offset_file(start_offset, DENSE_SUFFIX)), b"", sync=False)
-    files.write_file(join(directory, LEADER_EPOCH_CHECKPOINT), encode_epochs(()), sync=False)
+    epochs = join(directory, LEADER_EPOCH_CHECKPOINT)
+    files.write_file(epochs, encode_epochs(()), sync=False)
     opened = OpenedLog(
         segments=(segment,),
         log_start_offset=start_offset,
@@ -44,6 +45,7 @@ def create_log(
         epochs=LeaderEpochs(),
         producers=ProducerStates(start_offset),
         dense_from=start_offset if config.is_compacted else None,
-        is_new=True,
+        # Not even the folder's own name is durable.
+        unsynced=frozenset({metadata, epochs, directory, directory_name(directory)}),
     )
     return PartitionLog(environment, identity, config, opened)

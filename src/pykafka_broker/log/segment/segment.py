@@ -268,9 +268,12 @@ class Segment:
     def truncate_to(self, offset: int) -> int:
         """Remove every batch that holds `offset` or a later one; returns how many bytes went."""
         found = self.locate(offset)
-        if found is None:
+        # Batches are sought behind a damage: if it holds the offset, it goes as well.
+        positions = [] if found is None else [found[0]]
+        positions += [damage.position for damage in self.trust.damages if damage.next_offset > offset]
+        if not positions:
             return 0
-        position, _ = found
+        position = min(positions)
         removed = self.size - position
         self.indexes.hold(self.index, self.time_index)
         self.size = position

@@ -66,9 +66,11 @@ class Trust:
         self.note_all_verified()
 
     def truncate_to(self, position: int) -> None:
-        """The segment now ends at `position`."""
-        if self.damages:
-            self.damages = tuple(d for d in self.damages if d.end_position <= position)
+        """The segment now ends at `position`. May wait for the disk."""
+        left = tuple(d for d in self.damages if d.position < position and d.end_position <= position)
+        if left != self.damages:
+            self.damages = left
+            self.save_damages()
         self.unverified_end = min(self.unverified_end, position)
 
     def save_damages(self) -> None:

@@ -100,13 +100,15 @@ class DriverPorts(NamedTuple):
     """The parts of a node that the driver uses.
 
     `run_blocking(job)` runs a job in a worker thread. `chance()` returns a number in [0, 1), another each
-    time. Without `peers` the replica can serve a quorum of itself alone.
+    time. Without `peers` the replica can serve a quorum of itself alone. `decide` is the machine; the
+    simulation of quorums passes one that tells what it was asked and what it decided.
     """
 
     clock: Clock
     run_blocking: RunBlocking
     chance: Callable[[], float]
     peers: Peers | None = None
+    decide: Callable[[RaftState, Event, Moment], RaftStep] = transitions.step
 
 
 class RaftDriver:
@@ -304,7 +306,7 @@ class RaftDriver:
         self._is_stepping = True
         try:
             while self._events and self._installing is None and self._failed is None:
-                self._carry_out(transitions.step(self.state, self._events.popleft(), self._moment()))
+                self._carry_out(self._ports.decide(self.state, self._events.popleft(), self._moment()))
         except (KafkaError, OSError, IllegalState) as error:
             self._fail(error)
         finally:

@@ -18,7 +18,7 @@ from pykafka_broker.log.disk.files import FileSystem, join
 from pykafka_broker.log.partition.partition_log import PartitionLog
 from pykafka_broker.log.partition.producers import AppendOrigin
 from pykafka_broker.protocol.buffers import Buffer
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.protocol.messages.records import control as m
 from pykafka_broker.protocol.records.batch import BatchHeader, iter_batches, read_records
 from pykafka_broker.protocol.records.control import decode_raft_record
@@ -122,20 +122,23 @@ class RaftStorage:
         remove_parts(self._files, self.log.directory)
         self._start_at_snapshot()
         snapshot, membership = self._load_snapshot()
+        if snapshot is not None:
+            self._start_where_trimmed(snapshot.snapshot_id)
+        if not membership.voters.voters and self._configured_voters.voters:
+            membership = Membership(self._configured_voters, kraft_version=0)
         memberships = [membership]
         epoch = 0
-        for header, batch in self._batches(0 if snapshot is None else snapshot.snapshot_id.end_offset):
-            self.bytes_since_snapshot += header.size_in_bytes
-            epoch = header.partition_leader_epoch
-            if not header.is_control:
-                continue
-            for place, record in enumerate(read_records(batch)):
-                message = decode_raft_record(record.key, record.value)
-                if isinstance(message, m.VotersRecord):
-                    voters = VoterSet.from_record(message)
-                    memberships.append(Membership(voters, header.base_offset + place))
-        if not memberships[0].voters.voters and self._configured_voters.voters:
-            memberships[0] = Membership(self._configured_voters, kraft_version=0)
+        end_offset = 0 if snapshot is None else snapshot.snapshot_id.end_offset
+        try:
+            for header, batch in self._batches(end_offset):
+                self.bytes_since_snapshot += header.size_in_bytes
+                epoch, end_offset = header.partition_leader_epoch, header.next_offset
+                if header.is_control:
+                    memberships += _voters_in(header, batch)
+        except KafkaError as error:
+            if error.code is not ErrorCode.CORRUPT_MESSAGE or len(memberships[-1].voters.voters) == 1:
+                raise
+            self._cut_at_damage(end_offset, error)
         state = self.log.state
         base_epoch = 0 if snapshot is None else snapshot.snapshot_id.epoch
         view = LogView(
@@ -150,6 +153,15 @@ class RaftStorage:
         if view.kraft_version == 0:
             self.static_voters = tuple(sorted(view.voters.voters))
         return Loaded(self._read_election_state(), view, snapshot)
+
+    def _cut_at_damage(self, end_offset: int, error: KafkaError) -> None:
+        """Go on with the log before a damage: other voters have the rest.
+
+        As in Kafka. A power cut may keep later pages of what was not synced, and lose earlier ones. A quorum
+        of one refuses to start instead: its log is the only one.
+        """
+        logger.error("%s. It is cut there, at %d: the leader has the rest", error.message, end_offset)
+        self.log.trimmer.truncate_to(end_offset)
 
     def snapshot_files(self) -> tuple[SnapshotFile, ...]:
         """The finished snapshots that other replicas may have, ascending."""
@@ -222,8 +234,27 @@ class RaftStorage:
         end_offset = self.log.state.log_end_offset
         if snapshot_id.end_offset >= end_offset:
             return snapshot_id.end_offset == end_offset
-        header, _ = next(self._batches(max(snapshot_id.end_offset, self.log.state.log_start_offset)))
+        try:
+            header, _ = next(self._batches(max(snapshot_id.end_offset, self.log.state.log_start_offset)))
+        except KafkaError:
+            return True  # with a damage, which is dealt with when the log is read
         return header.partition_leader_epoch >= snapshot_id.epoch
+
+    def _start_where_trimmed(self, newest: SnapshotId) -> None:
+        """Start the log where `trim` left it.
+
+        Its first segment begins before, and says no more in which epochs: a follower would be told that its
+        own log is another. Of segments that were removed, a power cut may bring back some, and so damages.
+        """
+        start_offset = self._kept_snapshot().end_offset
+        damages = [damage for segment in self.log.state.segments for damage in segment.trust.damages]
+        if any(damage.first_offset < newest.end_offset for damage in damages):
+            start_offset = newest.end_offset
+        self.log.trimmer.advance_log_start_offset(min(start_offset, self.end_offset))
+
+    def _kept_snapshot(self) -> SnapshotId:
+        """The last snapshot but one: the log before it is dropped; `BOOTSTRAP_SNAPSHOT` if there is none."""
+        return sorted((BOOTSTRAP_SNAPSHOT, BOOTSTRAP_SNAPSHOT, *self.snapshots()))[-2]
 
     def _load_snapshot(self) -> tuple[StoredSnapshot | None, Membership]:
         """The newest snapshot, and the voters as of it."""
@@ -252,9 +283,13 @@ class RaftStorage:
 
     def _read_election_state(self) -> ElectionState:
         try:
-            return decode_quorum_state(self._files.read_file(join(self.log.directory, QUORUM_STATE)))
+            data = self._files.read_file(join(self.log.directory, QUORUM_STATE))
         except FileNotFoundError:
             return ElectionState()
+        # The process before this one may have been killed when it had just renamed the file. This one goes by
+        # it, and does not write it again.
+        self._files.sync_directory(self.log.directory)
+        return decode_quorum_state(data)
 
     # -- while running ---------------------------------------------------------------------------------
 
@@ -361,14 +396,22 @@ class RaftStorage:
 
     def trim(self, now_ms: int) -> None:
         """Drop the log before the last snapshot but one, and older snapshots."""
-        *older, kept = sorted(self.snapshots())[:-1] or [BOOTSTRAP_SNAPSHOT]
+        kept = self._kept_snapshot()
         if kept == BOOTSTRAP_SNAPSHOT:
             return
         self.log.trimmer.delete_records(kept.end_offset)
         self.log.trimmer.apply_retention(now_ms)
-        for snapshot_id in older:
-            if snapshot_id != BOOTSTRAP_SNAPSHOT:
+        for snapshot_id in self.snapshots():
+            if BOOTSTRAP_SNAPSHOT < snapshot_id < kept:
                 self._files.remove(self._path(snapshot_id))
 
     def _path(self, snapshot_id: SnapshotId) -> str:
         return join(self.log.directory, snapshot_id.file_name)
+
+
+def _voters_in(header: BatchHeader, batch: bytes) -> Iterator[Membership]:
+    """The voters that a control batch names."""
+    for place, record in enumerate(read_records(batch)):
+        message = decode_raft_record(record.key, record.value)
+        if isinstance(message, m.VotersRecord):
+            yield Membership(VoterSet.from_record(message), header.base_offset + place)

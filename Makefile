@@ -19,7 +19,7 @@ bench: $(VENV)/.bench ; $(BIN)/python -m bench
 interop: $(VENV)/.test ; $(BIN)/python -m interop
 conformance: $(VENV)/.test ; $(BIN)/python -m interop.conformance
 reencode: $(VENV)/.test ; $(BIN)/python -m interop.reencode
-simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SECONDS=$(SECONDS) FIRST=$(FIRST) $(BIN)/python -m tests.simulation
+simulate: $(VENV)/.test ; SEEDS=$(SEEDS) SHELL_SEEDS=$(SHELL_SEEDS) SECONDS=$(SECONDS) FIRST=$(FIRST) $(BIN)/python -m tests.simulation
 torture: $(VENV)/.test ; TORTURE_ROUNDS=$(ROUNDS) $(PYTEST) tests/torture
 fuzz: $(VENV)/.test ; FUZZ_CASES=100000 FUZZ_FRAMES=400 $(BIN)/python -m pytest --timeout 0 -k hostile tests/protocol tests/log tests/network
 docs: $(VENV)/.run ; $(BIN)/python -m pykafka_broker.config.reference > docs/configuration.md

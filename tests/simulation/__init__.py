@@ -1,12 +1,16 @@
-"""Deterministic simulations: real cores on a simulated clock, network and disks, all of one seed.
+"""Deterministic simulations: the real core, and the real shell, on simulated machines, all of one seed.
 
-world.py        the clock: events in the order of their time, one source of chance
-network.py      messages that are late, lost, doubled, or held up by a partition
-disk.py         a replica's files: what is synced, and what a crash may leave of the rest
-profile.py      which faults a seed has, and how many
-replica.py      one replica: carries out the steps of `raft/core`, as `raft/driver.py` does
-invariants.py   what must hold after every event; violation.py: what is raised when it does not
-quorum.py       a quorum of replicas, its clients and administrators, and its faults
-planted.py      known mistakes, each of which the simulation finds
-__main__.py     `make simulate`: as many seeds, or seconds, as asked for
+world.py            the clock: events in the order of their time, one source of chance
+network.py          messages that are late, lost, doubled, or held up by a partition
+log.py              a log of batches, as the invariants look at it
+profile.py          which faults a seed has, and how many
+replica.py          a replica as the others see it; there are two kinds:
+core_replica.py       carries out the steps of `raft/core` on the disk of core_disk.py: quick
+shell_replica.py      `raft/driver.py` over `raft/storage.py`, on files in memory (shell_disk.py) and on an
+                      event loop of simulated time (process.py)
+invariants.py       what must hold after every event; violation.py: what is raised when it does not
+quorum.py           a quorum of replicas, its clients and administrators, and its faults
+planted.py          known mistakes, each of which the simulation finds
+planted_in_shell.py   those that only the shell can make
+__main__.py         `make simulate`: as many seeds, or seconds, as asked for
 """

@@ -10,17 +10,18 @@ from __future__ import annotations
 from pykafka_broker.protocol.errors import ErrorCode
 from pykafka_broker.raft.core.log_view import Batch, SnapshotId
 from pykafka_broker.raft.core.messages import (
+    Answer,
     EndQuorumEpoch,
     FetchAnswer,
     FetchSnapshotAnswer,
+    Request,
     Vote,
     VoteAnswer,
 )
 from pykafka_broker.raft.core.quorum import ReplicaKey, VoterSet
 from pykafka_broker.raft.core.roles import Follower, Leader, Resigned
 from pykafka_broker.raft.core.state import Answered, ElectionState, Event, RaftState, RaftStep, Received
-from tests.simulation.disk import Disk, SnapshotContent
-from tests.simulation.replica import Replica
+from tests.simulation.replica import Replica, SnapshotContent
 from tests.simulation.violation import Violation, check
 
 
@@ -32,7 +33,7 @@ class Invariants:
         self.committed: list[tuple[int, object]] = []
         #: By offset: the epoch of the leader that committed the record.
         self._committed_in: list[int] = []
-        #: The digest of all committed records below each offset.
+        #: The digest of all clients' records that are committed below each offset.
         self.digests: list[int] = [0]
         self.leaders: dict[int, int] = {}
         #: The epochs whose leaders have committed something.
@@ -132,7 +133,7 @@ class Invariants:
         for _, epoch, value in _records(replica, len(self.committed), offset):
             self.committed.append((epoch, value))
             self._committed_in.append(role.epoch)
-            self.digests.append(hash((self.digests[-1], epoch, _key(value))))
+            self.digests.append(digest(self.digests[-1], epoch, value))
         last_epoch = self.committed[-1][0]
         check(
             last_epoch == role.epoch,
@@ -143,23 +144,21 @@ class Invariants:
         holders = [
             voter.key.node_id
             for voter in voters.voters.values()
-            if self._is_durable(replica.quorum.disk_of(voter.key), offset)
+            if replica.surroundings.disk_of(voter.key).holds(offset, last_epoch)
         ]
         check(
             2 * len(holders) > len(voters.voters),
             f"n{replica.node_id} commits {offset}, which is on disk at {holders} of {sorted(voters.voters)}",
         )
 
-    def _is_durable(self, disk: Disk, offset: int) -> bool:
-        synced = disk.synced
-        if synced.start_offset >= offset:
-            return True
-        batch = synced.batch_at(offset - 1)
-        return batch is not None and batch.epoch == self.committed[offset - 1][0]
-
     # -- what is said ----------------------------------------------------------------------------------
 
-    def replied(self, replica: Replica, request: object, answer: object) -> None:
+    def asks(self, replica: Replica, request: Request) -> None:
+        """A candidate asks for votes once its own is on disk."""
+        if isinstance(request, Vote) and not request.pre_vote:
+            self._is_written(replica, request)
+
+    def replied(self, replica: Replica, request: Request, answer: Answer) -> None:
         """A vote is given to one candidate of an epoch, and a pre-vote not while there is a leader."""
         if not isinstance(request, Vote) or not isinstance(answer, VoteAnswer) or not answer.granted:
             return
@@ -169,7 +168,18 @@ class Invariants:
                 f"n{replica.node_id} fetches from the leader of {request.epoch} and would elect another",
             )
         else:
+            self._is_written(replica, request)
             self._votes_for(replica.local.key, request.epoch, request.candidate)
+
+    def _is_written(self, replica: Replica, request: Vote) -> None:
+        """The vote is on disk, or a later word on its epoch."""
+        written = replica.disk.durable_election()
+        is_later = written.leader_epoch > request.epoch or written.leader_id >= 0
+        is_there = written.leader_epoch == request.epoch and written.voted_id == request.candidate.node_id
+        check(
+            is_there or (written.leader_epoch >= request.epoch and is_later),
+            f"n{replica.node_id} votes in {request.epoch}, and {written} is on its disk",
+        )
 
     def _votes_for(self, voter: ReplicaKey, epoch: int, candidate: ReplicaKey) -> None:
         known = self._votes.setdefault(epoch, {}).setdefault(voter, candidate)
@@ -294,6 +304,6 @@ def _keys(voters: VoterSet) -> set[ReplicaKey]:
     return {voter.key for voter in voters.voters.values()}
 
 
-def _key(value: object) -> object:
-    """A value that is the same in every process: messages have no hash of their own."""
-    return value if isinstance(value, int) else repr(value)
+def digest(before: int, epoch: int, value: object) -> int:
+    """A digest with one more record, the same in every process. Control records are the core's own."""
+    return hash((before, epoch, value)) if isinstance(value, int) else before

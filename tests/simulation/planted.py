@@ -1,11 +1,14 @@
 """Known mistakes of Raft implementations and of KRaft, each as a change of the core or of its shell.
 
+Mistakes of the core are planted among core replicas, which is quicker; `planted_in_shell.py` has those that
+only the shell can make.
+
 The simulation has to find each of them: that it finds nothing in the core as it is means no more than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from pykafka_broker.raft.core import (
@@ -19,7 +22,16 @@ from pykafka_broker.raft.core import (
 from pykafka_broker.raft.core.log_view import LogView
 from pykafka_broker.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Unattached
 from pykafka_broker.raft.core.turn import Turn
-from tests.simulation.replica import Replica
+from tests.simulation.core_replica import CORE, CoreReplica
+from tests.simulation.replica import Kind
+
+
+class Wrong(NamedTuple):
+    """`owner.name` becomes `wrong`, which is given what it replaces."""
+
+    owner: object
+    name: str
+    wrong: Callable[[Any], object]
 
 
 class Planted(NamedTuple):
@@ -33,7 +45,14 @@ class Planted(NamedTuple):
     name: str
     wrong: Callable[[Any], object]
     seeds: int = 100
-    faults: dict[str, float] = {}
+    faults: Mapping[str, float] = {}
+    kind: Kind = CORE
+    also: tuple[Wrong, ...] = ()
+
+    @property
+    def wrongs(self) -> tuple[Wrong, ...]:
+        """Everything that is replaced."""
+        return (Wrong(self.owner, self.name, self.wrong), *self.also)
 
 
 def _own_end_before_flush(right: Any) -> Any:
@@ -64,7 +83,7 @@ def _removed_leader_counts_itself(right: Any) -> Any:
 
 
 def _vote_not_written(right: Any) -> Any:
-    def persist(self: Replica, step: Any) -> None:
+    def persist(self: CoreReplica, step: Any) -> None:
         if step.persist.voted_id < 0:
             right(self, step)
 
@@ -194,8 +213,8 @@ def _pre_votes_are_votes(right: Any) -> Any:
 
 
 def _log_kept_beside_a_snapshot(right: Any) -> Any:
-    def install(self: Replica, content: Any) -> None:
-        self.disk.snapshots[content.snapshot_id] = content
+    def install(self: CoreReplica, content: Any) -> None:
+        self.disk.snapshots[content.content.snapshot_id] = content
 
     return install
 
@@ -247,7 +266,7 @@ PLANTED = (
         "move_high_watermark",
         _earlier_epochs_by_count,
     ),
-    Planted("a vote is given before it is on disk", Replica, "persist", _vote_not_written, faults=DUELS),
+    Planted("a vote is given before it is on disk", CoreReplica, "persist", _vote_not_written, faults=DUELS),
     Planted(
         "a vote is forgotten at a restart", transitions, "_boot_role", _vote_forgotten_at_boot, faults=DUELS
     ),
@@ -273,7 +292,7 @@ PLANTED = (
     Planted("a follower truncates below its high watermark", following, "truncate", _truncates_everything),
     Planted(
         "a snapshot is loaded, and the log stays",
-        Replica,
+        CoreReplica,
         "_install",
         _log_kept_beside_a_snapshot,
         faults={"snapshot_ms": 500, "partition_ms": 2000},

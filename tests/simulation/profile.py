@@ -33,6 +33,9 @@ class Profile(NamedTuple):
     damaged_snapshot: float
     clock_drift: float
     auto_join: bool
+    #: Before each operation on files, of replicas that have some.
+    power_cut: float
+    disk_error: float
 
     def without_faults(self) -> Profile:
         """The same quorum on a quick and reliable network, and machines that stay up."""
@@ -52,6 +55,8 @@ class Profile(NamedTuple):
             change_ms=0,
             empty_disk_ms=0,
             damaged_snapshot=0.0,
+            power_cut=0.0,
+            disk_error=0.0,
         )
 
 
@@ -85,4 +90,6 @@ def draw(chance: random.Random) -> Profile:
         damaged_snapshot=chance.choice((0.0, 0.3)),
         clock_drift=chance.choice((0.0, 0.1)),
         auto_join=chance.random() < 0.3,
+        power_cut=chance.choice((0.0, 0.0, 0.001, 0.01)),
+        disk_error=chance.choice((0.0, 0.0, 0.0, 0.001)),
     )

@@ -9,47 +9,45 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from itertools import count
 
-from pykafka_broker.raft.core.log_view import Membership, SnapshotId
-from pykafka_broker.raft.core.messages import AddVoter, RemoveVoter
+from pykafka_broker.raft.core.log_view import Membership
+from pykafka_broker.raft.core.messages import AddVoter, Answer, RemoveVoter
 from pykafka_broker.raft.core.quorum import NO_VOTERS, Address, ReplicaKey, Voter, VoterSet
 from pykafka_broker.raft.core.roles import Leader
 from pykafka_broker.raft.core.settings import Settings
-from pykafka_broker.raft.core.state import RaftState, RaftStep, Received, Reply, Stop, UpgradeKRaftVersion
-from pykafka_broker.raft.core.transitions import may_stop
-from tests.simulation.disk import Disk, SnapshotContent
+from pykafka_broker.raft.core.state import RaftState, RaftStep, Send
+from tests.simulation.core_replica import CORE
 from tests.simulation.invariants import Invariants
 from tests.simulation.network import Network
 from tests.simulation.profile import draw
-from tests.simulation.replica import Replica
+from tests.simulation.replica import Disk, Kind, Replica
 from tests.simulation.violation import Violation, check
 from tests.simulation.world import World
 
 FAULTS_MS = 15_000
 ELECTION_MS = 10_000
 SETTLE_MS = 20_000
-#: More events than this are a replica that spins.
-MAX_EVENTS = 60_000
 
 NO_FAULTS: Mapping[str, float] = {}
-
-AnswerTo = Callable[[Reply, int], None]
 
 
 class Quorum:
     """Everything of one seed."""
 
     def __init__(
-        self, seed: int, faults: Mapping[str, float] = NO_FAULTS, *, transcript: list[str] | None = None
+        self,
+        seed: int,
+        faults: Mapping[str, float] = NO_FAULTS,
+        kind: Kind = CORE,
+        *,
+        transcript: list[str] | None = None,
     ) -> None:
         self.seed = seed
+        self.kind = kind
         self.world = World(seed, transcript=transcript)
         self.profile = draw(self.world.random)._replace(**faults)
         self.network = Network(self.world, self.profile)
         self.invariants = Invariants()
-        self.contents: dict[bytes, SnapshotContent] = {}
         self._values = count(1)
-        self._tokens = count(1)
-        self._waiting: dict[int, tuple[AnswerTo, object]] = {}
         self._is_faulty = True
         self._lost: dict[ReplicaKey, Disk] = {}
         self.replicas: dict[int, Replica] = {}
@@ -60,7 +58,8 @@ class Quorum:
         profile = self.profile
         node_ids = range(1, profile.voters + profile.observers + 1)
         bootstrap = tuple((f"node{node_id}", node_id) for node_id in node_ids)
-        settings = Settings(bootstrap=bootstrap, snapshot_part_bytes=7, auto_join=profile.auto_join)
+        settings = Settings(bootstrap=bootstrap, auto_join=profile.auto_join)
+        make = self.kind.begin(self)
         voting = {}
         for node_id in node_ids[: profile.voters]:
             directory_id = self._new_directory() if profile.kraft_version else bytes(16)
@@ -72,8 +71,8 @@ class Quorum:
             directory_id = voting[node_id].key.directory_id if node_id in voting else bytes(16)
             if directory_id == bytes(16):
                 directory_id = self._new_directory()
-            disk = Disk(directory_id, Membership(known, kraft_version=profile.kraft_version))
-            self.replicas[node_id] = Replica(self, node_id, disk, settings)
+            first = Membership(known, kraft_version=profile.kraft_version)
+            self.replicas[node_id] = make(node_id, directory_id, first, settings)
 
     def _new_directory(self) -> bytes:
         return self.world.random.getrandbits(128).to_bytes(16, "big")
@@ -82,6 +81,13 @@ class Quorum:
 
     def run(self) -> None:
         """Run the seed; raise a Violation."""
+        try:
+            self._run()
+        finally:
+            for replica in self.replicas.values():
+                replica.end()
+
+    def _run(self) -> None:
         world = self.world
         for replica in self.replicas.values():
             world.at(world.random.randint(0, 500), replica.start)
@@ -106,8 +112,8 @@ class Quorum:
         check(done, "the quorum does not settle")
 
     def _is_spinning(self) -> bool:
-        if self.world.events > MAX_EVENTS:
-            raise Violation(f"{MAX_EVENTS} events by {self.world.now_ms} ms: a replica spins")
+        if self.world.events > self.kind.max_events:
+            raise Violation(f"{self.world.events} events by {self.world.now_ms} ms: a replica spins")
         return False
 
     def _repeat(self, interval_ms: int, action: Callable[[], None]) -> None:
@@ -187,7 +193,7 @@ class Quorum:
             if state is None or not replica.is_leader:
                 continue
             if state.log.kraft_version == 0:
-                replica.hand_in(UpgradeKRaftVersion(self.await_reply(lambda reply, source: None)))
+                replica.upgrade()
                 continue
             for _ in range(self.world.random.choice((1, 1, 3))):
                 self._change_one(replica)
@@ -200,10 +206,10 @@ class Quorum:
             voter = self.world.random.choice([voters[node_id] for node_id in sorted(voters)])
             rest = replica.state.log.voters.without_voter(voter.key.node_id)
             if self._is_majority_intact() and self._has_intact_majority(rest):
-                replica.request(RemoveVoter(voter.key))
+                replica.ask(RemoveVoter(voter.key), _unheard)
         else:
             other = self._any()
-            replica.request(AddVoter(other.local.key, other.local.endpoints, 2000))
+            replica.ask(AddVoter(other.local.key, other.local.endpoints, 2000), _unheard)
 
     # -- faults ------------------------------------------------------------------------------------------
 
@@ -236,15 +242,7 @@ class Quorum:
         replica = self._any()
         if self.world.now_ms < replica.paused_until_ms:
             return
-        life = replica.life
-        replica.hand_in(Stop())
-
-        def ended() -> None:
-            if replica.life == life and replica.state is not None and replica.state.stopping:
-                replica.crash(lose=False)
-                self._restart_later(replica)
-
-        self.world.at(3000, ended)
+        replica.stop()
 
     def _empty_disk(self) -> None:
         """A replica loses its disk and comes back with another, if a majority of the voters has theirs.
@@ -258,7 +256,7 @@ class Quorum:
         replica.crash()
         self.world.note(lambda: f"n{replica.node_id} loses its disk")
         self._lost[replica.local.key] = replica.disk
-        replica.disk = Disk(self._new_directory(), Membership(NO_VOTERS))
+        replica.lose_disk(self._new_directory())
         self._restart_later(replica)
 
     def _is_majority_intact(self, *, without: ReplicaKey | None = None) -> bool:
@@ -289,23 +287,35 @@ class Quorum:
         is_there = port in (node_id, replica.port) or not self._is_faulty
         return replica if is_there else None
 
-    def await_reply(self, answer: AnswerTo) -> int:
-        """A token for a request."""
-        token = next(self._tokens)
-        self._waiting[token] = (answer, None)
-        return token
+    def carry(self, sender: Replica, send: Send, answered: Callable[[Answer | None], None]) -> None:
+        """Carry a request over the network, and its answer back; None: the connection broke."""
+        target = self.at_address(send.to.address)
+        if target is None:
+            return
+        life = sender.life
 
-    def received(self, event: Received) -> None:
-        """Keep which request a token belongs to."""
-        if event.token in self._waiting:
-            self._waiting[event.token] = (self._waiting[event.token][0], event.request)
+        def broke() -> None:
+            if life == sender.life:
+                answered(None)
 
-    def replied(self, replica: Replica, reply: Reply) -> None:
-        """A replica answers."""
-        answer, request = self._waiting.pop(reply.token)
-        self.world.note(lambda: f"n{replica.node_id} answers #{reply.token}: {reply.answer}")
-        self.invariants.replied(replica, request, reply.answer)
-        answer(reply, replica.node_id)
+        def reply(answer: Answer) -> None:
+            def deliver() -> None:
+                if life == sender.life:
+                    answered(answer)
+
+            self.network.carry(target.node_id, sender.node_id, deliver)
+
+        def deliver() -> None:
+            if target.state is not None:
+                target.ask(send.request, reply)
+            elif life == sender.life and self.world.happens(0.5):
+                self.world.at(1, broke)
+
+        self.network.carry(sender.node_id, target.node_id, deliver)
+
+    def ended(self, replica: Replica) -> None:
+        """A replica has stopped, or could not go on."""
+        self._restart_later(replica)
 
     def stepped(self, replica: Replica, before: RaftState, step: RaftStep) -> None:
         """A replica has carried out a step: check it, and perhaps crash there."""
@@ -322,45 +332,27 @@ class Quorum:
         elif is_new_leader and world.happens(profile.crash_of_new_leader):
             world.at(world.random.randint(0, 100), replica.crash)
             world.at(world.random.choice((105, 600)), replica.start)
-        elif step.state.stopping and may_stop(step.state):
-            life = replica.life
-
-            def end() -> None:
-                if replica.life == life:
-                    replica.crash(lose=False)
-                    self._restart_later(replica)
-
-            world.at(0, end)
-
-    def make_snapshot(
-        self, replica: Replica, snapshot_id: SnapshotId, membership: Membership
-    ) -> SnapshotContent:
-        """A snapshot file of this replica: no other replica's has the same bytes."""
-        file = (
-            f"{snapshot_id.end_offset}-{snapshot_id.epoch}-of-{replica.node_id}-{next(self._values)}".encode()
-        )
-        digest = self.invariants.digests[snapshot_id.end_offset]
-        in_log = membership._replace(offset=min(membership.offset, snapshot_id.end_offset - 1))
-        content = SnapshotContent(snapshot_id, digest, in_log, file)
-        self.contents[file] = content
-        return content
 
 
-def run(seed: int, faults: Mapping[str, float] = NO_FAULTS) -> int:
+def _unheard(answer: Answer) -> None:
+    """What an administrator is answered; the log will tell."""
+
+
+def run(seed: int, faults: Mapping[str, float] = NO_FAULTS, kind: Kind = CORE) -> int:
     """Run a seed, with these values in its profile; return its number of events.
 
     Raises:
         Violation: an invariant does not hold, or the core refused an illegal state; with a transcript.
     """
-    quorum = Quorum(seed, faults)
+    quorum = Quorum(seed, faults, kind)
     try:
         quorum.run()
     except Exception as error:
         again: list[str] = []
         try:
-            Quorum(seed, faults, transcript=again).run()
+            Quorum(seed, faults, kind, transcript=again).run()
         except Exception as repeated:
             again.append(f"{type(repeated).__name__}: {repeated}")
-        text = f"seed {seed}: {type(error).__name__}: {error}"
+        text = f"{kind.name} seed {seed}: {type(error).__name__}: {error}"
         raise Violation("\n".join([text, f"{quorum.profile}", *again[-200:]])) from error
     return quorum.world.events

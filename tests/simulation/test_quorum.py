@@ -2,60 +2,91 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 
 from pykafka_broker.raft.core import transitions
 from pykafka_broker.raft.core.state import Event, Moment, RaftState, RaftStep
+from tests.simulation.core_replica import CORE
 from tests.simulation.planted import PLANTED, Planted
+from tests.simulation.planted_in_shell import PLANTED_IN_SHELL
 from tests.simulation.quorum import Quorum, run
+from tests.simulation.replica import Kind
+from tests.simulation.shell_replica import SHELL
 from tests.simulation.violation import Violation
 
 #: In parts, so that several processes can share them. `make simulate` runs as many as asked for.
-PARTS, SEEDS_OF_A_PART = 8, 25
+PARTS, CORE_SEEDS_OF_A_PART, SHELL_SEEDS_OF_A_PART = 8, 25, 6
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What a log says of damage and cuts is nothing new here."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_quorum_keeps_what_it_has_committed_whatever_goes_wrong(part: int) -> None:
-    for seed in range(part * SEEDS_OF_A_PART, (part + 1) * SEEDS_OF_A_PART):
+    for seed in range(part * CORE_SEEDS_OF_A_PART, (part + 1) * CORE_SEEDS_OF_A_PART):
         run(seed)
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.bug)
+@pytest.mark.parametrize("part", range(PARTS))
+def test_so_does_a_quorum_of_drivers_over_files(part: int) -> None:
+    for seed in range(part * SHELL_SEEDS_OF_A_PART, (part + 1) * SHELL_SEEDS_OF_A_PART):
+        run(seed, kind=SHELL)
+
+
+@pytest.mark.parametrize("planted", PLANTED + PLANTED_IN_SHELL, ids=lambda planted: planted.bug)
 def test_a_planted_bug_is_found(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = vars(planted.owner)[planted.name]
-    monkeypatch.setattr(planted.owner, planted.name, planted.wrong(right))
+    plant(planted, monkeypatch)
 
     assert any(fails(seed, planted) for seed in range(planted.seeds))
 
 
+def plant(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+    for owner, name, wrong in planted.wrongs:
+        monkeypatch.setattr(owner, name, wrong(vars(owner)[name]))
+
+
 def fails(seed: int, planted: Planted) -> bool:
     try:
-        Quorum(seed, planted.faults).run()
+        Quorum(seed, planted.faults, planted.kind).run()
     except Exception:
         # An invariant, or the core itself, which refuses a state that cannot be.
         return True
     return False
 
 
-def test_a_failing_seed_is_replayed_with_a_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
-    planted = next(planted for planted in PLANTED if planted.bug.startswith("observers count"))
-    monkeypatch.setattr(planted.owner, planted.name, planted.wrong(vars(planted.owner)[planted.name]))
+@pytest.mark.parametrize(
+    "bug", ["observers count for the high watermark", "what was appended during a sync counts as synced"]
+)
+def test_a_failing_seed_is_replayed_with_a_transcript(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = next(planted for planted in PLANTED + PLANTED_IN_SHELL if planted.bug == bug)
+    plant(planted, monkeypatch)
     seed = next(seed for seed in range(planted.seeds) if fails(seed, planted))
 
     with pytest.raises(Violation) as first:
-        run(seed, planted.faults)
+        run(seed, planted.faults, planted.kind)
     with pytest.raises(Violation) as second:
-        run(seed, planted.faults)
+        run(seed, planted.faults, planted.kind)
 
     assert str(first.value) == str(second.value)
     failure, *transcript = str(first.value).splitlines()
-    assert failure in f"seed {seed}: {transcript[-1]}", "the transcript ends with the failure"
+    assert failure in f"{planted.kind.name} seed {seed}: {transcript[-1]}", (
+        "the transcript ends with the failure"
+    )
 
 
-def test_a_seed_is_always_the_same() -> None:
+@pytest.mark.parametrize("kind", [CORE, SHELL], ids=lambda kind: kind.name)
+def test_a_seed_is_always_the_same(kind: Kind) -> None:
     transcripts: list[list[str]] = [[], []]
     for transcript in transcripts:
-        Quorum(3, transcript=transcript).run()
+        Quorum(3, {"power_cut": 0.001}, kind, transcript=transcript).run()
 
     assert transcripts[0] == transcripts[1]
 

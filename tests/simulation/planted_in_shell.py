@@ -1,0 +1,227 @@
+"""Known mistakes of a shell around Raft: it says what is not on disk, or trusts what a crash has left."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from pykafka_broker.log.disk.files import join
+from pykafka_broker.log.partition.folder import LogFolder
+from pykafka_broker.protocol.messages.records.control import SnapshotFooterRecord
+from pykafka_broker.protocol.records.batch import iter_batches
+from pykafka_broker.raft import received_snapshots
+from pykafka_broker.raft.core import following
+from pykafka_broker.raft.core.state import Flushed
+from pykafka_broker.raft.driver import RaftDriver
+from pykafka_broker.raft.quorum_state import QUORUM_STATE, decode_quorum_state, encode_quorum_state
+from pykafka_broker.raft.received_snapshots import ReceivedSnapshots
+from pykafka_broker.raft.snapshots import control_batch
+from pykafka_broker.raft.storage import RaftStorage
+from tests.simulation.planted import Planted, Wrong
+from tests.simulation.shell_replica import SHELL
+
+
+def _no_sync(right: Any) -> Any:
+    return lambda self: None
+
+
+def _counts_what_came_during_the_sync(right: Any) -> Any:
+    async def flush(self: RaftDriver) -> None:
+        try:
+            while self._flushed < self.storage.end_offset and self._failed is None:
+                await self._ports.run_blocking(self.storage.flush)
+                self._flushed = self.storage.end_offset
+                self._take(Flushed(self._flushed))
+        finally:
+            self._flushing = None
+
+    return flush
+
+
+def _fetch_while_a_sync_runs(right: Any) -> Any:
+    return lambda turn: True
+
+
+def _truncated_log_counts_as_synced(right: Any) -> Any:
+    def truncate(self: RaftDriver, end_offset: int) -> None:
+        self.storage.truncate(end_offset)
+
+    return truncate
+
+
+def _election_written_later(right: Any) -> Any:
+    def write(self: RaftStorage, *what: Any) -> None:
+        asyncio.get_running_loop().call_soon(right, self, *what)
+
+    return write
+
+
+def _election_not_synced(right: Any) -> Any:
+    def write(self: RaftStorage, state: Any, membership: Any) -> None:
+        path = join(self.log.directory, QUORUM_STATE)
+        self._files.replace_file(path, encode_quorum_state(state), sync=False)
+
+    return write
+
+
+def _election_of_the_page_cache(right: Any) -> Any:
+    def read(self: RaftStorage) -> Any:
+        try:
+            return decode_quorum_state(self._files.read_file(join(self.log.directory, QUORUM_STATE)))
+        except FileNotFoundError:
+            return right(self)
+
+    return read
+
+
+def _page_cache_counts_as_synced(right: Any) -> Any:
+    def load(self: RaftStorage) -> Any:
+        loaded = right(self)
+        view = loaded.view._replace(flushed_offset=loaded.view.end_offset)
+        return loaded._replace(view=view)
+
+    return load
+
+
+def _names_not_synced(right: Any) -> Any:
+    return lambda self: None
+
+
+def _last_part_missing(right: Any) -> Any:
+    def receive(self: RaftDriver, chunk: Any) -> None:
+        right(self, chunk._replace(data=b"") if chunk.is_last and chunk.position else chunk)
+
+    return receive
+
+
+def _no_footer_needed(right: Any) -> Any:
+    """Whatever has come is a snapshot."""
+
+    def decode(data: bytes) -> Any:
+        footer = control_batch([SnapshotFooterRecord(version=0)], base_offset=0, epoch=0, now_ms=0)
+        whole = 0
+        for position, header in iter_batches(data):
+            whole = position + header.size_in_bytes
+        return right(data[:whole] + footer)
+
+    return decode
+
+
+def _name_before_content(right: Any) -> Any:
+    def finish(self: ReceivedSnapshots) -> Any:
+        self._file.sync = lambda: None  # type: ignore
+        return right(self)
+
+    return finish
+
+
+def _log_gone_before_the_snapshot_is_there(right: Any) -> Any:
+    async def install(self: RaftDriver, snapshot_id: Any) -> None:
+        self.storage.begin_at(snapshot_id)
+        await right(self, snapshot_id)
+
+    return install
+
+
+#: Followers that fall behind, and snapshots that they are sent.
+SNAPSHOTS = {
+    "voters": 3,
+    "append_ms": 100,
+    "snapshot_ms": 500,
+    "partition_ms": 2000,
+    "crash_ms": 2000,
+    "power_cut": 0.002,
+    "change_ms": 0,
+}
+#: Power that fails, and logs that part.
+CUTS = {
+    "voters": 3,
+    "observers": 0,
+    "append_ms": 50,
+    "delay_ms": 2,
+    "drop": 0,
+    "crash_ms": 300,
+    "pause_ms": 0,
+    "stop_ms": 0,
+    "flush_ms": 50,
+    "change_ms": 0,
+    "power_cut": 0.002,
+    "disk_error": 0,
+}
+
+PLANTED_IN_SHELL = (
+    Planted("a sync is reported that was not done", RaftStorage, "flush", _no_sync, kind=SHELL),
+    Planted(
+        "what was appended during a sync counts as synced",
+        RaftDriver,
+        "_flush",
+        _counts_what_came_during_the_sync,
+        kind=SHELL,
+    ),
+    Planted(
+        "a replica fetches, and truncates, while a sync runs",
+        following,
+        "is_safe_to_fetch",
+        _fetch_while_a_sync_runs,
+        kind=SHELL,
+    ),
+    Planted(
+        "after a truncation the shorter log counts as synced",
+        RaftDriver,
+        "_truncate",
+        _truncated_log_counts_as_synced,
+        kind=SHELL,
+    ),
+    Planted(
+        "quorum-state is written after the vote is given",
+        RaftStorage,
+        "write_election_state",
+        _election_written_later,
+        kind=SHELL,
+    ),
+    Planted(
+        "quorum-state is not synced", RaftStorage, "write_election_state", _election_not_synced, kind=SHELL
+    ),
+    Planted(
+        "a quorum-state that a killed process has not synced counts as written",
+        RaftStorage,
+        "_read_election_state",
+        _election_of_the_page_cache,
+        faults={**CUTS, "crash_ms": 0, "power_cut": 0.05},
+        kind=SHELL,
+    ),
+    Planted(
+        "a log that a killed process has not synced counts as synced",
+        RaftStorage,
+        "_load",
+        _page_cache_counts_as_synced,
+        faults=CUTS,
+        kind=SHELL,
+    ),
+    Planted("names of new files are not synced", LogFolder, "note_names", _names_not_synced, kind=SHELL),
+    Planted(
+        "a snapshot is installed without its last part",
+        RaftDriver,
+        "_receive",
+        _last_part_missing,
+        faults=SNAPSHOTS,
+        kind=SHELL,
+        also=(Wrong(received_snapshots, "decode_snapshot", _no_footer_needed),),
+    ),
+    Planted(
+        "a received snapshot gets its name before it is synced",
+        ReceivedSnapshots,
+        "finish",
+        _name_before_content,
+        faults=SNAPSHOTS,
+        kind=SHELL,
+    ),
+    Planted(
+        "the log begins anew before its snapshot is on disk",
+        RaftDriver,
+        "_install",
+        _log_gone_before_the_snapshot_is_there,
+        faults=SNAPSHOTS,
+        kind=SHELL,
+    ),
+)

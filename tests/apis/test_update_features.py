@@ -19,8 +19,10 @@ from pykafka_broker.protocol.messages.update_features import (
 from pykafka_broker.testing.home import Home
 from pykafka_broker.testing.user import User
 from tests.apis.asking import every
+from tests.support.controllers import combined_home
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
+DONE = UpdateFeaturesResponse(error_code=0)
 FAILED = "The update failed for all features since the following feature had an error: "
 
 
@@ -71,6 +73,30 @@ async def test_levels_outlive_a_restart(home: Home) -> None:
     async with home.running() as user:
         assert await finalized(user) == before
         assert "eligible.leader.replicas.version" not in before
+
+
+async def test_the_voters_of_the_configuration_are_moved_into_the_log() -> None:
+    static = {"controller.quorum.bootstrap.servers": "", "controller.quorum.voters": "1@localhost:9093"}
+    home = combined_home(static)
+    async with home.running() as user:
+        before = await home.broker.node.controller.describe_quorum()
+        assert "kraft.version" not in await finalized(user)
+        assert [voter.key.directory_id for voter in before.status.voters] == [bytes(16)]
+
+        assert await user.send(updating(to("kraft.version", 1), validate_only=True), 2) == DONE
+        assert "kraft.version" not in await finalized(user)
+        assert await user.send(updating(to("kraft.version", 1)), 2) == DONE
+        assert (await finalized(user))["kraft.version"] == 1
+        after = await home.broker.node.controller.describe_quorum()
+        directory_id = home.broker.node.logs.dirs.metadata.directory_id
+        assert [voter.key.directory_id for voter in after.status.voters] == [directory_id]
+
+        lowered = await user.send(updating(to("kraft.version", 0, SAFE_DOWNGRADE)), 2)
+        assert lowered.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    home.overrides["controller.quorum.voters"] = ""
+    home.overrides["controller.quorum.bootstrap.servers"] = "localhost:9093"
+    async with home.running() as user:
+        assert (await finalized(user))["kraft.version"] == 1
 
 
 @pytest.mark.parametrize("version", every(update_features))

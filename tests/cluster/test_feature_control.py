@@ -24,8 +24,8 @@ PREFIX = "The update failed for all features since the following feature had an 
 KNOWS_SHARES = {**NODE_FEATURES, "share.version": FeatureRange(0, 1)}
 
 
-def update(state, *updates, validate_only=False):
-    return decide(state, UpdateFeatures(1, tuple(FeatureUpdate(*u) for u in updates), validate_only))
+def update(state, *updates, validate_only=False, refusal=None):
+    return decide(state, UpdateFeatures(1, tuple(FeatureUpdate(*u) for u in updates), validate_only, refusal))
 
 
 def test_a_new_cluster_starts_with_the_levels_it_serves_metadata_version_first():
@@ -228,8 +228,11 @@ def test_the_level_of_the_quorum_stays_and_is_raised_only_to_what_it_is():
     assert update(state, ("kraft.version", 1))[1:] == ((m.NoOpRecord(),), None)
     assert update(state, ("kraft.version", 1, UpgradeType.SAFE_DOWNGRADE))[1:] == ((), None)
 
-    _, records, answer = update(an_empty_cluster(kraft_version=0), ("kraft.version", 1))
-    assert (records, answer.message) == (
-        (),
-        f"{PREFIX}Invalid upgrade of kraft.version to 1 because not all of the voters support it",
-    )
+
+def test_the_level_of_the_quorum_is_raised_if_its_voters_allow_it():
+    state, raising = an_empty_cluster(kraft_version=0), ("kraft.version", 1)
+    assert update(state, raising)[1:] == ((m.NoOpRecord(),), None)
+    _, records, answer = update(state, raising, refusal="not all of the voters support it")
+    assert (records, answer.message) == ((), f"{PREFIX}not all of the voters support it")
+    _, records, answer = update(state, (*raising, UpgradeType.SAFE_DOWNGRADE))
+    assert (records, answer.error) == ((), ErrorCode.INVALID_UPDATE_VERSION)

@@ -147,7 +147,7 @@ async def start_broker(shared: SharedServer, undo: AsyncExitStack) -> BrokerServ
     ports = shared.ports.broker = NodePorts(
         clock=f.clock,
         configs=f.configs,
-        metadata=NodeMetadata(f.node_id, metadata, shared.storage, listeners),
+        metadata=NodeMetadata(f.node_id, shared.quorum.replica, listeners),
         controller=shared.quorum.own_controller,
         topic_creation=TopicsOnDemand(creation, coordinators.offsets_topic, coordinators.transactions_topic),
         partitions=replicas,

@@ -24,7 +24,7 @@ def serve_controllers(shared: SharedServer, role: ControllerRole, controller: Lo
     f = shared.foundation
     shared.ports.controller = ControllerPorts(
         configs=f.configs,
-        metadata=PublishedMetadata(f.node_id, shared.metadata, shared.storage),
+        metadata=PublishedMetadata(f.node_id, shared.quorum.replica),
         controller=controller,
         active=role,
         quorum=ReplicaQuorum(shared.quorum.replica, shared.storage, f.threads.run_blocking),

@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Iterable, Mapping
 from functools import partial
 
 from pykafka_broker.apis.ports.connection import ClientConnection
-from pykafka_broker.cluster.features import KRAFT_VERSION_LEVEL, NODE_FEATURES
+from pykafka_broker.cluster.features import NODE_FEATURES
 from pykafka_broker.cluster.image import ClusterImage
 from pykafka_broker.coordination.coordinator_topic import CoordinatorTopic
 from pykafka_broker.coordination.topic_creation import TopicCreation
 from pykafka_broker.machine.threads import RunBlocking
-from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.replica import MetadataReplica
 from pykafka_broker.network.listeners import Listeners
 from pykafka_broker.protocol.buffers import Buffer
@@ -26,15 +25,15 @@ class PublishedMetadata:
 
     supported_features: Mapping[str, tuple[int, int]] = NODE_FEATURES
 
-    def __init__(self, node_id: int, publisher: MetadataPublisher, storage: RaftStorage) -> None:
+    def __init__(self, node_id: int, replica: MetadataReplica) -> None:
         self.node_id = node_id
-        self._publisher = publisher
-        self._storage = storage
+        self._publisher = replica.publisher
+        self._host = replica.host
 
     @property
     def kraft_version(self) -> int:
         """0 where the metadata log names no voters."""
-        return 0 if self._storage.static_voters else KRAFT_VERSION_LEVEL
+        return self._host.kraft_version
 
     @property
     def image(self) -> ClusterImage:
@@ -45,10 +44,8 @@ class PublishedMetadata:
 class NodeMetadata(PublishedMetadata):
     """The published metadata, and this node's listeners."""
 
-    def __init__(
-        self, node_id: int, publisher: MetadataPublisher, storage: RaftStorage, listeners: Listeners
-    ) -> None:
-        super().__init__(node_id, publisher, storage)
+    def __init__(self, node_id: int, replica: MetadataReplica, listeners: Listeners) -> None:
+        super().__init__(node_id, replica)
         self._listeners = listeners
 
     def advertised(self, broker_id: int, connection: ClientConnection) -> tuple[str, int] | None:

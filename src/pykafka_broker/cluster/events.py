@@ -400,11 +400,16 @@ class FeatureUpdate(NamedTuple):
 
 
 class UpdateFeatures(NamedTuple):
-    """Change finalized features, all or none; answered with None or an `EventError`."""
+    """Change finalized features, all or none; answered with None or an `EventError`.
+
+    kraft.version is only checked: its level is raised by control records, after this event.
+    `kraft_version_refusal` is the text of the error if the voters do not allow that now.
+    """
 
     token: int
     updates: tuple[FeatureUpdate, ...]
     validate_only: bool = False
+    kraft_version_refusal: str | None = None
 
 
 class EventError(NamedTuple):

@@ -41,7 +41,7 @@ def update_features(state: ControllerState, event: UpdateFeatures) -> Decision:
     }
     records: list[object] = []
     for name in walked(updates, string_hash):
-        records += _update(state, updates[name], proposed)
+        records += _update(state, event, updates[name], proposed)
     if ELR_VERSION in updates and updates[ELR_VERSION].level > 0:
         records += elr_safety_records(state)
     return Decision() if event.validate_only else Decision(tuple(records))
@@ -68,7 +68,9 @@ def _config(resource_type: int, resource_name: str, name: str, value: str | None
     return m.ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
 
 
-def _update(state: ControllerState, update: FeatureUpdate, proposed: Mapping[str, int]) -> list[object]:
+def _update(
+    state: ControllerState, event: UpdateFeatures, update: FeatureUpdate, proposed: Mapping[str, int]
+) -> list[object]:
     """The records of one update; `proposed` are the levels of all features after all updates."""
 
     def refuse(reason: str) -> KafkaError:
@@ -95,8 +97,8 @@ def _update(state: ControllerState, update: FeatureUpdate, proposed: Mapping[str
     elif name == KRAFT_VERSION:
         if level < current:
             raise refuse("Can't downgrade the version of this feature.")
-        if level > current:
-            raise _refusal(f"Invalid upgrade of {name} to {level} because not all of the voters support it")
+        if level > current and event.kraft_version_refusal is not None:
+            raise _refusal(event.kraft_version_refusal)
         # The level stands in control records; an upgrade that changes nothing is noted all the same.
         return [m.NoOpRecord()] if is_upgrade else []
     elif name not in NODE_FEATURES:

@@ -33,7 +33,7 @@ from pykafka_broker.machine.step import CancelTimer, Effect, SetTimer, Step
 from pykafka_broker.metadata.leadership import LeaderLog
 from pykafka_broker.metadata.publisher import MetadataPublisher
 from pykafka_broker.metadata.quorum_description import QuorumDescription
-from pykafka_broker.protocol.errors import KafkaError
+from pykafka_broker.protocol.errors import ErrorCode, KafkaError
 from pykafka_broker.raft.core.messages import AddVoter, ChangeAnswer, RemoveVoter
 
 logger = logging.getLogger(__name__)
@@ -100,6 +100,24 @@ class ActiveController:
         """The answer of the leader of the log to a change of its voters."""
         answer: ChangeAnswer = await self._log.request(request)
         return answer
+
+    @property
+    def kraft_version(self) -> int:
+        """0 where the voters stand in the configuration of each node, 1 where they stand in the log."""
+        return self._log.kraft_version
+
+    async def upgrade_kraft_version(self, *, validate_only: bool) -> str | None:
+        """Raise kraft.version to 1, or only try; return why the voters do not allow it, None if they do.
+
+        Raises:
+            KafkaError: NOT_CONTROLLER, this node leads no more; or it could not be committed in time.
+        """
+        answer = await self._log.upgrade_kraft_version(validate_only=validate_only)
+        if answer.error is ErrorCode.NONE or answer.error is ErrorCode.INVALID_UPDATE_VERSION:
+            return answer.message
+        if answer.error is ErrorCode.REQUEST_TIMED_OUT:
+            raise KafkaError(answer.error, answer.message)
+        raise KafkaError(ErrorCode.NOT_CONTROLLER)
 
     def describe_quorum(self) -> QuorumDescription:
         """The quorum that this controller leads."""

@@ -31,7 +31,7 @@ from pykafka_broker.cluster.events import (
     TopicReassignment,
     TopicResult,
 )
-from pykafka_broker.cluster.features import NODE_FEATURES
+from pykafka_broker.cluster.features import KRAFT_VERSION, NODE_FEATURES
 from pykafka_broker.cluster.image import FeatureRange, RegisteredEndpoint
 from pykafka_broker.cluster.state import ControllerRules
 from pykafka_broker.controller.role import ControllerRole, NoController
@@ -267,7 +267,13 @@ class LocalControllerChannel:
         self, updates: Iterable[FeatureUpdate], *, timeout_ms: int | None = None, validate_only: bool = False
     ) -> None:
         asked = tuple(updates)
-        await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only), timeout_ms)
+        active, refusal = self._role.active, None
+        raises = active.kraft_version == 0 and any(u.name == KRAFT_VERSION and u.level > 0 for u in asked)
+        if raises:
+            refusal = await active.upgrade_kraft_version(validate_only=True)
+        await self._ask(lambda token: events.UpdateFeatures(token, asked, validate_only, refusal), timeout_ms)
+        if raises and not validate_only:
+            await self._role.active.upgrade_kraft_version(validate_only=False)
 
     async def add_voter(self, request: AddVoter) -> ChangeAnswer:
         return await self._role.active.change_voters(request)
